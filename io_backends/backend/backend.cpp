@@ -36,11 +36,6 @@ bool well_named(std::string_view name) {
 
 }  // namespace
 
-Result<void> Namespace::list_all(std::string_view folder, const std::function<bool(const Entry&)>& visit,
-                                 const std::function<void(std::string_view name)>& /*skipped*/) {
-  return list(folder, visit);
-}
-
 Result<std::uint64_t> Backend::read_object(std::string_view name, std::uint64_t length_hint,
                                            std::span<std::byte> out) {
   PENSTOCK_TRY(check_read_object(name, length_hint, out.size()));

@@ -31,12 +31,14 @@ class Namespace {
   virtual ~Namespace() = default;
 
   // Lists one level of `folder` ("": the root) in any order. `visit` returns false to stop. `not_found` if
-  // the folder does not exist.
-  virtual Result<void> list(std::string_view folder, const std::function<bool(const Entry&)>& visit) = 0;
-  // As list(), and calls `skipped` for each name that list() skips because it is neither object nor folder:
-  // pipes, sockets, devices, and links to them. The default is for storage without such names.
+  // the folder does not exist. Calls `skipped` for each name that is neither object nor folder: pipes,
+  // sockets, devices, and links to them. Only storage without such names may ignore `skipped`.
   virtual Result<void> list_all(std::string_view folder, const std::function<bool(const Entry&)>& visit,
-                                const std::function<void(std::string_view name)>& skipped);
+                                const std::function<void(std::string_view name)>& skipped) = 0;
+  // As list_all(), for callers to whom the skipped names do not matter.
+  Result<void> list(std::string_view folder, const std::function<bool(const Entry&)>& visit) {
+    return list_all(folder, visit, [](std::string_view) {});
+  }
   virtual Result<Entry> stat(std::string_view name) = 0;
   virtual Result<void> make_folders(std::string_view folder) = 0;  // with all parents; success if it exists
   // Atomic with Caps::rename. already_exists if `to` exists. Renames folders, too, if the back end has them.
