@@ -128,7 +128,7 @@ class UringQueue final : public Queue {
   ~UringQueue() override {
     while (in_kernel_ > 0) take_or_fail(wait(1));
   }
-  void lend(std::span<std::byte> memory) override {
+  void register_memory(std::span<std::byte> memory) override {
     lent_ = memory;
     if (ring_ != nullptr && owner_ == thread_number()) keep_lent();
   }

@@ -100,7 +100,7 @@ Result<std::vector<CeilingLoop::Lane>> make_lanes(const ReadPlan& plan, const Lo
       lane.memory.grow(in_one_piece(shape.depth * room));
       lane.own.resize(shape.depth);
       PENSTOCK_ASSIGN(lane.queue, deep_queue(plan.backend, shape.depth));
-      lane.queue->lend(lane.memory.first(shape.depth * room));
+      lane.queue->register_memory(lane.memory.first(shape.depth * room));
     }
     return lanes;
   } catch (const std::bad_alloc&) {

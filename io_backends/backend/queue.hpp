@@ -57,7 +57,7 @@ class Queue {
 
   // Call it before the first submit(). Most reads will go to this memory, which must outlive the queue. A
   // queue that is faster with it registers it with the system.
-  virtual void lend(std::span<std::byte> /*memory*/) {}
+  virtual void register_memory(std::span<std::byte> /*memory*/) {}
 
   // Starts operations from the front. Returns how many it accepted: fewer than all if the queue is full.
   // Errors of operations come as completions.
