@@ -12,7 +12,7 @@
 
 #include "datagen/format/format.hpp"
 #include "datagen/recipe/recipe.hpp"
-#include "io_backends/backend/backend.hpp"
+#include "io_backends/backend/backend_info.hpp"
 #include "io_backends/configuration/config.hpp"
 #include "io_backends/core/cli/command.hpp"
 #include "io_backends/core/cli/command_line.hpp"

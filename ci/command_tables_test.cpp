@@ -7,7 +7,7 @@
 
 #include "datagen/format/format.hpp"
 #include "datagen/recipe/recipe.hpp"
-#include "io_backends/backend/backend.hpp"
+#include "io_backends/backend/backend_info.hpp"
 #include "io_backends/core/cli/command_line.hpp"
 #include "io_backends/tiers/tier.hpp"
 #include "miniapps/train/miniapp.hpp"

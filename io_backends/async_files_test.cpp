@@ -9,11 +9,13 @@
 #include <unistd.h>
 
 #include <algorithm>
+#include <cstring>
 #include <fstream>
 #include <iterator>
 #include <map>
 #include <thread>
 
+#include "io_backends/backend/backend_info.hpp"
 #include "io_backends/backend/buffer.hpp"
 #include "io_backends/core/system/fd.hpp"
 #include "io_backends/testing/denied_calls_testing.hpp"
@@ -82,13 +84,13 @@ std::map<std::uint64_t, Result<std::uint64_t>> read_all(Queue& queue, std::span<
 TEST_P(AsyncFiles, ReadsObjectsOfAnySizeToAnyPlace) {
   const std::vector<std::size_t> sizes{1, 511, 512, 4095, 4096, 4097, 100'000, 114'688, 1'000'003};
   const std::size_t room = whole_blocks(sizes.back()) + kBufferAlignment;
-  for (const bool lent : {false, true}) {
+  for (const bool registered : {false, true}) {
     for (const std::size_t shift : {std::size_t{0}, std::size_t{1}}) {
       Buffer memory(sizes.size() * room);
       const auto all = memory.first(sizes.size() * room);
       auto queue = backend_->queue(4);
       ASSERT_OK(queue);
-      if (lent) (*queue)->lend(all);
+      if (registered) (*queue)->register_memory(all);
       std::vector<std::string> names;
       names.reserve(sizes.size());
       for (const std::size_t size : sizes) names.push_back("object-" + std::to_string(size));

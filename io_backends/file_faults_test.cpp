@@ -17,6 +17,7 @@
 #include <fstream>
 #include <optional>
 
+#include "io_backends/backend/backend_info.hpp"
 #include "io_backends/backend/buffer.hpp"
 #include "io_backends/read_ways_testing.hpp"
 #include "io_backends/system_faults_test.hpp"

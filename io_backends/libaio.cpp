@@ -24,9 +24,10 @@
 #include <string>
 #include <vector>
 
+#include "io_backends/backend/backend_info.hpp"
 #include "io_backends/backend/fifo.hpp"
 #include "io_backends/core/system/threads.hpp"
-#include "io_backends/posix.hpp"
+#include "io_backends/direct_files.hpp"
 
 namespace penstock {
 
@@ -123,9 +124,9 @@ class IdleContexts {
   std::vector<std::unique_ptr<Context>> contexts_;
 };
 
-class LibaioFiles final : public PosixFiles {
+class LibaioFiles final : public DirectFiles {
  public:
-  LibaioFiles(std::string_view path, const Options& options) : PosixFiles(path, options) {
+  LibaioFiles(std::string_view path, const Options& options) : DirectFiles(path, options) {
     // Asks for a context of depth 0, which fails with EINVAL if the calls are allowed. A real context would
     // take long to destroy.
     Context trial;
@@ -171,7 +172,7 @@ class LibaioQueue final : public Queue {
   struct Slot {
     Operation operation;
     iocb request{};
-    Aim aim;
+    AlignedRead read;
     std::size_t bytes = 0;  // bytes that the operation asks for
     bool in_kernel = false;
     Fd opened;      // the open file of a ReadObject
@@ -228,7 +229,7 @@ Result<bool> LibaioQueue::prepare(Slot& slot) {
   std::optional<DirectAlignment> direct;
   int fd = -1;
   if (const auto* const read = std::get_if<ReadAt>(&slot.operation.what)) {
-    const auto& reader = static_cast<const PosixReader&>(*read->reader);
+    const auto& reader = static_cast<const DirectReader&>(*read->reader);
     room = read->out;
     offset = read->offset;
     if (room.empty() || offset > static_cast<std::uint64_t>(INT64_MAX) - room.size()) return false;
@@ -239,19 +240,19 @@ Result<bool> LibaioQueue::prepare(Slot& slot) {
     const auto& object = std::get<ReadObject>(slot.operation.what);
     PENSTOCK_TRY(check_read_object(object.name, object.length_hint, object.out.size()));
     if (object.length_hint == 0) return false;  // the size is unknown, so blocking calls read the object
-    PENSTOCK_ASSIGN(slot.opened, files_.open_to_read(object.name));
+    PENSTOCK_ASSIGN(slot.opened, files_.open_direct(object.name));
     PENSTOCK_ASSIGN(direct, files_.alignment(slot.opened.get(), object.name));
     room = object.out;
     slot.bytes = object.length_hint;
     fd = slot.opened.get();
   }
-  slot.aim = aim(direct, offset, slot.bytes, room, slot.bounce);
+  slot.read = plan_read(direct, offset, slot.bytes, room, slot.bounce);
   slot.request = {};
   slot.request.aio_lio_opcode = IOCB_CMD_PREAD;
   slot.request.aio_fildes = static_cast<std::uint32_t>(fd);
-  slot.request.aio_buf = reinterpret_cast<std::uintptr_t>(slot.aim.into);  // NOLINT(*-reinterpret-cast)
-  slot.request.aio_nbytes = slot.aim.padded;
-  slot.request.aio_offset = static_cast<std::int64_t>(slot.aim.offset);
+  slot.request.aio_buf = reinterpret_cast<std::uintptr_t>(slot.read.into);  // NOLINT(*-reinterpret-cast)
+  slot.request.aio_nbytes = slot.read.padded;
+  slot.request.aio_offset = static_cast<std::int64_t>(slot.read.offset);
   return true;
 }
 
@@ -320,7 +321,7 @@ std::size_t LibaioQueue::reap(std::span<Completion> out, std::size_t at_least) {
 void LibaioQueue::finish(std::size_t index, std::int64_t result) {
   Slot& slot = slots_[index];
   slot.opened.close();  // before finish_read(), which opens the object again if it repeats the read
-  finish(index, files_.finish_read(slot.operation, slot.aim, slot.bytes, result));
+  finish(index, files_.finish_read(slot.operation, slot.read, slot.bytes, result));
 }
 
 void LibaioQueue::finish(std::size_t index, Result<std::uint64_t> outcome) {

@@ -25,7 +25,7 @@
 #include <string>
 #include <vector>
 
-#include "io_backends/backend/backend.hpp"
+#include "io_backends/backend/backend_info.hpp"
 #include "io_backends/backend/sharded_counter.hpp"
 #include "io_backends/core/text.hpp"
 
@@ -238,7 +238,9 @@ class MemNamespace final : public Namespace {
  public:
   explicit MemNamespace(std::shared_ptr<Store> store) : store_(std::move(store)) {}
 
-  Result<void> list(std::string_view folder, const std::function<bool(const Entry&)>& visit) override {
+  // Skips nothing: the store has only objects and folders.
+  Result<void> list_all(std::string_view folder, const std::function<bool(const Entry&)>& visit,
+                        const std::function<void(std::string_view name)>& /*skipped*/) override {
     PENSTOCK_TRY(check_folder_name(folder));
     // The entries are copied, because the visitor may use the store. With the lock held, that would block for
     // ever.

@@ -16,6 +16,7 @@
 #include <string>
 #include <utility>
 
+#include "io_backends/backend/backend_info.hpp"
 #include "io_backends/core/system/streaming_copy.hpp"
 #include "io_backends/core/system/touching.hpp"
 #include "io_backends/files/mapped_file.hpp"
@@ -164,7 +165,7 @@ class KeptMappings {
 class MmapFiles final : public PosixFiles {
  public:
   MmapFiles(std::string_view path, const Options& options)
-      : PosixFiles(path, PosixSettings{.nameless = options.text("publish") == "auto"}),
+      : PosixFiles(path, options),
         advice_(advice(options.text("advice"))),
         populate_(options.boolean("populate")),
         hugepage_(options.boolean("hugepage")),
@@ -175,7 +176,7 @@ class MmapFiles final : public PosixFiles {
 
   Result<std::unique_ptr<Reader>> open(std::string_view name) override {
     PENSTOCK_ASSIGN(Fd fd, open_file(name));
-    auto reader = std::make_unique<MmapReader>(std::move(fd), std::nullopt, root_.full(name), moved_);
+    auto reader = std::make_unique<MmapReader>(std::move(fd), root_.full(name), moved_);
     PENSTOCK_ASSIGN(Mapping mapping, mapping_of(*reader));
     reader->use(std::move(mapping), touch_);
     return reader;

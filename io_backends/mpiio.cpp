@@ -15,6 +15,7 @@
 #include <string>
 #include <utility>
 
+#include "io_backends/backend/backend_info.hpp"
 #include "io_backends/core/ranks/launcher.hpp"
 #include "io_backends/core/text.hpp"
 #include "io_backends/posix.hpp"
@@ -56,8 +57,7 @@ Result<MpiHints> parse_hints(std::string_view text) {
 class MpiioFiles final : public PosixFiles {
  public:
   MpiioFiles(std::string_view path, const Options& options, std::unique_ptr<MpiFiles> files)
-      : PosixFiles(path, PosixSettings{.nameless = options.text("publish") == "auto"}),
-        files_(std::move(files)) {
+      : PosixFiles(path, options), files_(std::move(files)) {
     caps_.collective = true;
     if (files_->many_threads()) return;
     caps_.threads = 1;

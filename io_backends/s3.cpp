@@ -6,7 +6,7 @@
 #include <chrono>
 #include <memory>
 
-#include "io_backends/backend/backend.hpp"
+#include "io_backends/backend/backend_info.hpp"
 #include "io_backends/s3/store.hpp"
 
 namespace penstock {

@@ -25,10 +25,10 @@
 #include <utility>
 #include <vector>
 
+#include "io_backends/backend/backend_info.hpp"
 #include "io_backends/backend/buffer.hpp"
 #include "io_backends/backend/fifo.hpp"
-#include "io_backends/files/direct_io.hpp"
-#include "io_backends/posix.hpp"
+#include "io_backends/direct_files.hpp"
 #include "io_backends/uring/ring.hpp"
 
 namespace penstock {
@@ -65,9 +65,9 @@ bool again(int sys_errno) {
 }
 
 // A Reader with a unique number. The number distinguishes a file from a later one with the same descriptor.
-class UringReader final : public PosixReader {
+class UringReader final : public DirectReader {
  public:
-  using PosixReader::PosixReader;
+  using DirectReader::DirectReader;
   std::uint64_t number() const { return number_; }
 
  private:
@@ -78,10 +78,10 @@ class UringReader final : public PosixReader {
   const std::uint64_t number_ = next();
 };
 
-class UringFiles final : public PosixFiles {
+class UringFiles final : public DirectFiles {
  public:
   UringFiles(std::string_view path, const Options& options)
-      : PosixFiles(path, options), sqpoll_(options.boolean("sqpoll")) {
+      : DirectFiles(path, options), sqpoll_(options.boolean("sqpoll")) {
     UringRing trial;
     const int failed = trial.set_up(1, sqpoll_);
     caps_.async = failed == 0;
@@ -92,8 +92,9 @@ class UringFiles final : public PosixFiles {
   }
 
   Result<std::unique_ptr<Reader>> open(std::string_view name) override {
-    unsigned mode = 0;
-    PENSTOCK_ASSIGN(Fd fd, open_file(name, &mode));
+    PENSTOCK_TRY(check_object_name(name));
+    PENSTOCK_ASSIGN(Fd fd, open_direct(name));
+    PENSTOCK_ASSIGN(const unsigned mode, mode_of(fd.get(), name));
     PENSTOCK_ASSIGN(const auto direct, ask_alignment(fd.get(), name));
     // O_NONBLOCK is removed. Some file systems cannot tell if a read has to wait, and with O_NONBLOCK the
     // kernel would fail each read on them.
@@ -127,7 +128,7 @@ class UringQueue final : public Queue {
   ~UringQueue() override {
     while (in_kernel_ > 0) take_or_fail(wait(1));
   }
-  void lend(std::span<std::byte> memory) override {
+  void register_memory(std::span<std::byte> memory) override {
     lent_ = memory;
     if (ring_ != nullptr && owner_ == thread_number()) keep_lent();
   }
@@ -153,7 +154,7 @@ class UringQueue final : public Queue {
   };
   struct Slot {
     Operation operation;
-    Aim aim;
+    AlignedRead read;
     std::size_t bytes = 0;  // bytes that the operation asks for
     int result = kAll;
     bool in_kernel = false;
@@ -167,10 +168,10 @@ class UringQueue final : public Queue {
   void start(const Operation& operation);
   Result<bool> start_read(std::uint32_t slot, const ReadAt& read);
   Result<bool> start_object(std::uint32_t slot, const ReadObject& object);
-  static bool take_aim(Slot& slot, const std::optional<DirectAlignment>& direct, std::uint64_t offset,
-                       std::span<std::byte> room);
+  static bool plan(Slot& slot, const std::optional<DirectAlignment>& direct, std::uint64_t offset,
+                   std::span<std::byte> room);
   io_uring_sqe* entry(unsigned together);
-  void prepare_read(io_uring_sqe* sqe, int file, const Aim& aim) const;
+  void prepare_read(io_uring_sqe* sqe, int file, const AlignedRead& read) const;
   Known* known_place(const UringReader& reader);
   void push();
   int wait(unsigned completions);
@@ -267,15 +268,15 @@ Result<bool> UringQueue::start_read(std::uint32_t index, const ReadAt& read) {
   Slot& slot = slots_[index];
   slot.bytes = read.out.size();
   const auto& reader = static_cast<const UringReader&>(*read.reader);
-  if (!take_aim(slot, reader.direct(), read.offset, read.out)) return false;
+  if (!plan(slot, reader.direct(), read.offset, read.out)) return false;
   Known* const known = known_place(reader);
   io_uring_sqe* const sqe = entry(1);
   if (sqe == nullptr) return false;
   if (known == nullptr) {
-    prepare_read(sqe, reader.fd(), slot.aim);
+    prepare_read(sqe, reader.fd(), slot.read);
   } else {
     const auto place = static_cast<std::size_t>(known - known_.data());
-    prepare_read(sqe, static_cast<int>(slots_.size() + place), slot.aim);
+    prepare_read(sqe, static_cast<int>(slots_.size() + place), slot.read);
     sqe->flags |= IOSQE_FIXED_FILE;
     slot.known = known;
     ++known->in_flight;
@@ -292,7 +293,7 @@ Result<bool> UringQueue::start_object(std::uint32_t index, const ReadObject& obj
   PENSTOCK_ASSIGN(root_, files_.root().fd());
   Slot& slot = slots_[index];
   slot.bytes = object.length_hint;
-  if (!take_aim(slot, files_.likely_alignment(), 0, object.out)) return false;
+  if (!plan(slot, files_.likely_alignment(), 0, object.out)) return false;
   slot.path.assign(object.name);
   io_uring_sqe* sqe = entry(3);
   if (sqe == nullptr) return false;
@@ -301,7 +302,7 @@ Result<bool> UringQueue::start_object(std::uint32_t index, const ReadObject& obj
   sqe->flags |= IOSQE_IO_LINK | IOSQE_CQE_SKIP_SUCCESS;
   ::io_uring_sqe_set_data64(sqe, mark | kOpen);
   sqe = ::io_uring_get_sqe(&ring_->get());
-  prepare_read(sqe, static_cast<int>(index), slot.aim);
+  prepare_read(sqe, static_cast<int>(index), slot.read);
   sqe->flags |= IOSQE_FIXED_FILE | IOSQE_IO_HARDLINK | IOSQE_CQE_SKIP_SUCCESS;
   ::io_uring_sqe_set_data64(sqe, mark | kRead);
   sqe = ::io_uring_get_sqe(&ring_->get());
@@ -312,11 +313,11 @@ Result<bool> UringQueue::start_object(std::uint32_t index, const ReadObject& obj
 
 // False if one request cannot read all bytes. The kernel would read fewer and report success, and a chain
 // does not report how many bytes it read.
-bool UringQueue::take_aim(Slot& slot, const std::optional<DirectAlignment>& direct, std::uint64_t offset,
-                          std::span<std::byte> room) {
+bool UringQueue::plan(Slot& slot, const std::optional<DirectAlignment>& direct, std::uint64_t offset,
+                      std::span<std::byte> room) {
   if (slot.bytes > kMostAtOnce) return false;
-  slot.aim = aim(direct, offset, slot.bytes, room, slot.bounce);
-  return slot.aim.padded <= kMostAtOnce;
+  slot.read = plan_read(direct, offset, slot.bytes, room, slot.bounce);
+  return slot.read.padded <= kMostAtOnce;
 }
 
 // The first of `together` entries of one submit. Null only if the kernel accepts no more requests.
@@ -330,17 +331,17 @@ io_uring_sqe* UringQueue::entry(unsigned together) {
   return ::io_uring_get_sqe(&ring);
 }
 
-void UringQueue::prepare_read(io_uring_sqe* sqe, int file, const Aim& aim) const {
-  const auto bytes = static_cast<unsigned>(aim.padded);
+void UringQueue::prepare_read(io_uring_sqe* sqe, int file, const AlignedRead& read) const {
+  const auto bytes = static_cast<unsigned>(read.padded);
   const std::byte* const lent_end = lent_.data() + lent_.size();
-  if (lent_known_ && aim.into >= lent_.data() && aim.into < lent_end) {
-    const auto at = static_cast<std::size_t>(aim.into - lent_.data());
+  if (lent_known_ && read.into >= lent_.data() && read.into < lent_end) {
+    const auto at = static_cast<std::size_t>(read.into - lent_.data());
     if (at / kLentPiece == (at + bytes - 1) / kLentPiece && at + bytes <= lent_.size()) {
-      ::io_uring_prep_read_fixed(sqe, file, aim.into, bytes, aim.offset, static_cast<int>(at / kLentPiece));
+      ::io_uring_prep_read_fixed(sqe, file, read.into, bytes, read.offset, static_cast<int>(at / kLentPiece));
       return;
     }
   }
-  ::io_uring_prep_read(sqe, file, aim.into, bytes, aim.offset);
+  ::io_uring_prep_read(sqe, file, read.into, bytes, read.offset);
 }
 
 // The file's slot in the ring's table. Null until the file was read kKnownAfter times. A file with reads in
@@ -452,7 +453,7 @@ void UringQueue::completed(std::uint64_t what, int result) {
       slot.open_failed = true;
       return finish(index);
     case kRead:
-      if (result != static_cast<int>(slot.aim.padded)) slot.result = result;
+      if (result != static_cast<int>(slot.read.padded)) slot.result = result;
       if (std::holds_alternative<ReadAt>(slot.operation.what)) finish(index);
       return;
     case kClose:
@@ -463,8 +464,8 @@ void UringQueue::completed(std::uint64_t what, int result) {
 void UringQueue::finish(std::uint32_t index) {
   Slot& slot = slots_[index];
   if (slot.result == -EAGAIN) files_.let_wait();
-  const std::int64_t got = slot.result == kAll ? static_cast<std::int64_t>(slot.aim.padded) : slot.result;
-  finish(index, files_.finish_read(slot.operation, slot.aim, slot.bytes, got,
+  const std::int64_t got = slot.result == kAll ? static_cast<std::int64_t>(slot.read.padded) : slot.result;
+  finish(index, files_.finish_read(slot.operation, slot.read, slot.bytes, got,
                                    slot.open_failed ? "cannot open" : "cannot read"));
 }
 

@@ -13,6 +13,7 @@
 #include <set>
 #include <thread>
 
+#include "io_backends/backend/backend_info.hpp"
 #include "io_backends/backend/buffer.hpp"
 #include "io_backends/system_faults_test.hpp"
 #include "io_backends/testing/denied_calls_testing.hpp"

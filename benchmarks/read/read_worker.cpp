@@ -116,7 +116,7 @@ Result<void> ReadWorker::prepare() {
   if (options_.collective) rounds_.emplace(*work_.samples, options_.order, options_.seed, work_.share);
   const std::size_t depth = options_.depth;
   const std::size_t room = whole_blocks(std::max<std::uint64_t>(work_.samples->largest(), 1));
-  memory_.grow(in_one_piece(depth * room));
+  memory_.grow(whole_huge_pages(depth * room));
   slots_ = std::vector<Slot>(depth);
   for (std::size_t i = 0; i < depth; ++i)
     slots_[i].room = memory_.first(depth * room).subspan(i * room, room);

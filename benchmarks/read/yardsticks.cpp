@@ -146,7 +146,7 @@ RunTally Yardsticks::timed(const ReadSpec& spec, const Loop& loop, double a_pass
 Result<LoopDone> Yardsticks::decoding_loop(unsigned threads, const LoopEnd& end) const {
   LoopControl control(plan_, end);
   return control.run(threads, [&](LoopDone& done, unsigned) -> Result<void> {
-    Buffer buffer(in_one_piece(std::max<std::size_t>(plan_.samples.largest(), 1)));
+    Buffer buffer(whole_huge_pages(std::max<std::size_t>(plan_.samples.largest(), 1)));
     PENSTOCK_ASSIGN(SampleOpener opener, SampleOpener::make(work_.manifest->facts().codec));
     PictureDecoder decoder;
     Image image;

@@ -8,7 +8,7 @@
 # modules that are built and opened at run time, not linked.
 
 # kind -> descriptor type and the header that declares it
-set(PENSTOCK_KIND_backend "BackendInfo|io_backends/backend/backend.hpp")
+set(PENSTOCK_KIND_backend "BackendInfo|io_backends/backend/backend_info.hpp")
 set(PENSTOCK_KIND_recipe "RecipeInfo|datagen/recipe/recipe.hpp")
 set(PENSTOCK_KIND_format "FormatInfo|datagen/format/format.hpp")
 set(PENSTOCK_KIND_miniapp "MiniAppInfo|miniapps/train/miniapp.hpp")

@@ -101,7 +101,7 @@ CacheControl::CacheControl(const Tier& tier, const Manifest& manifest, const Sam
 
 CacheState CacheControl::layers() const {
   CacheState state;
-  state.server = lies_on_this_machine(tier_.facts) ? "none" : "unknown";
+  state.server = is_on_this_machine(tier_.facts) ? "none" : "unknown";
   state.host = host_;
   return state;
 }

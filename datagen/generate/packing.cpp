@@ -46,7 +46,10 @@ class Nowhere final : public Backend, private Namespace {
 
   static Error refuse() { return make_error(Errc::unsupported, "nothing is kept here"); }
 
-  Result<void> list(std::string_view, const std::function<bool(const Entry&)>&) override { return refuse(); }
+  Result<void> list_all(std::string_view, const std::function<bool(const Entry&)>&,
+                        const std::function<void(std::string_view)>&) override {
+    return refuse();
+  }
   Result<Entry> stat(std::string_view) override { return refuse(); }
   Result<void> make_folders(std::string_view) override { return success(); }
   Result<void> rename_noreplace(std::string_view, std::string_view) override { return refuse(); }

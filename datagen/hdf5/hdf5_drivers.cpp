@@ -5,6 +5,7 @@
 
 #include "datagen/hdf5/by_library.hpp"
 #include "datagen/hdf5/hdf5_input.hpp"
+#include "io_backends/core/options.hpp"
 
 namespace penstock {
 namespace {

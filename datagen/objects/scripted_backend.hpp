@@ -101,7 +101,10 @@ class ScriptedBackend final : public Backend, private Namespace {
   }
 
   static Error refuse() { return make_error(Errc::unsupported, "scripted objects are only read"); }
-  Result<void> list(std::string_view, const std::function<bool(const Entry&)>&) override { return refuse(); }
+  Result<void> list_all(std::string_view, const std::function<bool(const Entry&)>&,
+                        const std::function<void(std::string_view)>&) override {
+    return refuse();
+  }
   Result<Entry> stat(std::string_view name) override {
     PENSTOCK_ASSIGN(const std::span<const std::byte> bytes, find(name));
     return Entry{std::string(name), bytes.size(), false};

@@ -56,7 +56,7 @@ SampleReader::SampleReader(Backend& backend, HeldObjects& objects, bool whole_ob
 
 Result<void> SampleReader::use_queue(std::size_t depth, std::span<std::byte> memory) {
   PENSTOCK_ASSIGN(queue_, deep_queue(backend_, depth));
-  if (!memory.empty()) queue_->lend(memory);
+  if (!memory.empty()) queue_->register_memory(memory);
   added_.reserve(own_.size());
   completions_.resize(own_.size());
   return success();

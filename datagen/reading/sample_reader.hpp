@@ -57,7 +57,7 @@ class SampleReader {
   SampleReader(Backend& backend, HeldObjects& objects, bool whole_objects, std::size_t slots);
 
   // Makes a queue for reads in flight. Then add(), start() and reap() are used instead of read(). `memory`:
-  // see Queue::lend(). Errors are those of deep_queue().
+  // see Queue::register_memory(). Errors are those of deep_queue().
   Result<void> use_queue(std::size_t depth, std::span<std::byte> memory = {});
   bool queued() const { return queue_ != nullptr; }
 

@@ -24,9 +24,6 @@ class OverlayNamespace final : public Namespace {
   using Route = std::function<Namespace&(std::string_view name, std::string& full)>;
   OverlayNamespace(Namespace& slow, Route route) : slow_(slow), route_(std::move(route)) {}
 
-  Result<void> list(std::string_view folder, const std::function<bool(const Entry&)>& visit) override {
-    return list_all(folder, visit, [](std::string_view) {});
-  }
   Result<void> list_all(std::string_view folder, const std::function<bool(const Entry&)>& visit,
                         const std::function<void(std::string_view name)>& skipped) override {
     std::string full;

@@ -18,7 +18,7 @@ Result<LoopDone> read_by_system_calls(const ReadPlan& plan, unsigned threads, Lo
   }
   const std::uint64_t largest = plan.samples.largest();
   return control.run(threads, [&](LoopDone& done, unsigned) -> Result<void> {
-    Buffer buffer(in_one_piece(largest));
+    Buffer buffer(whole_huge_pages(largest));
     for (Sample sample; control.next(sample);) {
       const char* name = plan.samples.name(sample.object).data();
       if (sample.object < objects.size()) {
@@ -38,7 +38,7 @@ Result<LoopDone> through_backend(const ReadPlan& plan, unsigned threads, LoopCon
   PENSTOCK_ASSIGN(const OpenObjects objects, open_objects(plan));
   const std::uint64_t largest = plan.samples.largest();
   return control.run(threads, [&](LoopDone& done, unsigned) -> Result<void> {
-    Buffer buffer(in_one_piece(largest));
+    Buffer buffer(whole_huge_pages(largest));
     std::unique_ptr<Reader> own;
     for (Sample sample; control.next(sample);) {
       const auto out = buffer.first(sample.length);

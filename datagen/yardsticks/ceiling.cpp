@@ -43,7 +43,7 @@ Result<LoopDone> readahead_loop(const ReadPlan& plan, const LoopShape& shape, Lo
   PENSTOCK_ASSIGN(const Fd root, open_root(plan));
   const std::uint64_t largest = plan.samples.largest();
   return control.run(shape.threads, [&](LoopDone& done, unsigned) -> Result<void> {
-    Buffer buffer(in_one_piece(largest));
+    Buffer buffer(whole_huge_pages(largest));
     std::deque<Announced> ahead;
     for (bool more = true; more || !ahead.empty();) {
       while (more && ahead.size() < kAhead) {
@@ -71,7 +71,7 @@ Result<LoopDone> streamed_loop(const ReadPlan& plan, const LoopShape& shape, Loo
   // Each thread reads its own objects in turn. For each sample number that it takes, it reads as many bytes
   // as that sample has.
   return control.run(shape.threads, [&](LoopDone& done, unsigned thread) -> Result<void> {
-    Buffer buffer(in_one_piece(kStreamBytes));
+    Buffer buffer(whole_huge_pages(kStreamBytes));
     std::uint64_t owed = 0;
     std::size_t object = thread % sizes.size();
     std::uint64_t offset = 0;
@@ -97,10 +97,10 @@ Result<std::vector<CeilingLoop::Lane>> make_lanes(const ReadPlan& plan, const Lo
   try {
     std::vector<CeilingLoop::Lane> lanes(std::max(shape.threads, 1U));
     for (CeilingLoop::Lane& lane : lanes) {
-      lane.memory.grow(in_one_piece(shape.depth * room));
+      lane.memory.grow(whole_huge_pages(shape.depth * room));
       lane.own.resize(shape.depth);
       PENSTOCK_ASSIGN(lane.queue, deep_queue(plan.backend, shape.depth));
-      lane.queue->lend(lane.memory.first(shape.depth * room));
+      lane.queue->register_memory(lane.memory.first(shape.depth * room));
     }
     return lanes;
   } catch (const std::bad_alloc&) {

@@ -1,7 +1,6 @@
 #include "io_backends/backend/backend.hpp"
 
 #include <algorithm>
-#include <limits>
 #include <string>
 
 namespace penstock {
@@ -13,10 +12,6 @@ constexpr std::size_t kLongestPart = 255;
 Error bad_name(std::string_view name, std::string_view why) {
   return make_error(Errc::invalid_argument,
                     "not an object name: '" + std::string(name) + "' " + std::string(why));
-}
-
-Error not_offered(std::string_view what) {
-  return make_error(Errc::unsupported, "this back end has no " + std::string(what));
 }
 
 // Whether check_object_name() succeeds, in one pass without calls: it runs for every sample.
@@ -39,72 +34,7 @@ bool well_named(std::string_view name) {
   return good_part();
 }
 
-// Does each operation in submit().
-class SynchronousQueue final : public Queue {
- public:
-  SynchronousQueue(Backend& backend, std::size_t depth) : backend_(backend), depth_(depth) {
-    done_.reserve(depth);
-  }
-
-  std::size_t submit(std::span<const Operation> operations, Start /*start*/) override {
-    const std::size_t taken = std::min(operations.size(), depth_ - done_.size());
-    for (const Operation& operation : operations.first(taken))
-      done_.push_back({operation.tag, perform(backend_, operation)});
-    return taken;
-  }
-
-  std::size_t reap(std::span<Completion> out, std::size_t /*at_least*/) override {
-    const std::size_t count = std::min(out.size(), done_.size());
-    const auto end = done_.begin() + static_cast<std::ptrdiff_t>(count);
-    std::move(done_.begin(), end, out.begin());
-    done_.erase(done_.begin(), end);
-    return count;
-  }
-
-  std::size_t in_flight() const override { return done_.size(); }
-
- private:
-  Backend& backend_;
-  const std::size_t depth_;
-  std::vector<Completion> done_;
-};
-
 }  // namespace
-
-std::span<std::byte> out_of(const Operation& operation) {
-  return std::visit([](const auto& what) { return what.out; }, operation.what);
-}
-
-Result<std::uint64_t> perform(Backend& backend, const Operation& operation) {
-  if (const auto* read = std::get_if<ReadAt>(&operation.what)) {
-    PENSTOCK_TRY(read->reader->read_at(read->offset, read->out));
-    return std::uint64_t{read->out.size()};
-  }
-  const auto& object = std::get<ReadObject>(operation.what);
-  return backend.read_object(object.name, object.length_hint, object.out);
-}
-
-Result<std::span<const std::byte>> Reader::view(std::uint64_t /*offset*/, std::uint64_t /*length*/) {
-  return not_offered("views of its objects");
-}
-
-Result<void> Reader::read_at_all(std::uint64_t /*offset*/, std::span<std::byte> /*out*/) {
-  return not_offered("collective reads");
-}
-
-Result<void> Writer::append(std::span<const std::span<const std::byte>> pieces) {
-  for (const auto& piece : pieces) PENSTOCK_TRY(append(piece));
-  return success();
-}
-
-Result<void> Writer::write_at(std::uint64_t /*offset*/, std::span<const std::byte> /*bytes*/) {
-  return not_offered("writes at an offset");
-}
-
-Result<void> Namespace::list_all(std::string_view folder, const std::function<bool(const Entry&)>& visit,
-                                 const std::function<void(std::string_view name)>& /*skipped*/) {
-  return list(folder, visit);
-}
 
 Result<std::uint64_t> Backend::read_object(std::string_view name, std::uint64_t length_hint,
                                            std::span<std::byte> out) {
@@ -120,17 +50,11 @@ Result<std::uint64_t> Backend::read_object(std::string_view name, std::uint64_t 
 }
 
 Result<std::unique_ptr<Queue>> Backend::queue(std::size_t depth) {
-  PENSTOCK_TRY(check_queue_depth(depth));
-  return std::make_unique<SynchronousQueue>(*this, depth);
+  return blocking_queue(*this, depth);
 }
 
 std::optional<std::filesystem::path> Backend::native_path(std::string_view /*name*/) const {
   return std::nullopt;
-}
-
-Result<void> remove_if_there(Namespace& names, std::string_view name) {
-  Result<void> removed = names.remove(name);
-  return removed.ok() || removed.error().code != Errc::not_found ? removed : success();
 }
 
 Result<void> put_object(Backend& backend, std::string_view name, std::span<const std::byte> bytes,
@@ -178,31 +102,6 @@ Result<void> check_fits(std::string_view name, std::uint64_t length, std::size_t
   if (length <= room) return success();
   return make_error(Errc::invalid_argument, "'" + std::string(name) + "' has " + std::to_string(length) +
                                                 " bytes, more than the buffer of " + std::to_string(room));
-}
-
-Result<void> check_queue_depth(std::size_t depth) {
-  constexpr std::size_t kDeepest = 65536;
-  if (depth >= 1 && depth <= kDeepest) return success();
-  return make_error(Errc::invalid_argument, "a queue depth is 1 to 65536, not " + std::to_string(depth));
-}
-
-Error truncated_error(std::string_view name, std::uint64_t offset, std::uint64_t length) {
-  return make_error(Errc::truncated,
-                    "'" + std::string(name) + "' ends before byte " +
-                        std::to_string(offset > std::numeric_limits<std::uint64_t>::max() - length
-                                           ? std::numeric_limits<std::uint64_t>::max()
-                                           : offset + length));
-}
-
-Error spent_error(std::string_view name) {
-  return make_error(Errc::invalid_argument,
-                    "the writer of '" + std::string(name) + "' has failed or published before");
-}
-
-Result<std::unique_ptr<Queue>> deep_queue(Backend& backend, std::size_t depth) {
-  PENSTOCK_TRY(check_queue_depth(depth));
-  if (depth == 1 || backend.caps().async) return backend.queue(depth);
-  return thread_pool_queue(backend, depth);
 }
 
 }  // namespace penstock

@@ -20,7 +20,7 @@ inline constexpr std::size_t kHugePage = std::size_t{2} << 20;
 
 // The size that a buffer for reads of `bytes` bytes should have. Large reads get whole huge pages, because a
 // rest after the last huge page would be in small pages. This costs at most one huge page more.
-constexpr std::size_t in_one_piece(std::size_t bytes) {
+constexpr std::size_t whole_huge_pages(std::size_t bytes) {
   constexpr std::size_t kLargeRead = std::size_t{64} << 10;
   if (bytes < kLargeRead || bytes > PTRDIFF_MAX - kHugePage) return bytes;
   return (bytes + kHugePage - 1) / kHugePage * kHugePage;

@@ -21,11 +21,11 @@ TEST(Buffer, IsAlignedAndKeepsItsMemoryWhenItSuffices) {
 }
 
 TEST(Buffer, LargeOnesBeginWithAHugePage) {
-  EXPECT_EQ(in_one_piece(4096), 4096U);
-  EXPECT_EQ(in_one_piece(std::size_t{128} << 10), kHugePage);
-  EXPECT_EQ(in_one_piece(kHugePage), kHugePage);
-  EXPECT_EQ(in_one_piece(kHugePage + 1), 2 * kHugePage);
-  EXPECT_EQ(in_one_piece(SIZE_MAX), SIZE_MAX);
+  EXPECT_EQ(whole_huge_pages(4096), 4096U);
+  EXPECT_EQ(whole_huge_pages(std::size_t{128} << 10), kHugePage);
+  EXPECT_EQ(whole_huge_pages(kHugePage), kHugePage);
+  EXPECT_EQ(whole_huge_pages(kHugePage + 1), 2 * kHugePage);
+  EXPECT_EQ(whole_huge_pages(SIZE_MAX), SIZE_MAX);
   for (const std::size_t bytes : {kHugePage, kHugePage + 1, 3 * kHugePage}) {
     Buffer buffer(bytes);
     EXPECT_GE(buffer.capacity(), bytes);

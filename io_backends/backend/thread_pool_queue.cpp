@@ -15,8 +15,8 @@
 #include <thread>
 #include <vector>
 
-#include "io_backends/backend/backend.hpp"
 #include "io_backends/backend/fifo.hpp"
+#include "io_backends/backend/queue.hpp"
 #include "io_backends/core/system/threads.hpp"
 
 namespace penstock {

@@ -3,6 +3,7 @@
 #include <cerrno>
 #include <string>
 
+#include "io_backends/core/options.hpp"
 #include "io_backends/core/units.hpp"
 #include "io_backends/decorators/faulty.hpp"
 

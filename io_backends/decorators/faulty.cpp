@@ -176,7 +176,7 @@ class FaultyQueue final : public Queue {
     struck_.reserve(depth);
   }
 
-  void lend(std::span<std::byte> memory) override { inner_->lend(memory); }
+  void register_memory(std::span<std::byte> memory) override { inner_->register_memory(memory); }
 
   std::size_t submit(std::span<const Operation> operations, Start start) override {
     const std::size_t taken = std::min(operations.size(), depth_ - in_flight());

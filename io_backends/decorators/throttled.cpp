@@ -81,7 +81,7 @@ class ThrottledQueue final : public Queue {
     held_.reserve(depth);
   }
 
-  void lend(std::span<std::byte> memory) override { inner_->lend(memory); }
+  void register_memory(std::span<std::byte> memory) override { inner_->register_memory(memory); }
   std::size_t submit(std::span<const Operation> operations, Start start) override;
   std::size_t reap(std::span<Completion> out, std::size_t at_least) override;
   std::size_t in_flight() const override { return flights_.in_flight() + held_.size(); }

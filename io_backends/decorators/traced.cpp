@@ -185,7 +185,7 @@ class TracedQueue final : public Queue {
     forwarded_.reserve(depth);
   }
 
-  void lend(std::span<std::byte> memory) override { inner_->lend(memory); }
+  void register_memory(std::span<std::byte> memory) override { inner_->register_memory(memory); }
 
   std::size_t submit(std::span<const Operation> operations, Start start) override {
     forwarded_.clear();

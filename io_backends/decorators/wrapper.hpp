@@ -131,9 +131,6 @@ class DecoratedNamespace : public Namespace {
   explicit DecoratedNamespace(Namespace& inner, Hook& hook = Hook::hook()) : inner_(inner), hook_(hook) {}
   Namespace& inner() { return inner_; }
 
-  Result<void> list(std::string_view folder, const std::function<bool(const Entry&)>& visit) override {
-    return hook_.around({CallKind::list, folder}, [&] { return inner_.list(folder, visit); });
-  }
   Result<void> list_all(std::string_view folder, const std::function<bool(const Entry&)>& visit,
                         const std::function<void(std::string_view name)>& skipped) override {
     return hook_.around({CallKind::list, folder}, [&] { return inner_.list_all(folder, visit, skipped); });

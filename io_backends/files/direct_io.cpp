@@ -81,10 +81,10 @@ bool lacks_direct_io(const std::filesystem::path& root) {
   if (fresh || errno == EINVAL) return lacks(fresh);
   // A file cannot be made in the folder, so the first existing files are asked. With O_NONBLOCK, so that a
   // FIFO does not block.
-  constexpr int kLooks = 1000;
+  constexpr int kMostEntries = 1000;
   constexpr auto kOptions = std::filesystem::directory_options::skip_permission_denied;
   std::filesystem::recursive_directory_iterator entry(folder, kOptions, ignored);
-  for (int i = 0; i < kLooks && !ignored && entry != std::filesystem::end(entry);
+  for (int i = 0; i < kMostEntries && !ignored && entry != std::filesystem::end(entry);
        ++i, entry.increment(ignored)) {
     std::error_code no_file;
     if (!entry->is_regular_file(no_file)) continue;
@@ -94,7 +94,7 @@ bool lacks_direct_io(const std::filesystem::path& root) {
   return false;
 }
 
-void leave_direct_io(int fd) {
+void clear_o_direct(int fd) {
   const int flags = ::fcntl(fd, F_GETFL);
   if (flags >= 0 && (flags & O_DIRECT) != 0) ::fcntl(fd, F_SETFL, flags & ~O_DIRECT);
 }

@@ -30,21 +30,22 @@ std::optional<DirectAlignment> direct_alignment(int fd);
 // Whether the files of a back end are opened with O_DIRECT. It can be turned off once. Any thread.
 class DirectMode {
  public:
-  DirectMode(bool on, bool may_leave) : may_leave_(may_leave), on_(on) {}
+  DirectMode(bool on, bool may_turn_off) : may_turn_off_(may_turn_off), on_(on) {}
   bool on() const { return on_.load(std::memory_order_acquire); }
-  // If may_leave(), leave() turns direct I/O off for all later opens. It is called when the file system has
-  // no direct I/O and fallback=buffered allows the page cache.
-  bool may_leave() const { return may_leave_; }
-  void leave() {
-    left_.store(true, std::memory_order_relaxed);
-    on_.store(false, std::memory_order_release);  // a thread that sees on() == false also sees left() == true
+  // If may_turn_off(), turn_off() turns direct I/O off for all later opens. It is called when the file system
+  // has no direct I/O and fallback=buffered allows the page cache.
+  bool may_turn_off() const { return may_turn_off_; }
+  void turn_off() {
+    turned_off_.store(true, std::memory_order_relaxed);
+    // A thread that sees on() == false also sees turned_off() == true.
+    on_.store(false, std::memory_order_release);
   }
-  bool left() const { return left_.load(std::memory_order_relaxed); }
+  bool turned_off() const { return turned_off_.load(std::memory_order_relaxed); }
 
  private:
-  const bool may_leave_;
+  const bool may_turn_off_;
   std::atomic<bool> on_;
-  std::atomic<bool> left_{false};
+  std::atomic<bool> turned_off_{false};
 };
 
 // The error for a file without direct I/O.
@@ -55,7 +56,7 @@ Error no_direct_io(std::string_view file);
 bool lacks_direct_io(const std::filesystem::path& root);
 
 // Removes O_DIRECT from a descriptor.
-void leave_direct_io(int fd);
+void clear_o_direct(int fd);
 
 // Reads from a descriptor with O_DIRECT, with any offset, length and memory. If `offset` and `out` are
 // aligned, it makes one call, and only an unaligned end goes through a buffer. Else all bytes go through a
@@ -75,7 +76,7 @@ constexpr std::uint64_t round_up(std::uint64_t bytes, std::uint64_t block) {
 
 // The read that the system is asked for. It reads `padded` bytes from `offset` into `into`. The first `ahead`
 // bytes of them are not wanted.
-struct Aim {
+struct AlignedRead {
   std::byte* into = nullptr;
   std::uint64_t offset = 0;
   std::size_t ahead = 0;
@@ -85,8 +86,8 @@ struct Aim {
 // Plans a read of `bytes` bytes from `offset`. It goes directly to `room` if that is aligned and has space
 // for whole blocks, all of which may be overwritten. Else it goes to `bounce`, which grows as needed. Without
 // a DirectAlignment it always goes directly to `room`.
-inline Aim aim(const std::optional<DirectAlignment>& direct, std::uint64_t offset, std::size_t bytes,
-               std::span<std::byte> room, Buffer& bounce) {
+inline AlignedRead plan_read(const std::optional<DirectAlignment>& direct, std::uint64_t offset,
+                             std::size_t bytes, std::span<std::byte> room, Buffer& bounce) {
   if (!direct) return {room.data(), offset, 0, bytes};
   const auto ahead = static_cast<std::size_t>(offset % direct->offset);
   const auto padded = static_cast<std::size_t>(round_up(ahead + bytes, direct->offset));

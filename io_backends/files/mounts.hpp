@@ -20,6 +20,6 @@ bool is_pseudo_file_system(std::string_view fs_type);
 // Whether the tier certainly uses no server: it is memory, or a file system on a device of this machine.
 // False for a network file system, for most FUSE file systems, for an overlay (its layers may be anywhere),
 // and for an unknown type.
-bool lies_on_this_machine(const TierFacts& facts);
+bool is_on_this_machine(const TierFacts& facts);
 
 }  // namespace penstock

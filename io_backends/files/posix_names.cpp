@@ -51,9 +51,6 @@ class PosixNamespace final : public Namespace {
  public:
   explicit PosixNamespace(PosixRoot& root) : root_(root) {}
 
-  Result<void> list(std::string_view folder, const std::function<bool(const Entry&)>& visit) override {
-    return list_all(folder, visit, [](std::string_view) {});
-  }
   Result<void> list_all(std::string_view folder, const std::function<bool(const Entry&)>& visit,
                         const std::function<void(std::string_view name)>& skipped) override;
   Result<Entry> stat(std::string_view name) override;

@@ -83,6 +83,13 @@ class PosixRoot {
   PosixRoot(const PosixRoot&) = delete;
   PosixRoot& operator=(const PosixRoot&) = delete;
 
+  // Whether to use nameless files (O_TMPFILE), which disappear even after SIGKILL. A writer sets it to false
+  // for ever if the file system has none. Then an object has a temporary name until it is published.
+  std::atomic<bool> nameless{true};
+  // Whether a nameless file can be linked by its descriptor. A writer sets it to false for ever if the kernel
+  // needs its path in /proc.
+  std::atomic<bool> link_by_descriptor{true};
+
   const std::filesystem::path& path() const { return path_; }
   std::string full(std::string_view name) const;  // the full path of a name, for messages
   Error error(int sys_errno, std::string_view operation, std::string_view name) const {

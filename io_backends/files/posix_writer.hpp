@@ -1,36 +1,75 @@
 // Writes an object into a folder of the operating system. Readers see all of it or nothing.
 #pragma once
 
-#include <atomic>
 #include <cstdint>
-#include <memory>
+#include <span>
+#include <string>
 #include <string_view>
 
-#include "io_backends/backend/backend.hpp"
 #include "io_backends/backend/sharded_counter.hpp"
-#include "io_backends/files/direct_io.hpp"
+#include "io_backends/backend/writer.hpp"
+#include "io_backends/core/system/fd.hpp"
 #include "io_backends/files/posix_root.hpp"
 
 namespace penstock {
 
-// The common state of all writers of one back end. Any thread.
-struct PosixWriting {
-  PosixRoot& root;
-  MovedCounter& moved;
-  DirectMode& direct;  // whether writes use O_DIRECT; only aligned blocks do
-  // Whether to use nameless files (O_TMPFILE), which disappear even after SIGKILL. Set to false for ever if
-  // the file system has none. Then an object has a temporary name until it is published.
-  std::atomic<bool> nameless{true};
-  // Whether a nameless file can be linked by its descriptor. Set to false for ever if the kernel needs its
-  // path in /proc.
-  std::atomic<bool> link_by_descriptor{true};
-};
+// Writes through the page cache. direct_writer.cpp has a class that bypasses it.
+class PosixWriter : public Writer {
+ public:
+  PosixWriter(PosixRoot& folder, MovedCounter& moved, std::string_view name)
+      : folder_(folder), moved_(moved), name_(name) {}
+  PosixWriter(const PosixWriter&) = delete;
+  PosixWriter& operator=(const PosixWriter&) = delete;
+  ~PosixWriter() override { discard(); }
 
-// Makes a Writer for `name`. If `bytes_hint` is at least 1 MiB, it reserves that space on the disk (not on
-// tmpfs), so that a large file is contiguous. With direct I/O, appended bytes are copied and written in
-// aligned blocks of 1 MiB. An append of at least 1 MiB is written without a copy if its memory is aligned and
-// it starts at a multiple of 4 KiB.
-Result<std::unique_ptr<Writer>> create_posix_object(PosixWriting& writing, std::string_view name,
-                                                    std::uint64_t bytes_hint);
+  // Called once, before any other function. If `bytes_hint` is at least 1 MiB, it reserves that space on the
+  // disk (not on tmpfs), so that a large file is contiguous. After an error the caller destroys the writer.
+  Result<void> begin(std::uint64_t bytes_hint);
+  Result<void> append(std::span<const std::byte> bytes) override;
+  Result<void> append(std::span<const std::span<const std::byte>> pieces) override;
+  Result<void> write_at(std::uint64_t offset, std::span<const std::byte> bytes) override;
+  Result<void> publish(Durability wanted, IfExists if_exists) override;
+
+ protected:
+  // Opens fd_, which has no name or a temporary one.
+  virtual Result<void> open_file() { return create_file(0); }
+  Result<void> create_file(int more_flags);
+  // The error of a call after a failure or publish().
+  Result<void> check_unfinished() const;
+  // Writes bytes until an error or a full device, and counts them.
+  FullIo write_some(std::uint64_t offset, std::span<const std::byte> bytes);
+  Result<void> write_all(std::uint64_t offset, std::span<const std::byte> bytes);
+  // Removes an unpublished file.
+  void discard();
+
+  Error error(int sys_errno, std::string_view operation) const {
+    return folder_.error(sys_errno, operation, name_);
+  }
+  Result<void> fail(Error failure) {
+    finished_ = true;
+    return failure;
+  }
+
+  PosixRoot& folder_;
+  MovedCounter& moved_;
+  const std::string name_;
+  Fd fd_;
+  std::uint64_t position_ = 0;  // offset of the next append
+
+ private:
+  Result<void> finish_bytes(Durability wanted);
+  Result<void> give_name(IfExists if_exists);
+  Result<void> link_nameless(const std::string& to);
+  Result<void> rename_over(const std::string& from);
+  Result<void> rename_new(const std::string& from);
+  void start_write_back();
+
+  int root_ = -1;          // descriptor of folder_
+  std::string temporary_;  // "" if the file is nameless
+  std::uint64_t end_ = 0;
+  std::uint64_t reserved_ = 0;
+  std::uint64_t written_back_ = 0;  // bytes whose write-back to the device has been started
+  bool finished_ = false;           // has failed or published
+};
 
 }  // namespace penstock

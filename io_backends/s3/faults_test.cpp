@@ -7,6 +7,7 @@
 #include <filesystem>
 #include <optional>
 
+#include "io_backends/backend/backend_info.hpp"
 #include "io_backends/read_ways_testing.hpp"
 #include "io_backends/s3/test_server.hpp"
 #include "io_backends/testing/testing.hpp"

@@ -76,7 +76,9 @@ class S3Names final : public Namespace {
  public:
   explicit S3Names(Store& store) : store_(store) {}
 
-  Result<void> list(std::string_view folder, const std::function<bool(const Entry&)>& visit) override {
+  // Skips nothing: an object store has only objects and prefixes.
+  Result<void> list_all(std::string_view folder, const std::function<bool(const Entry&)>& visit,
+                        const std::function<void(std::string_view name)>& /*skipped*/) override {
     PENSTOCK_TRY(check_folder_name(folder));
     const std::size_t prefix = store_.settings().endpoint.prefix.size();
     const std::string own = folder.empty() ? store_.key("") : store_.key(folder) + "/";

@@ -8,7 +8,7 @@
 #include <string_view>
 #include <vector>
 
-#include "io_backends/backend/backend.hpp"
+#include "io_backends/backend/backend_info.hpp"
 #include "io_backends/s3/test_server.hpp"
 #include "io_backends/testing/testing.hpp"
 

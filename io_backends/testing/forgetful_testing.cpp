@@ -222,7 +222,9 @@ class ForgetfulNamespace final : public Namespace {
  public:
   ForgetfulNamespace(State& state, Disk& disk) : state_(state), disk_(disk) {}
 
-  Result<void> list(std::string_view folder, const std::function<bool(const Entry&)>& visit) override {
+  // Skips nothing: the disk has only files and folders.
+  Result<void> list_all(std::string_view folder, const std::function<bool(const Entry&)>& visit,
+                        const std::function<void(std::string_view name)>& /*skipped*/) override {
     PENSTOCK_TRY(check_folder_name(folder));
     std::vector<Entry> entries;  // copied, because a visitor may use the disk, which takes the mutex
     {

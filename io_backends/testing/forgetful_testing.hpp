@@ -7,7 +7,7 @@
 #include <optional>
 #include <string_view>
 
-#include "io_backends/backend/backend.hpp"
+#include "io_backends/backend/backend_info.hpp"
 
 namespace penstock {
 

@@ -121,10 +121,6 @@ class CutNamespace final : public NamespaceWrapper {
  public:
   CutNamespace(Namespace& inner, PowerCut& power) : NamespaceWrapper(inner), power_(power) {}
 
-  Result<void> list(std::string_view folder, const std::function<bool(const Entry&)>& visit) override {
-    PENSTOCK_TRY(power_.alive("cannot list", folder));
-    return inner().list(folder, visit);
-  }
   Result<void> list_all(std::string_view folder, const std::function<bool(const Entry&)>& visit,
                         const std::function<void(std::string_view name)>& skipped) override {
     PENSTOCK_TRY(power_.alive("cannot list", folder));

@@ -4,6 +4,7 @@
 #include <set>
 #include <string>
 
+#include "io_backends/backend/backend_info.hpp"
 #include "io_backends/core/cli/progress.hpp"
 #include "io_backends/decorators/capped.hpp"
 #include "io_backends/decorators/faulty.hpp"

@@ -55,7 +55,7 @@ std::string unescape_octal(std::string_view text) {
   return plain;
 }
 
-bool lies_below(std::string_view path, std::string_view folder) {
+bool is_below(std::string_view path, std::string_view folder) {
   if (folder == "/") return path.starts_with('/');
   return path.starts_with(folder) && (path.size() == folder.size() || path[folder.size()] == '/');
 }
@@ -191,7 +191,7 @@ TierFacts facts_from_mountinfo(std::istream& mountinfo, std::string_view path) {
     words >> super_options;
     mount_point = unescape_octal(mount_point);
     // If two mounts have the same point, the later one hides the earlier one.
-    if (!lies_below(path, mount_point) || mount_point.size() < facts.mount_point.size()) continue;
+    if (!is_below(path, mount_point) || mount_point.size() < facts.mount_point.size()) continue;
     facts.mount_point = mount_point;
     facts.fs_type = fs_type;
     facts.device = device_name(unescape_octal(source), major_minor);
@@ -216,7 +216,7 @@ bool is_pseudo_file_system(std::string_view fs_type) {
   return std::find(std::begin(kPseudo), std::end(kPseudo), fs_type) != std::end(kPseudo);
 }
 
-bool lies_on_this_machine(const TierFacts& facts) {
+bool is_on_this_machine(const TierFacts& facts) {
   if (facts.network) return false;
   return facts.memory ||
          std::find(std::begin(kOnDevices), std::end(kOnDevices), facts.fs_type) != std::end(kOnDevices);

@@ -178,19 +178,19 @@ TEST(TierFacts, FindsTheMountThatAPathLiesOn) {
 
 TEST(TierFacts, WhatIsNotKnownToLieHereMayHaveAServer) {
   for (const char* const path : {"/home", "/dev/shm", "/mnt/ssh", "/mnt/xfs", "/mnt/ntfs"}) {
-    EXPECT_TRUE(lies_on_this_machine(facts_of(path))) << path;
+    EXPECT_TRUE(is_on_this_machine(facts_of(path))) << path;
     EXPECT_FALSE(facts_of(path).network) << path;
   }
   for (const char* const path : {"/mnt/virtio", "/mnt/pan", "/mnt/bee", "/mnt/s3", "/mnt/s3typed",
                                  "/mnt/blob", "/mnt/alluxio", "/mnt/weed", "/data", "/mnt/glu", "/mnt/mfs"}) {
     EXPECT_TRUE(facts_of(path).network) << path;
-    EXPECT_FALSE(lies_on_this_machine(facts_of(path))) << path;
+    EXPECT_FALSE(is_on_this_machine(facts_of(path))) << path;
   }
   for (const char* const path : {"/mnt/fuse", "/mnt/odd", "/mnt/newer", "/mnt/layers"}) {
     EXPECT_FALSE(facts_of(path).network) << path << ", as far as anybody knows";
-    EXPECT_FALSE(lies_on_this_machine(facts_of(path))) << path;
+    EXPECT_FALSE(is_on_this_machine(facts_of(path))) << path;
   }
-  EXPECT_FALSE(lies_on_this_machine({}));
+  EXPECT_FALSE(is_on_this_machine({}));
 }
 
 TEST(TierFacts, KnowsThisMachinesMounts) {

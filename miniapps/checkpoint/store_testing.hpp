@@ -80,8 +80,9 @@ class WatchedBackend final : public BackendWrapper {
   class Names final : public NamespaceWrapper {
    public:
     Names(Namespace& names, Watch listed) : NamespaceWrapper(names), listed_(std::move(listed)) {}
-    Result<void> list(std::string_view folder, const std::function<bool(const Entry&)>& visit) override {
-      auto done = inner().list(folder, visit);
+    Result<void> list_all(std::string_view folder, const std::function<bool(const Entry&)>& visit,
+                          const std::function<void(std::string_view name)>& skipped) override {
+      auto done = inner().list_all(folder, visit, skipped);
       if (listed_) listed_(folder);
       return done;
     }

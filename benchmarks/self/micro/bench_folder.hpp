@@ -7,7 +7,7 @@
 #include <string_view>
 #include <vector>
 
-#include "io_backends/backend/backend.hpp"
+#include "io_backends/backend/backend_info.hpp"
 
 namespace penstock {
 

@@ -5,6 +5,7 @@
 #include "benchmarks/self/micro/bench_folder.hpp"
 #include "benchmarks/self/micro/in_turns.hpp"
 #include "benchmarks/self/micro/microbench.hpp"
+#include "io_backends/backend/backend_info.hpp"
 
 namespace penstock {
 

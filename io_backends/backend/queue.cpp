@@ -1,0 +1,73 @@
+#include "io_backends/backend/queue.hpp"
+
+#include <algorithm>
+#include <string>
+#include <vector>
+
+#include "io_backends/backend/backend.hpp"
+
+namespace penstock {
+namespace {
+
+class BlockingQueue final : public Queue {
+ public:
+  BlockingQueue(Backend& backend, std::size_t depth) : backend_(backend), depth_(depth) {
+    done_.reserve(depth);
+  }
+
+  std::size_t submit(std::span<const Operation> operations, Start /*start*/) override {
+    const std::size_t taken = std::min(operations.size(), depth_ - done_.size());
+    for (const Operation& operation : operations.first(taken))
+      done_.push_back({operation.tag, perform(backend_, operation)});
+    return taken;
+  }
+
+  std::size_t reap(std::span<Completion> out, std::size_t /*at_least*/) override {
+    const std::size_t count = std::min(out.size(), done_.size());
+    const auto end = done_.begin() + static_cast<std::ptrdiff_t>(count);
+    std::move(done_.begin(), end, out.begin());
+    done_.erase(done_.begin(), end);
+    return count;
+  }
+
+  std::size_t in_flight() const override { return done_.size(); }
+
+ private:
+  Backend& backend_;
+  const std::size_t depth_;
+  std::vector<Completion> done_;
+};
+
+}  // namespace
+
+Result<std::unique_ptr<Queue>> deep_queue(Backend& backend, std::size_t depth) {
+  PENSTOCK_TRY(check_queue_depth(depth));
+  if (depth == 1 || backend.caps().async) return backend.queue(depth);
+  return thread_pool_queue(backend, depth);
+}
+
+Result<std::unique_ptr<Queue>> blocking_queue(Backend& backend, std::size_t depth) {
+  PENSTOCK_TRY(check_queue_depth(depth));
+  return std::make_unique<BlockingQueue>(backend, depth);
+}
+
+Result<void> check_queue_depth(std::size_t depth) {
+  constexpr std::size_t kDeepest = 65536;
+  if (depth >= 1 && depth <= kDeepest) return success();
+  return make_error(Errc::invalid_argument, "a queue depth is 1 to 65536, not " + std::to_string(depth));
+}
+
+std::span<std::byte> out_of(const Operation& operation) {
+  return std::visit([](const auto& what) { return what.out; }, operation.what);
+}
+
+Result<std::uint64_t> perform(Backend& backend, const Operation& operation) {
+  if (const auto* read = std::get_if<ReadAt>(&operation.what)) {
+    PENSTOCK_TRY(read->reader->read_at(read->offset, read->out));
+    return std::uint64_t{read->out.size()};
+  }
+  const auto& object = std::get<ReadObject>(operation.what);
+  return backend.read_object(object.name, object.length_hint, object.out);
+}
+
+}  // namespace penstock

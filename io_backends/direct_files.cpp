@@ -1,0 +1,168 @@
+// Threads: any thread calls the back end and a DirectReader. The thread of a queue calls finish_read().
+// Lock: none. The atomics direct_ (whether files are opened with O_DIRECT) and alignment_ (for direct reads)
+// change at most a few times.
+// Memory: a read allocates only for an error, and once in each thread for the aligned buffer of direct reads.
+// Ctrl-C: as in posix.cpp.
+// Crash: nothing here writes; see direct_writer.cpp.
+#include "io_backends/direct_files.hpp"
+
+#include <fcntl.h>
+
+#include <algorithm>
+#include <cstring>
+
+#include "io_backends/files/direct_writer.hpp"
+
+namespace penstock {
+namespace {
+
+std::string through_the_cache(const PosixRoot& root) {
+  return "the file system of '" + root.full("") +
+         "' has no direct I/O: reads and writes go through the page cache (fallback=buffered)";
+}
+
+bool may_fall_back(const Options& options) {
+  return options.text("fallback") == "buffered";
+}
+
+// Reads directly or through the page cache, as the descriptor was opened.
+FullIo pread_whole(int fd, const std::optional<DirectAlignment>& direct, std::uint64_t offset,
+                   std::span<std::byte> out) {
+  return direct ? pread_direct(fd, *direct, offset, out) : pread_full(fd, offset, out);
+}
+
+}  // namespace
+
+Result<void> DirectReader::read_at(std::uint64_t offset, std::span<std::byte> out) {
+  if (!direct_ || offset > static_cast<std::uint64_t>(INT64_MAX)) return PosixReader::read_at(offset, out);
+  return check_read(pread_direct(fd(), *direct_, offset, out), offset, out.size());
+}
+
+DirectFiles::DirectFiles(std::string_view path, const Options& options, int advice, bool eof_read)
+    : PosixFiles(path, options, advice, eof_read),
+      direct_(options.boolean("direct") && !(may_fall_back(options) && lacks_direct_io(root_.path())),
+              may_fall_back(options)) {
+  caps_.bypasses_cache = direct_.on();
+  if (options.boolean("direct") && !direct_.on()) remark(through_the_cache(root_));
+}
+
+// Returns a reference without a lock. Neither caps_ nor buffered_caps_ changes after a caller can have a
+// reference to it. call_once makes other threads wait until buffered_caps_ is complete.
+const Caps& DirectFiles::caps() const {
+  if (!direct_.turned_off()) return caps_;
+  std::call_once(turned_off_, [this] {
+    buffered_caps_ = caps_;
+    buffered_caps_.bypasses_cache = false;
+    buffered_caps_.queue_of_one = false;
+  });
+  return buffered_caps_;
+}
+
+std::vector<std::string> DirectFiles::remarks() const {
+  std::vector<std::string> all = PosixFiles::remarks();
+  if (direct_.turned_off()) all.push_back(through_the_cache(root_));
+  return all;
+}
+
+Result<std::unique_ptr<Reader>> DirectFiles::open(std::string_view name) {
+  PENSTOCK_TRY(check_object_name(name));
+  PENSTOCK_ASSIGN(Fd fd, open_direct(name));
+  PENSTOCK_TRY(mode_of(fd.get(), name));
+  PENSTOCK_ASSIGN(const auto direct, ask_alignment(fd.get(), name));
+  return std::make_unique<DirectReader>(std::move(fd), direct, root_.full(name), moved_);
+}
+
+Result<std::unique_ptr<Writer>> DirectFiles::create(std::string_view name, std::uint64_t bytes_hint) {
+  if (!direct_.on()) return PosixFiles::create(name, bytes_hint);
+  return create_direct_object(root_, moved_, direct_, name, bytes_hint);
+}
+
+// alignment(), likely_alignment() and ask_alignment() read alignment_ without a lock. Relaxed order is
+// enough, because both numbers are in one atomic, which guards no other memory.
+Result<std::optional<DirectAlignment>> DirectFiles::alignment(int fd, std::string_view name) {
+  const DirectAlignment known = alignment_.load(std::memory_order_relaxed);
+  return !direct_.on() || known.offset == 0 ? ask_alignment(fd, name) : std::optional(known);
+}
+
+std::optional<DirectAlignment> DirectFiles::likely_alignment() const {
+  const DirectAlignment known = alignment_.load(std::memory_order_relaxed);
+  if (!direct_.on()) return std::nullopt;
+  return known.offset == 0 ? DirectAlignment{} : known;
+}
+
+Result<std::optional<DirectAlignment>> DirectFiles::ask_alignment(int fd, std::string_view name) {
+  const auto wanted = direct_.on() ? direct_alignment(fd) : std::nullopt;
+  if (!wanted) {
+    if (direct_.on()) {
+      if (!direct_.may_turn_off()) return no_direct_io(root_.full(name));
+      direct_.turn_off();
+    }
+    // Another thread may have turned direct I/O off in this moment, while this descriptor was still opened
+    // with it.
+    if (direct_.turned_off()) clear_o_direct(fd);
+    return std::optional<DirectAlignment>();
+  }
+  // Two threads may store at the same time, and the larger value may be lost. That costs only one EINVAL,
+  // after which read_object() and finish_read() ask again.
+  const DirectAlignment known = alignment_.load(std::memory_order_relaxed);
+  const DirectAlignment both{std::max(known.memory, wanted->memory), std::max(known.offset, wanted->offset)};
+  alignment_.store(both, std::memory_order_relaxed);
+  return std::optional(both);
+}
+
+Result<std::uint64_t> DirectFiles::read_object(std::string_view name, std::uint64_t length_hint,
+                                               std::span<std::byte> out) {
+  PENSTOCK_TRY(check_read_object(name, length_hint, out.size()));
+  PENSTOCK_ASSIGN(const Fd fd, open_direct(name));
+  std::uint64_t length = length_hint;
+  if (length == 0) {
+    PENSTOCK_ASSIGN(length, whole_length(fd.get(), name, out.size()));
+  }
+  PENSTOCK_ASSIGN(auto direct, alignment(fd.get(), name));
+  FullIo io = pread_whole(fd.get(), direct, 0, out.first(length));
+  if (direct && io.sys_errno == EINVAL && io.done == 0) {  // perhaps another file system below the same root
+    PENSTOCK_ASSIGN(direct, ask_alignment(fd.get(), name));
+    io = pread_whole(fd.get(), direct, 0, out.first(length));
+  }
+  PENSTOCK_TRY(check_whole(io, name, length));
+  if (eof_read_) {
+    std::byte none{};
+    const FullIo end = pread_whole(fd.get(), direct, length, {&none, 1});
+    if (end.sys_errno != 0) return root_.error(end.sys_errno, "cannot read", name);
+  }
+  return length;
+}
+
+Result<Fd> DirectFiles::open_direct(std::string_view name) {
+  if (!direct_.on()) return open_to_read(name);
+  auto fd = open_to_read(name, O_DIRECT);
+  if (fd.ok() || fd.error().sys_errno != EINVAL) return fd;
+  // The name may be a folder, for which O_DIRECT also fails with EINVAL. The caller must get the error for a
+  // folder.
+  if (auto folder = root_.open(name, O_RDONLY | O_DIRECTORY, "cannot open"); folder.ok()) return folder;
+  if (!direct_.may_turn_off()) return no_direct_io(root_.full(name));
+  fd = open_to_read(name);
+  // Direct I/O is turned off only if the open without O_DIRECT succeeds. Else EINVAL had another cause.
+  if (fd.ok()) direct_.turn_off();
+  return fd;
+}
+
+// Called on the thread of the queue, after the kernel has finished with the operation's memory. So perform()
+// may write to that memory again. perform() blocks.
+Result<std::uint64_t> DirectFiles::finish_read(const Operation& operation, const AlignedRead& read,
+                                               std::size_t bytes, std::int64_t got, std::string_view failed) {
+  if (got < 0 && got != -EINTR && got != -EAGAIN && got != -EINVAL)
+    return errno_error(static_cast<int>(-got), failed, full_name(operation));
+  if (got < 0 || static_cast<std::uint64_t>(got) < read.ahead + bytes) return perform(*this, operation);
+  moved_.add_read(bytes);
+  std::byte* const memory = out_of(operation).data();
+  if (read.into != memory) std::memcpy(memory, read.into + read.ahead, bytes);
+  return std::uint64_t{bytes};
+}
+
+std::string DirectFiles::full_name(const Operation& operation) const {
+  if (const auto* const object = std::get_if<ReadObject>(&operation.what)) return root_.full(object->name);
+  return static_cast<const PosixReader&>(*std::get<ReadAt>(operation.what).reader).name();
+}
+
+}  // namespace penstock

@@ -1,0 +1,91 @@
+// The common part of the back ends over files that read and write directly (O_DIRECT) or asynchronously:
+// `posix` with direct=1, `uring` and `libaio`.
+#pragma once
+
+#include <atomic>
+#include <memory>
+#include <mutex>
+#include <optional>
+#include <span>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "io_backends/files/direct_io.hpp"
+#include "io_backends/posix.hpp"
+
+namespace penstock {
+
+// Rows of the option tables of these back ends.
+inline constexpr OptionSpec kDirectOption{.name = "direct",
+                                          .role = OptionRole::work,
+                                          .type = OptionType::boolean,
+                                          .value = "0|1",
+                                          .fallback = "0",
+                                          .help = "bypass the page cache (O_DIRECT)"};
+inline constexpr OptionSpec kFallbackOption{
+    .name = "fallback",
+    .role = OptionRole::work,
+    .type = OptionType::choice,
+    .value = "none|buffered",
+    .fallback = "none",
+    .help = "what direct=1 does where the file system has no direct I/O: fail, or use the page cache"};
+
+class DirectReader : public PosixReader {
+ public:
+  // `direct`: the alignment for a descriptor with O_DIRECT; none for buffered reads.
+  DirectReader(Fd fd, std::optional<DirectAlignment> direct, std::string name, MovedCounter& moved)
+      : PosixReader(std::move(fd), std::move(name), moved), direct_(direct) {}
+
+  Result<void> read_at(std::uint64_t offset, std::span<std::byte> out) override;
+  const std::optional<DirectAlignment>& direct() const { return direct_; }
+
+ private:
+  const std::optional<DirectAlignment> direct_;
+};
+
+class DirectFiles : public PosixFiles {
+ public:
+  // The option table also has kDirectOption and kFallbackOption. With direct=0 it uses the page cache.
+  DirectFiles(std::string_view path, const Options& options, int advice = POSIX_FADV_NORMAL,
+              bool eof_read = false);
+
+  const Caps& caps() const override;
+  Result<std::unique_ptr<Reader>> open(std::string_view name) override;
+  Result<std::unique_ptr<Writer>> create(std::string_view name, std::uint64_t bytes_hint) override;
+  Result<std::uint64_t> read_object(std::string_view name, std::uint64_t length_hint,
+                                    std::span<std::byte> out) override;
+  std::vector<std::string> remarks() const override;
+
+  // Opens with O_RDONLY, and with O_DIRECT if direct I/O is on. May also return a folder or a special file.
+  Result<Fd> open_direct(std::string_view name);
+  // The alignment for direct reads from a file of open_direct(); none if reads are buffered. ask_alignment()
+  // asks the system, and this back end keeps the largest answer. If the file has no direct I/O and
+  // fallback=buffered, it also turns direct I/O off for all later reads. alignment() asks only if there is no
+  // answer yet. likely_alignment() never asks. Another file system below the same root may need a larger
+  // alignment. Then its reads fail with EINVAL.
+  Result<std::optional<DirectAlignment>> ask_alignment(int fd, std::string_view name);
+  Result<std::optional<DirectAlignment>> alignment(int fd, std::string_view name);
+  std::optional<DirectAlignment> likely_alignment() const;
+
+  // Finishes an asynchronous read. The system was asked for `read` and returned `got` bytes, or a negative
+  // errno. `bytes` of them are wanted. This function copies them to the operation's memory and counts them.
+  // If the read was short, interrupted, would have had to wait, or was refused with EINVAL, blocking calls do
+  // it again. Any other errno becomes the same error as that of a blocking call; `failed` names the
+  // operation.
+  Result<std::uint64_t> finish_read(const Operation& operation, const AlignedRead& read, std::size_t bytes,
+                                    std::int64_t got, std::string_view failed = "cannot read");
+
+  // The name of what an operation reads, for messages.
+  std::string full_name(const Operation& operation) const;
+
+ protected:
+  DirectMode direct_;
+
+ private:
+  std::atomic<DirectAlignment> alignment_{DirectAlignment{0, 0}};  // zeros: the system has not been asked yet
+  mutable std::once_flag turned_off_;
+  mutable Caps buffered_caps_;  // the capabilities after direct I/O was turned off
+};
+
+}  // namespace penstock

@@ -1,0 +1,158 @@
+// Threads: one thread at a time uses a DirectWriter.
+// Lock: none.
+// Memory: open_file() allocates stage_, a buffer of 1 MiB. An append allocates nothing.
+// Ctrl-C and crash: as in posix_writer.cpp.
+#include "io_backends/files/direct_writer.hpp"
+
+#include <fcntl.h>
+
+#include <algorithm>
+#include <cstring>
+
+#include "io_backends/backend/backend.hpp"
+#include "io_backends/backend/buffer.hpp"
+#include "io_backends/files/posix_writer.hpp"
+
+namespace penstock {
+namespace {
+
+constexpr std::size_t kDirectBlock = 1U << 20U;
+
+bool whole_aligned_blocks(std::uint64_t offset, std::size_t bytes, const std::byte* memory) {
+  // NOLINTNEXTLINE(*-reinterpret-cast)
+  return (offset | bytes | reinterpret_cast<std::uintptr_t>(memory)) % kBufferAlignment == 0;
+}
+
+// After open_file() had to turn direct I/O off, it writes as a PosixWriter.
+class DirectWriter final : public PosixWriter {
+ public:
+  DirectWriter(PosixRoot& folder, MovedCounter& moved, DirectMode& mode, std::string_view name)
+      : PosixWriter(folder, moved, name), mode_(mode) {}
+
+  Result<void> append(std::span<const std::byte> bytes) override;
+  Result<void> append(std::span<const std::span<const std::byte>> pieces) override;
+  Result<void> write_at(std::uint64_t offset, std::span<const std::byte> bytes) override;
+  Result<void> publish(Durability wanted, IfExists if_exists) override;
+
+ private:
+  Result<void> open_file() override;
+  Result<void> write_direct(std::uint64_t offset, std::span<const std::byte> bytes);
+  std::size_t unstaged(std::span<const std::byte> bytes) const;
+  Result<void> append_staged(std::span<const std::byte> bytes);
+  Result<void> flush_stage();
+
+  DirectMode& mode_;
+  Buffer stage_;
+  std::size_t staged_ = 0;
+  bool direct_ = false;
+};
+
+// Called by begin(). If the file system refuses O_DIRECT, it turns direct I/O off for the whole back end. It
+// does so only after an open without O_DIRECT succeeded, because EINVAL may have other causes.
+Result<void> DirectWriter::open_file() {
+  direct_ = mode_.on();
+  Result<void> opened = create_file(direct_ ? O_DIRECT : 0);
+  if (!opened && direct_ && opened.error().sys_errno == EINVAL) {
+    if (!mode_.may_turn_off()) return no_direct_io(folder_.full(name_));
+    direct_ = false;
+    opened = create_file(0);
+    if (opened) mode_.turn_off();
+  }
+  if (opened && direct_) stage_.grow(kDirectBlock);
+  return opened;
+}
+
+// Unaligned bytes are written through the page cache. So is the rest of a write that the kernel cut between
+// blocks, at a limit or at the end of the device. Then the buffered write returns the reason. Only this
+// thread uses the descriptor, so no other write runs while O_DIRECT is off.
+Result<void> DirectWriter::write_direct(std::uint64_t offset, std::span<const std::byte> bytes) {
+  if (whole_aligned_blocks(offset, bytes.size(), bytes.data())) {
+    const FullIo io = write_some(offset, bytes);
+    if (io.done == bytes.size()) return success();
+    if (io.sys_errno != EINVAL) return fail(error(io.sys_errno != 0 ? io.sys_errno : EIO, "cannot write"));
+    offset += io.done;
+    bytes = bytes.subspan(io.done);
+  }
+  const int flags = ::fcntl(fd_.get(), F_GETFL);
+  if (flags < 0 || ::fcntl(fd_.get(), F_SETFL, flags & ~O_DIRECT) != 0)
+    return fail(error(errno, "cannot leave direct mode of"));
+  PENSTOCK_TRY(write_all(offset, bytes));
+  if (::fcntl(fd_.get(), F_SETFL, flags) != 0) return fail(error(errno, "cannot enter direct mode of"));
+  return success();
+}
+
+Result<void> DirectWriter::flush_stage() {
+  if (staged_ == 0) return success();
+  const std::size_t aligned = staged_ / kBufferAlignment * kBufferAlignment;
+  const std::uint64_t from = position_ - staged_;
+  if (aligned != 0) PENSTOCK_TRY(write_direct(from, stage_.first(aligned)));
+  if (aligned != staged_) PENSTOCK_TRY(write_direct(from + aligned, stage_.first(staged_).subspan(aligned)));
+  staged_ = 0;
+  return success();
+}
+
+// The number of bytes that direct I/O can write without a copy. Fewer bytes than a block are copied to
+// stage_, because one call for each append would cost more.
+std::size_t DirectWriter::unstaged(std::span<const std::byte> bytes) const {
+  if (staged_ != 0 || bytes.size() < kDirectBlock || !whole_aligned_blocks(position_, 0, bytes.data()))
+    return 0;
+  return bytes.size() / kBufferAlignment * kBufferAlignment;
+}
+
+Result<void> DirectWriter::append(std::span<const std::byte> bytes) {
+  if (!direct_) return PosixWriter::append(bytes);
+  PENSTOCK_TRY(check_unfinished());
+  const std::size_t straight = unstaged(bytes);
+  if (straight != 0) PENSTOCK_TRY(write_direct(position_, bytes.first(straight)));
+  position_ += straight;
+  return append_staged(bytes.subspan(straight));
+}
+
+Result<void> DirectWriter::append_staged(std::span<const std::byte> bytes) {
+  while (!bytes.empty()) {
+    const std::size_t count = std::min(bytes.size(), kDirectBlock - staged_);
+    std::memcpy(stage_.data() + staged_, bytes.data(), count);
+    staged_ += count;
+    position_ += count;
+    bytes = bytes.subspan(count);
+    if (staged_ == kDirectBlock) PENSTOCK_TRY(flush_stage());
+  }
+  return success();
+}
+
+Result<void> DirectWriter::append(std::span<const std::span<const std::byte>> pieces) {
+  if (!direct_) return PosixWriter::append(pieces);
+  PENSTOCK_TRY(check_unfinished());
+  for (const auto& piece : pieces) PENSTOCK_TRY(append(piece));
+  return success();
+}
+
+Result<void> DirectWriter::write_at(std::uint64_t offset, std::span<const std::byte> bytes) {
+  if (!direct_) return PosixWriter::write_at(offset, bytes);
+  PENSTOCK_TRY(check_unfinished());
+  PENSTOCK_TRY(flush_stage());
+  return write_direct(offset, bytes);
+}
+
+// The stage is written first, so that the sync of PosixWriter::publish() includes its bytes.
+Result<void> DirectWriter::publish(Durability wanted, IfExists if_exists) {
+  PENSTOCK_TRY(check_unfinished());
+  if (Result<void> flushed = flush_stage(); !flushed) {
+    discard();
+    return flushed;
+  }
+  return PosixWriter::publish(wanted, if_exists);
+}
+
+}  // namespace
+
+Result<std::unique_ptr<Writer>> create_direct_object(PosixRoot& folder, MovedCounter& moved,
+                                                     DirectMode& direct, std::string_view name,
+                                                     std::uint64_t bytes_hint) {
+  PENSTOCK_TRY(check_object_name(name));
+  auto writer = std::make_unique<DirectWriter>(folder, moved, direct, name);
+  PENSTOCK_TRY(writer->begin(bytes_hint));
+  return writer;
+}
+
+}  // namespace penstock

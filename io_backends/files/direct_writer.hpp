@@ -1,0 +1,23 @@
+// Writes an object with O_DIRECT into a folder of the operating system.
+#pragma once
+
+#include <cstdint>
+#include <memory>
+#include <string_view>
+
+#include "io_backends/backend/sharded_counter.hpp"
+#include "io_backends/backend/writer.hpp"
+#include "io_backends/files/direct_io.hpp"
+#include "io_backends/files/posix_root.hpp"
+
+namespace penstock {
+
+// Makes a PosixWriter that bypasses the page cache. Appended bytes are copied and written in aligned blocks
+// of 1 MiB. An append of at least 1 MiB is written without a copy if its memory is aligned and it starts at a
+// multiple of 4 KiB. Unaligned bytes go through the page cache. So does the whole object if `direct` may be
+// turned off and the file system has no direct I/O.
+Result<std::unique_ptr<Writer>> create_direct_object(PosixRoot& folder, MovedCounter& moved,
+                                                     DirectMode& direct, std::string_view name,
+                                                     std::uint64_t bytes_hint);
+
+}  // namespace penstock
