@@ -12,6 +12,7 @@
 #include <utility>
 
 #include "io_backends/core/cli/count_of.hpp"
+#include "io_backends/core/random.hpp"
 #include "io_backends/core/utc_time.hpp"
 #include "io_backends/tiers/tier.hpp"
 #include "profiling/exporters/session_metrics.hpp"

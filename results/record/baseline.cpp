@@ -109,7 +109,7 @@ Result<Baseline> parse_baseline(std::string_view text, const std::string& what) 
 }
 
 Result<Baseline> save_baseline(const fs::path& folder, const std::string& name,
-                               std::span<const fs::path> paths, const StoreStep& step) {
+                               std::span<const fs::path> paths, const FileStepHook& hook) {
   PENSTOCK_TRY(check_name(name));
   PENSTOCK_ASSIGN(const RecordSet set, read_records(paths));
   if (!set.problems.empty())
@@ -123,7 +123,9 @@ Result<Baseline> save_baseline(const fs::path& folder, const std::string& name,
   }
   if (baseline.files.empty())
     return make_error(Errc::invalid_argument, fmt::format("baseline '{}' would name no record file", name));
-  PENSTOCK_TRY(write_whole(folder / kFolder, name, baseline_json(baseline).dump(1) + "\n", true, step));
+  PENSTOCK_TRY(make_results_folder(folder / kFolder));
+  PENSTOCK_TRY(
+      write_durable_file(folder / kFolder, name, baseline_json(baseline).dump(1) + "\n", true, hook));
   return baseline;
 }
 

@@ -1,4 +1,4 @@
-// Reads records from files and folders. record_file.hpp writes them; import/record_files.cpp finds and reads
+// Reads records from files and folders. record.hpp writes them; import/record_files.cpp finds and reads
 // the files.
 #pragma once
 
@@ -12,7 +12,6 @@
 
 #include "io_backends/core/result.hpp"
 #include "results/record/record.hpp"
-#include "results/record/record_file.hpp"
 
 namespace penstock {
 

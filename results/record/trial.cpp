@@ -11,12 +11,12 @@
 
 #include "io_backends/core/cli/print.hpp"
 #include "io_backends/core/cli/progress.hpp"
+#include "io_backends/core/random.hpp"
 #include "io_backends/core/ranks/collectives.hpp"
 #include "io_backends/core/system/interrupt.hpp"
 #include "io_backends/core/units.hpp"
 #include "io_backends/core/utc_time.hpp"
 #include "results/record/gather_json.hpp"
-#include "results/record/record_file.hpp"
 
 namespace penstock {
 namespace {
@@ -116,11 +116,6 @@ bool device_of(fs::path path, dev_t& device) {
   }
 }
 
-void print_record(const Record& record) {
-  print_json(to_json(record));
-  std::fflush(stdout);
-}
-
 constexpr std::string_view kStopped = "stopped before its measurement was complete";
 
 }  // namespace
@@ -150,18 +145,14 @@ void Trial::fail(const Error& error) {
   verdict(what, error.message());
 }
 
+Run::Run(const CommandContext& context) : context_(context), results_(context.options.text("results")) {}
+
 Result<Run> Run::begin(const CommandContext& context) {
-  Run run;
+  Run run(context);
   PENSTOCK_ASSIGN(run.prototype_.label, parse_labels(context.options.texts("label")));
   PENSTOCK_ASSIGN(run.prototype_.pair, parse_pair(context.options.text("pair")));
-  run.results_ = context.options.text("results");
   if (run.results_.empty()) return make_error(Errc::invalid_argument, "--results needs a folder");
-  run.json_ = context.output.json;
-  run.root_ = context.communicator.root();
-  run.communicator_ = &context.communicator;
-  PENSTOCK_TRY(all_ok(context.communicator, run.root_ ? check_results_folder(run.results_) : success()));
-  run.metrics_ = context.metrics;
-  run.findings_ = context.findings;
+  PENSTOCK_TRY(all_ok(context.communicator, run.root() ? check_results_folder(run.results_) : success()));
   run.prototype_.id = random_id(16);
   run.prototype_.command = context.command;
   run.prototype_.argv.assign(context.argv.begin(), context.argv.end());
@@ -180,9 +171,9 @@ Result<Run> Run::begin(const CommandContext& context) {
 }
 
 Result<void> Run::inspect_ranks() {
-  Communicator& ranks = *communicator_;
-  if (ranks.size() == 1) return success();
-  PENSTOCK_ASSIGN(ranks_, gather_ranks(ranks, prototype_.environment["host"], ranks_));
+  if (ranks() == 1) return success();
+  PENSTOCK_ASSIGN(rank_records_,
+                  gather_ranks(context_.communicator, prototype_.environment["host"], rank_records_));
   return success();
 }
 
@@ -195,11 +186,12 @@ Trial Run::trial() const {
 }
 
 std::vector<std::string> Run::work_of(const Json& parameters) const {
+  const std::span<const std::string_view> findings = context_.findings;
   std::vector<std::string> names;
   for (const auto& [name, value] : parameters.items()) {
     const auto option = roles_.find(name);
     const bool is_work = option == roles_.end()
-                             ? std::find(findings_.begin(), findings_.end(), name) == findings_.end()
+                             ? std::find(findings.begin(), findings.end(), name) == findings.end()
                              : option->second == OptionRole::work;
     if (is_work) names.push_back(name);
   }
@@ -209,17 +201,21 @@ std::vector<std::string> Run::work_of(const Json& parameters) const {
 void Run::keep(Trial trial) {
   if (interrupted()) trial.verdict(Verdict::interrupted, kStopped);
   for ([[maybe_unused]] const auto& [name, metric] : trial.record_.metrics)
-    assert((metrics_.empty() || is_declared(name, metric, metrics_)) && "a metric is in its command's table");
+    assert((context_.metrics.empty() || is_declared(name, metric, context_.metrics)) &&
+           "a metric is in its command's table");
   Record& record = records_.emplace_back(std::move(trial.record_));
   record.id = prototype_.id + "-" + std::to_string(records_.size() - 1);
   record.work = work_of(record.parameters);
   if (!warnings_.empty()) record.environment["warnings"] = warnings_;
-  if (!ranks_.empty()) record.environment["ranks"] = ranks_;
-  if (json_ && root_) print_record(record);
+  if (!rank_records_.empty()) record.environment["ranks"] = rank_records_;
+  if (context_.output.json && root()) {
+    print_json(to_json(record));
+    std::fflush(stdout);
+  }
 }
 
 void Run::measured_tier(const Tier& tier) {
-  if (root_)
+  if (root())
     for (const std::string& remark : tier.remarks()) note(tier.name + ": " + remark);
   if (tier.facts.memory || tier.facts.fs_type.empty()) return;  // the results folder cannot be on such a tier
   dev_t here = 0;
@@ -229,7 +225,7 @@ void Run::measured_tier(const Tier& tier) {
                      "'; it is written after the measurement ends (--results DIR moves it)";
   if (std::find(warnings_.begin(), warnings_.end(), text) != warnings_.end()) return;
   std::error_code unknown;
-  if (root_ && !fs::exists(results_, unknown)) warn(text);
+  if (root() && !fs::exists(results_, unknown)) warn(text);
   warnings_.push_back(std::move(text));
 }
 
@@ -242,7 +238,7 @@ Result<std::string> Run::finish() {
                                            " complete cells; the others were not measured");
     keep(std::move(rest));
   }
-  if (records_.empty() || !root_) return std::string();
+  if (records_.empty() || !root()) return std::string();
   PENSTOCK_ASSIGN(const fs::path path, write_records(results_, records_));
   note("record: " + path.string());
   return path.string();

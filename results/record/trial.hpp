@@ -1,8 +1,9 @@
 // The only way from a measurement to a record file: Run, Trial, Record.
 //
-// A Run is one call of a measuring command. A Trial is one cell of it: it takes the parameters and raw
-// samples, holds the worst verdict with its reason, and becomes a Record. A failure becomes a record with a
-// reason, so that no row is missing. Neither class is for several threads at once.
+// A Run is one call of a measuring command. It is part of the command: it prints what users must know. A
+// Trial is one cell of it: it takes the parameters and raw samples, holds the worst verdict with its reason,
+// and becomes a Record. A failure becomes a record with a reason, so that no row is missing. Neither class is
+// for several threads at once.
 #pragma once
 
 #include <cstdint>
@@ -53,10 +54,11 @@ class Run {
   // Starts a run: inspects the environment once and checks that records can be written. `--results`,
   // `--label`, `--pair` and `--json` come from the context. So do the first parameters: every option with a
   // value, and options of role `work` even without one (false or null). They are typed, '-' in a name becomes
-  // '_', and durations are in seconds with "_s" at the end of the name. Collective.
+  // '_', and durations are in seconds with "_s" at the end of the name. What `context` refers to must outlive
+  // the run. Collective.
   static Result<Run> begin(const CommandContext& context);
 
-  int ranks() const { return communicator_->size(); }
+  int ranks() const { return context_.communicator.size(); }
 
   Trial trial() const;  // has this run's command line, seed, labels, environment and resolved options
   // Takes a finished trial: finish() will write its record, and with --json rank 0 prints it now. All its
@@ -83,17 +85,15 @@ class Run {
   int exit_code() const;
 
  private:
-  Run() = default;
+  explicit Run(const CommandContext& context);
   std::vector<std::string> work_of(const Json& parameters) const;  // names of those that are work, in order
-  Record prototype_;
+  bool root() const { return context_.communicator.root(); }
+
+  CommandContext context_;
+  std::string results_;                      // the folder
   std::map<std::string, OptionRole> roles_;  // parameter name -> role of its option
-  std::span<const MetricInfo> metrics_;
-  std::span<const std::string_view> findings_;
-  std::string results_;
-  bool json_ = false;
-  bool root_ = true;
-  Communicator* communicator_ = nullptr;
-  Json ranks_ = Json::array();  // on rank 0
+  Record prototype_;                         // what all records of the run have in common
+  Json rank_records_ = Json::array();        // environment.ranks of the records; [] on ranks other than 0
   std::vector<Record> records_;
   std::vector<std::string> warnings_;
 };

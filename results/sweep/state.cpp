@@ -22,6 +22,8 @@
 
 #include "io_backends/core/checksums/crc32c.hpp"
 #include "io_backends/core/cli/progress.hpp"
+#include "io_backends/core/random.hpp"
+#include "io_backends/core/system/durable_file.hpp"
 #include "io_backends/core/system/interrupt.hpp"
 #include "io_backends/core/utc_time.hpp"
 #include "results/record/json_members.hpp"

@@ -9,6 +9,7 @@
 #include <iterator>
 #include <set>
 
+#include "io_backends/core/random.hpp"
 #include "io_backends/testing/testing.hpp"
 #include "results/record/records_testing.hpp"
 #include "results/record/store.hpp"
