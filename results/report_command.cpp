@@ -165,7 +165,7 @@ std::string sentences_text(const CommandContext& context, const std::string& out
   if (context.output.json) {
     Json line{{"report", output}, {"records", found}, {"problems", set.problems}};
     line["sentences"] = changes;
-    for (const Sentence& sentence : page.said) line["sentences"].push_back(sentence.text);
+    for (const Sentence& sentence : page.sentences) line["sentences"].push_back(sentence.text);
     return one_line(line) + "\n";
   }
   std::string text;
@@ -174,7 +174,7 @@ std::string sentences_text(const CommandContext& context, const std::string& out
                                    : fmt::format(", the rounds of sweeps together: {}", set.records.size());
   if (csv) return fmt::format("{}: {} files of {} records{}\n", output, page.sheets.size(), found, together);
   for (const std::string& change : changes) text += change + "\n";
-  for (const Sentence& sentence : page.said) text += sentence.text + "\n";
+  for (const Sentence& sentence : page.sentences) text += sentence.text + "\n";
   return text + fmt::format("{}: {} records{}\n", output, found, together);
 }
 
