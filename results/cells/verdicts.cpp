@@ -18,15 +18,15 @@
 namespace penstock {
 namespace verdicts {
 
-std::string enumerate(const std::vector<std::string>& words, std::size_t most) {
+std::string enumerate(const std::vector<std::string>& texts, std::size_t most) {
   std::string text;
-  const bool cut = words.size() > most + 1;
-  const std::size_t shown = cut ? most : words.size();
+  const bool shortened = texts.size() > most + 1;
+  const std::size_t shown = shortened ? most : texts.size();
   for (std::size_t i = 0; i < shown; ++i) {
-    if (i > 0) text += i + 1 == shown && !cut ? " and " : ", ";
-    text += words[i];
+    if (i > 0) text += i + 1 == shown && !shortened ? " and " : ", ";
+    text += texts[i];
   }
-  if (cut) text += fmt::format(" and {} more", words.size() - shown);
+  if (shortened) text += fmt::format(" and {} more", texts.size() - shown);
   return text;
 }
 
@@ -40,7 +40,7 @@ std::optional<std::uint64_t> threads_of(const Record& record) {
   return static_cast<std::uint64_t>(*threads);
 }
 
-void rest_on(const std::string& anchor, std::size_t before, std::vector<Sentence>& out) {
+void link_sentences(const std::string& anchor, std::size_t before, std::vector<Sentence>& out) {
   for (std::size_t at = before; at < out.size(); ++at)
     if (out[at].anchor.empty()) out[at].anchor = anchor;
 }
@@ -164,12 +164,12 @@ void describe_hosts(Shown records, std::vector<Sentence>& out) {
 void describe_emulated(Shown records, std::vector<Sentence>& out) {
   std::set<std::string> tiers;
   for (const Record* record : records) {
-    if (const std::string how = emulation(*record); !how.empty())
-      tiers.insert(fmt::format("{} is emulated ({})", tier_name(*record), how));
+    if (const std::string options = emulation(*record); !options.empty())
+      tiers.insert(fmt::format("{} is emulated ({})", tier_name(*record), options));
     for (const auto& [role, tier] : record->tiers.items())
       if (role != "data" && tier.is_object())
-        if (const std::string how = emulation(tier); !how.empty())
-          tiers.insert(fmt::format("{} is emulated ({})", role_name(*record, role), how));
+        if (const std::string options = emulation(tier); !options.empty())
+          tiers.insert(fmt::format("{} is emulated ({})", role_name(*record, role), options));
   }
   for (const std::string& tier : tiers)
     out.push_back(
@@ -184,7 +184,7 @@ void describe_older(std::size_t older, std::vector<Sentence>& out) {
 
 }  // namespace
 
-Scaling judge_scaling(std::span<const ScalingPoint> curve) {
+Scaling measure_scaling(std::span<const ScalingPoint> curve) {
   Scaling scaling;
   if (curve.size() < 2 || curve.front().rate <= 0) return scaling;
   const auto peak = std::max_element(curve.begin(), curve.end(),
@@ -196,11 +196,12 @@ Scaling judge_scaling(std::span<const ScalingPoint> curve) {
     return best;
   };
   while (stop + 1 != curve.end() && later_best(stop) >= stop->rate * (1 + kScalingGain)) ++stop;
-  scaling.stops_at = stop->threads;
+  scaling.useful_threads = stop->threads;
   scaling.still_gains = stop + 1 == curve.end();
-  scaling.peak_at = peak->threads;
+  scaling.peak_threads = peak->threads;
   scaling.gain = stop->rate / curve.front().rate;
-  if (const double lost = 1 - curve.back().rate / peak->rate; lost >= kScalingGain) scaling.lost_after = lost;
+  if (const double lost = 1 - curve.back().rate / peak->rate; lost >= kScalingGain)
+    scaling.loss_after_peak = lost;
   return scaling;
 }
 
@@ -229,19 +230,19 @@ std::vector<Sentence> sentences(std::span<const Record> records, const Output& o
   for (const Record& record : records)
     if (!older.contains(&record)) shown.push_back(&record);
   const Names names = names_of(shown);
-  const auto about = [&](const char* section, const auto& say) {
+  const auto add_for_section = [&](const char* section, const auto& describe) {
     const std::size_t before = out.size();
-    say();
-    verdicts::rest_on(section, before, out);
+    describe();
+    verdicts::link_sentences(section, before, out);
   };
-  about("environment", [&] { describe_emulated(shown, out); });
-  about("records", [&] {
+  add_for_section("environment", [&] { describe_emulated(shown, out); });
+  add_for_section("records", [&] {
     describe_older(older.size(), out);
     describe_noise(shown, names, out);
     describe_unverified(shown, out);
   });
-  about("environment", [&] { describe_hosts(shown, out); });
-  about("records", [&] { describe_verdicts(shown, names, out); });
+  add_for_section("environment", [&] { describe_hosts(shown, out); });
+  add_for_section("records", [&] { describe_verdicts(shown, names, out); });
   std::stable_sort(out.begin(), out.end(),
                    [](const Sentence& a, const Sentence& b) { return a.tone < b.tone; });
   return out;

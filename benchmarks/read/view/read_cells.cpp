@@ -66,7 +66,7 @@ std::vector<ReadGroup> read_groups(std::span<const Record> records) {
          grouped(found[i], [](const Record& record) { return "|" + tier_name(record); })) {
       ReadCurve& curve = group.curves.emplace_back();
       curve.tier = tier_name(*of_tier.front());
-      for (const Record* const record : of_tier) take_later(curve.at[*read_threads(*record)], *record);
+      for (const Record* const record : of_tier) keep_newer(curve.at[*read_threads(*record)], *record);
     }
     groups.push_back(std::move(group));
   }
