@@ -14,8 +14,8 @@
 namespace penstock {
 namespace {
 
-constexpr double kLeastRankDifference =
-    0.1;  // as a fraction of the median rate; smaller differences are not reported
+// As a fraction of the median rate. Smaller differences are not reported.
+constexpr double kLeastRankDifference = 0.1;
 
 }  // namespace
 

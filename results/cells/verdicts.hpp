@@ -43,8 +43,8 @@ std::vector<Sentence> sentences(std::span<const Record> records, const Output& o
 // How a rate scales with the number of threads. useful_threads is 0 if nothing can be concluded: fewer than
 // two points, or a first rate of 0.
 struct Scaling {
-  std::uint64_t useful_threads =
-      0;                       // more threads than this gain less than 10%; the last count if it still gains
+  // More threads than this gain less than 10%. The last count if it still gains.
+  std::uint64_t useful_threads = 0;
   bool still_gains = false;    // the last step gained 10% or more
   double loss_after_peak = 0;  // the fraction lost between the peak and the last count; 0 if it is below 10%
   std::uint64_t peak_threads = 0;

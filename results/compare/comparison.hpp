@@ -79,7 +79,7 @@ struct CompareSettings {
   Commands commands = {};
 
   // Whether to compare a metric. `headlines` are those of the records that have it.
-  bool want(const std::string& metric, const Headlines& headlines) const;
+  bool selects(const std::string& metric, const Headlines& headlines) const;
 };
 
 struct ComparedMetric {
