@@ -85,7 +85,7 @@ struct Side {
       }
   }
   bool has(const std::string& name) const { return values.contains(name); }
-  bool has_every_record(const std::string& name) const {
+  bool every_record_has(const std::string& name) const {
     return std::all_of(facts.begin(), facts.end(), [&](const Facts& one) { return one.contains(name); });
   }
   std::size_t value_count(const std::string& name) const { return has(name) ? values.at(name).size() : 0; }
@@ -122,7 +122,7 @@ std::set<std::string> distinguishing_facts(const Side& base, const Side& candida
       if (side.value_count(name) > 1) return false;
       if (name.starts_with(kOptionsOf)) return true;
       // Only newer programs have this option. If it was not given, it means what the older ones did.
-      return !side.has_every_record(name) && !is_on_command_line(side, name);
+      return !side.every_record_has(name) && !is_on_command_line(side, name);
     });
     return names;
   }
@@ -174,14 +174,14 @@ std::vector<std::string> cell_names(const std::string& command, const std::vecto
                                     const std::set<std::string>& distinguishing) {
   std::vector<std::string> all;
   for (const Facts& of_cell : facts) {
-    std::string name = command;
+    std::string cell_name = command;
     const auto value_of = [&](std::string_view name) {
       const auto at = of_cell.find(std::string(name));
       return at == of_cell.end() ? std::string() : at->second;
     };
     const auto add = [&](std::string_view before, const std::string& value) {
       if (value.empty()) return;
-      name.append(name == command ? " " : ", ").append(before).append(value);
+      cell_name.append(cell_name == command ? " " : ", ").append(before).append(value);
     };
     for (const auto& [name, before] : kFirstParameters) add(before, value_of(name));
     for (const std::string& name : distinguishing) {
@@ -194,7 +194,7 @@ std::vector<std::string> cell_names(const std::string& command, const std::vecto
       }
       if (values.size() > 1) add(name + " ", value_of(name));
     }
-    all.push_back(std::move(name));
+    all.push_back(std::move(cell_name));
   }
   return all;
 }
