@@ -3,7 +3,7 @@
 // Memory: the parent makes the list of arguments before the fork. The child allocates nothing before
 // execvp().
 // Signals: run_child() passes a signal of this process on to the child as `stop_signal` says, and still waits
-// for its end. ask_tool() passes the signal on unchanged.
+// for its end. run_tool() passes the signal on unchanged.
 // Crash: if the thread that called fork() ends, the kernel sends SIGTERM to the child (PR_SET_PDEATHSIG). The
 // log has what the child wrote; it is not synced.
 #include "results/sweep/child.hpp"
@@ -80,13 +80,13 @@ Result<int> run_child(std::span<const std::string> argv, const std::filesystem::
   return wait_for_child(*child, argv[0], stop_signal);
 }
 
-Result<ToolAnswer> ask_tool(std::span<const std::string> argv) {
+Result<ToolOutput> run_tool(std::span<const std::string> argv) {
   const File out(std::tmpfile());
   const File err(std::tmpfile());
   if (!out || !err) return errno_error(errno, "cannot keep what it says of", argv[0]);
   PENSTOCK_ASSIGN(const pid_t child, start(argv, ::fileno(out.get()), ::fileno(err.get())));
   PENSTOCK_ASSIGN(const int code, wait_for_child(child, argv[0]));
-  return ToolAnswer{code, text_of(out), text_of(err)};
+  return ToolOutput{code, text_of(out), text_of(err)};
 }
 
 std::string program_in_path(std::string_view name) {

@@ -107,33 +107,33 @@ Json arguments_json(const std::vector<SweepSetting>& settings) {
   return json;
 }
 
-Error changed(std::string_view what, std::string_view how) {
-  return make_error(Errc::invalid_argument, fmt::format("'{}' {}", what, how));
+Error change_error(std::string_view path, std::string_view change) {
+  return make_error(Errc::invalid_argument, fmt::format("'{}' {}", path, change));
 }
 
-Result<void> check_values(std::string_view what, const Json& before, const Json& now) {
+Result<void> check_values(std::string_view path, const Json& before, const Json& now) {
   for (const Json& value : before)
     if (std::find(now.begin(), now.end(), value) == now.end())
-      return changed(what, fmt::format("lacks {}, which it had", value.dump()));
+      return change_error(path, fmt::format("lacks {}, which it had", value.dump()));
   return success();
 }
 
 // Fails unless both have the same value or, as mappings, the same keys with the same values.
-Result<void> check_same(std::string_view what, const Json& before, const Json& now) {
+Result<void> check_same(std::string_view path, const Json& before, const Json& now) {
   if (before == now) return success();
   if (!before.is_object() || !now.is_object())
-    return changed(what, fmt::format("was {} and is {}", before.dump(), now.dump()));
+    return change_error(path, fmt::format("was {} and is {}", before.dump(), now.dump()));
   for (const auto& [key, value] : before.items()) {
-    const std::string inner = fmt::format("{}.{}", what, key);
-    if (!now.contains(key)) return changed(inner, "is gone");
+    const std::string inner = fmt::format("{}.{}", path, key);
+    if (!now.contains(key)) return change_error(inner, "is gone");
     PENSTOCK_TRY(check_same(inner, value, now[key]));
   }
   for (const auto& [key, value] : now.items())
-    if (!before.contains(key)) return changed(fmt::format("{}.{}", what, key), "is new");
+    if (!before.contains(key)) return change_error(fmt::format("{}.{}", path, key), "is new");
   return success();  // only the order differs
 }
 
-constexpr std::array<std::string_view, 3> kPlaces{"{ranks}", "{nodes}", "{tasks-per-node}"};
+constexpr std::array<std::string_view, 3> kPlaceholders{"{ranks}", "{nodes}", "{tasks-per-node}"};
 
 std::vector<std::string> words_in(const std::string& text) {
   std::istringstream in(text);
@@ -245,9 +245,9 @@ std::vector<std::string> launcher_arguments(const SweepSpec& spec, const SweepCe
   const std::array<std::uint64_t, 3> values{cell.ranks, std::max<std::uint64_t>(1, cell.nodes),
                                             most_on_a_node(spec, cell)};
   for (std::string& word : words)
-    for (std::size_t i = 0; i < kPlaces.size(); ++i)
-      for (std::size_t at = 0; (at = word.find(kPlaces[i], at)) != std::string::npos;)
-        word.replace(at, kPlaces[i].size(), std::to_string(values[i]));
+    for (std::size_t i = 0; i < kPlaceholders.size(); ++i)
+      for (std::size_t at = 0; (at = word.find(kPlaceholders[i], at)) != std::string::npos;)
+        word.replace(at, kPlaceholders[i].size(), std::to_string(values[i]));
   return words;
 }
 
@@ -257,11 +257,11 @@ Result<void> check_launcher(const SweepSpec& spec) {
     return make_error(Errc::invalid_argument, "'launcher' needs 'ranks' or 'nodes', too");
   for (const std::string& word : words_in(spec.launcher)) {
     std::string rest = word;
-    for (const std::string_view place : kPlaces)
+    for (const std::string_view place : kPlaceholders)
       for (std::size_t at = 0; (at = rest.find(place)) != std::string::npos;) rest.erase(at, place.size());
     if (rest.find_first_of("{}") != std::string::npos)
-      return make_error(Errc::invalid_argument,
-                        fmt::format("'launcher' has '{}'; it may have {}", word, fmt::join(kPlaces, ", ")));
+      return make_error(Errc::invalid_argument, fmt::format("'launcher' has '{}'; it may have {}", word,
+                                                            fmt::join(kPlaceholders, ", ")));
   }
   return success();
 }
@@ -304,23 +304,25 @@ Json sweep_identity(const SweepSpec& spec) {
 }
 
 Result<void> check_only_added(const Json& before, const Json& now) {
-  for (const auto& [key, was] : before.items()) {
-    const Json is = now.contains(key) ? now[key] : Json();
+  for (const auto& [key, old_value] : before.items()) {
+    const Json new_value = now.contains(key) ? now[key] : Json();
     if (key == "grid") {
-      for (const auto& [axis, values] : was.items()) {
-        const std::string what = "grid." + axis;
-        if (!is.contains(axis)) return changed(what, "is gone");
-        PENSTOCK_TRY(check_values(what, values, is[axis]));
+      for (const auto& [axis, values] : old_value.items()) {
+        const std::string path = "grid." + axis;
+        if (!new_value.contains(axis)) return change_error(path, "is gone");
+        PENSTOCK_TRY(check_values(path, values, new_value[axis]));
       }
-      for (const auto& [axis, values] : is.items())
-        if (!was.contains(axis)) return changed("grid." + axis, "is new, and would change every cell");
+      for (const auto& [axis, values] : new_value.items())
+        if (!old_value.contains(axis))
+          return change_error("grid." + axis, "is new, and would change every cell");
     } else if (key == "ranks" || key == "nodes") {
-      if (was.empty() != is.empty()) return check_same(key, was, is);
-      PENSTOCK_TRY(check_values(key, was, is));
+      if (old_value.empty() != new_value.empty()) return check_same(key, old_value, new_value);
+      PENSTOCK_TRY(check_values(key, old_value, new_value));
     } else if (key == "repeats") {
-      if (is.get<std::uint64_t>() < was.get<std::uint64_t>()) return check_same(key, was, is);
-    } else if (key != "seed" || !is.is_null()) {
-      PENSTOCK_TRY(check_same(key, was, is));
+      if (new_value.get<std::uint64_t>() < old_value.get<std::uint64_t>())
+        return check_same(key, old_value, new_value);
+    } else if (key != "seed" || !new_value.is_null()) {
+      PENSTOCK_TRY(check_same(key, old_value, new_value));
     }
   }
   return success();

@@ -28,20 +28,20 @@ struct Key {
   Result<void> (*read)(Target& target, const YAML::Node& node, const std::string& where);
 };
 
-Error wrong(const std::string& where, std::string_view what) {
-  return make_error(Errc::invalid_argument, fmt::format("'{}' {}", where, what));
+Error key_error(const std::string& where, std::string_view problem) {
+  return make_error(Errc::invalid_argument, fmt::format("'{}' {}", where, problem));
 }
 
-// Calls `take(key, node)` for each pair of a mapping.
-template <class Take>
-Result<void> each_pair(const YAML::Node& node, const std::string& where, Take take) {
-  if (!node.IsMap()) return wrong(where, "needs a mapping of keys to values");
+// Calls `handle(key, node)` for each pair of a mapping.
+template <class Handle>
+Result<void> for_each_pair(const YAML::Node& node, const std::string& where, Handle handle) {
+  if (!node.IsMap()) return key_error(where, "needs a mapping of keys to values");
   std::set<std::string> seen;
   for (const auto& pair : node) {
-    if (!pair.first.IsScalar()) return wrong(where, "has a key that is no word");
+    if (!pair.first.IsScalar()) return key_error(where, "has a key that is no word");
     const auto key = pair.first.as<std::string>();
-    if (!seen.insert(key).second) return wrong(where, fmt::format("has '{}' twice", key));
-    PENSTOCK_TRY(take(key, pair.second));
+    if (!seen.insert(key).second) return key_error(where, fmt::format("has '{}' twice", key));
+    PENSTOCK_TRY(handle(key, pair.second));
   }
   return success();
 }
@@ -49,7 +49,7 @@ Result<void> each_pair(const YAML::Node& node, const std::string& where, Take ta
 template <class Target>
 Result<void> read_keys(Target& target, const YAML::Node& node, const std::string& where,
                        std::span<const Key<Target>> keys) {
-  return each_pair(node, where, [&](std::string word, const YAML::Node& value) -> Result<void> {
+  return for_each_pair(node, where, [&](std::string word, const YAML::Node& value) -> Result<void> {
     std::replace(word.begin(), word.end(), '_', '-');
     for (const Key<Target>& key : keys)
       if (key.name == word) return key.read(target, value, where == kTop ? word : where + "." + word);
@@ -60,7 +60,7 @@ Result<void> read_keys(Target& target, const YAML::Node& node, const std::string
 }
 
 Result<std::string> word_of(const YAML::Node& node, const std::string& where) {
-  if (!node.IsScalar()) return wrong(where, "needs one value");
+  if (!node.IsScalar()) return key_error(where, "needs one value");
   return node.as<std::string>();
 }
 
@@ -70,7 +70,7 @@ Result<std::vector<std::string>> option_list(const YAML::Node& node, const std::
     words.push_back(node.as<std::string>());
     return words;
   }
-  if (!node.IsSequence()) return wrong(where, "needs a value or a list of values");
+  if (!node.IsSequence()) return key_error(where, "needs a value or a list of values");
   for (const auto& item : node) {
     PENSTOCK_ASSIGN(std::string word, word_of(item, where));
     words.push_back(std::move(word));
@@ -83,7 +83,7 @@ Result<std::uint64_t> number_of(const YAML::Node& node, const std::string& where
   PENSTOCK_ASSIGN(const std::string word, word_of(node, where));
   const Result<std::uint64_t> number = parse_count(word);
   if (!number.ok() || *number < least || *number > most)
-    return wrong(where, fmt::format("is a whole number from {} to {}, not '{}'", least, most, word));
+    return key_error(where, fmt::format("is a whole number from {} to {}, not '{}'", least, most, word));
   return *number;
 }
 
@@ -113,11 +113,11 @@ Result<std::vector<std::vector<std::string>>> values_of(const YAML::Node& node, 
       values.push_back(std::move(words));
     }
   }
-  if (values.empty()) return wrong(where, "needs a list of values");
+  if (values.empty()) return key_error(where, "needs a list of values");
   auto sorted = values;
   std::sort(sorted.begin(), sorted.end());
   if (const auto twice = std::adjacent_find(sorted.begin(), sorted.end()); twice != sorted.end())
-    return wrong(where, fmt::format("has the value '{}' twice", fmt::join(*twice, " ")));
+    return key_error(where, fmt::format("has the value '{}' twice", fmt::join(*twice, " ")));
   return values;
 }
 
@@ -128,7 +128,7 @@ Result<std::vector<std::uint64_t>> counts_of(const YAML::Node& node, const std::
   for (const std::vector<std::string>& value : values) {
     const auto count = parse_count(value.size() == 1 ? value.front() : "");
     if (!count.ok() || *count == 0 || *count > kMost)
-      return wrong(where, fmt::format("takes whole numbers from 1 on, not '{}'", fmt::join(value, " ")));
+      return key_error(where, fmt::format("takes whole numbers from 1 on, not '{}'", fmt::join(value, " ")));
     counts.push_back(*count);
   }
   return counts;
@@ -143,7 +143,7 @@ std::string option_name(std::string key) {
 Result<void> check_free(const std::string& key, const std::string& where) {
   static constexpr std::array<std::string_view, 5> kOwn{"results", "pair", "json", "progress", "no-config"};
   if (std::find(kOwn.begin(), kOwn.end(), key) == kOwn.end()) return success();
-  return wrong(where, fmt::format("cannot hold '{}': the sweep says that to each run itself", key));
+  return key_error(where, fmt::format("cannot hold '{}': the sweep says that to each run itself", key));
 }
 
 Result<std::vector<SweepSetting>> setting_list(const YAML::Node& node, const std::string& where) {
@@ -155,7 +155,7 @@ Result<std::vector<SweepSetting>> setting_list(const YAML::Node& node, const std
     settings.push_back({key, std::move(words)});
     return success();
   };
-  PENSTOCK_TRY(each_pair(node, where, take));
+  PENSTOCK_TRY(for_each_pair(node, where, take));
   return settings;
 }
 
@@ -170,12 +170,12 @@ Result<void> read_into(Target& target, const YAML::Node& node, const std::string
 Result<void> read_name(SweepSpec& spec, const YAML::Node& node, const std::string& where) {
   PENSTOCK_ASSIGN(spec.name, word_of(node, where));
   if (!is_plain_word(spec.name) || spec.name.size() > 100)
-    return wrong(where, "takes letters, digits, '-', '_' and '.'");
+    return key_error(where, "takes letters, digits, '-', '_' and '.'");
   return success();
 }
 
 Result<void> read_grid(SweepSpec& spec, const YAML::Node& node, const std::string& where) {
-  return each_pair(node, where, [&](const std::string& word, const YAML::Node& value) -> Result<void> {
+  return for_each_pair(node, where, [&](const std::string& word, const YAML::Node& value) -> Result<void> {
     const std::string key = option_name(word);
     PENSTOCK_TRY(check_free(key, where));
     PENSTOCK_ASSIGN(auto values, values_of(value, where + "." + key));
@@ -193,14 +193,14 @@ Result<void> read_arms(SweepSpec& spec, const YAML::Node& node, const std::strin
   const auto take = [&](const std::string& name, const YAML::Node& value) -> Result<void> {
     SweepArm arm{.name = name, .program = {}, .fixed = {}};
     if (name.empty() || name.find_first_of(", ") != std::string::npos)
-      return wrong(where, fmt::format("cannot have the name '{}': no comma, no blank", name));
+      return key_error(where, fmt::format("cannot have the name '{}': no comma, no blank", name));
     if (!value.IsNull())
       PENSTOCK_TRY(read_keys<SweepArm>(arm, value, where + "." + name, std::span(kArmKeys)));
     spec.arms.push_back(std::move(arm));
     return success();
   };
-  PENSTOCK_TRY(each_pair(node, where, take));
-  if (spec.arms.size() < 2) return wrong(where, "needs two arms at least");
+  PENSTOCK_TRY(for_each_pair(node, where, take));
+  if (spec.arms.size() < 2) return key_error(where, "needs two arms at least");
   return success();
 }
 
@@ -211,7 +211,7 @@ constexpr Key<SweepSpec> kUntilKeys[] = {
        const bool percent = word.ends_with('%');
        const auto value = parse_real(percent ? word.substr(0, word.size() - 1) : word);
        if (!value.ok() || *value <= 0)
-         return wrong(where, fmt::format("is a share of the median like 5%, not '{}'", word));
+         return key_error(where, fmt::format("is a share of the median like 5%, not '{}'", word));
        spec.until_interval = percent ? *value / 100 : *value;
        return success();
      }},
@@ -221,7 +221,7 @@ constexpr Key<SweepSpec> kUntilKeys[] = {
 Result<void> read_until(SweepSpec& spec, const YAML::Node& node, const std::string& where) {
   PENSTOCK_TRY(read_keys<SweepSpec>(spec, node, where, std::span(kUntilKeys)));
   const bool whole = !spec.until_metric.empty() && spec.until_interval > 0;
-  return whole ? success() : wrong(where, "needs a metric and an interval");
+  return whole ? success() : key_error(where, "needs a metric and an interval");
 }
 
 // Converts a duration to minutes. Slurm's own formats ("1-00:00:00", "30") stay as they are.
@@ -229,7 +229,7 @@ Result<std::string> slurm_time(const YAML::Node& node, const std::string& where)
   PENSTOCK_ASSIGN(const std::string word, word_of(node, where));
   if (!word.empty() && word.find_first_not_of("0123456789:-") == std::string::npos) return word;
   const auto time = parse_duration(word);
-  if (!time.ok()) return wrong(where, fmt::format("is a time like 30m or 1-12:00:00, not '{}'", word));
+  if (!time.ok()) return key_error(where, fmt::format("is a time like 30m or 1-12:00:00, not '{}'", word));
   const auto minutes = std::chrono::ceil<std::chrono::minutes>(*time).count();
   return std::to_string(std::max<std::int64_t>(1, minutes));
 }
@@ -253,7 +253,7 @@ constexpr Key<SweepSpec> kKeys[] = {
        PENSTOCK_ASSIGN(const std::string word, word_of(node, where));
        const auto budget = parse_duration(word);
        if (!budget.ok() || budget->count() == 0)
-         return wrong(where, fmt::format("is a time like 2h, not '{}'", word));
+         return key_error(where, fmt::format("is a time like 2h, not '{}'", word));
        spec.budget = *budget;
        return success();
      }},
@@ -273,7 +273,7 @@ constexpr Key<SweepSpec> kKeys[] = {
     {"results",
      [](SweepSpec& spec, const Node& node, const Where& where) -> Result<void> {
        PENSTOCK_ASSIGN(spec.results, word_of(node, where));
-       return spec.results.empty() ? wrong(where, "needs a folder") : success();
+       return spec.results.empty() ? key_error(where, "needs a folder") : success();
      }},
     {"seed",
      [](SweepSpec& spec, const Node& node, const Where& where) -> Result<void> {
