@@ -49,18 +49,19 @@ Json packed(const TrainOutcome& outcome) {
     named.push_back(Json::array({object.name, object.whole, object.samples, object.offset, object.why}));
   return {{"bytes", outcome.ranks.front().bytes},
           {"wall_s", outcome.ranks.front().wall_s},
-          {"utilization", packed_number(outcome.figures.utilization)},
+          {"utilization", number_json(outcome.figures.utilization)},
           {"last", outcome.last_ones.front()},
           {"skipped", outcome.losses.skipped},
           {"dropped_tail", outcome.losses.dropped_tail},
           {"named", std::move(named)},
-          {"failure", outcome.failure ? penstock::packed(*outcome.failure) : Json()}};
+          {"failure", outcome.failure ? error_json(*outcome.failure) : Json()}};
 }
 
 // Adds the packed values of one more rank.
 void unpack(const Json& json, TrainOutcome& outcome) {
   outcome.ranks.push_back({json["bytes"].get<std::uint64_t>(), json["wall_s"].get<double>()});
-  if (const auto utilization = number_of(json["utilization"])) outcome.utilizations.push_back(*utilization);
+  if (const auto utilization = number_from_json(json["utilization"]))
+    outcome.utilizations.push_back(*utilization);
   outcome.last_ones.push_back(json["last"].get<std::uint64_t>());
   LoaderLosses losses{json["skipped"].get<std::uint64_t>(), json["dropped_tail"].get<std::uint64_t>(), {}};
   for (const Json& object : json["named"])
@@ -68,7 +69,7 @@ void unpack(const Json& json, TrainOutcome& outcome) {
                             object[2].get<std::uint64_t>(), object[3].get<std::uint64_t>(),
                             object[4].get<std::string>()});
   outcome.losses.add(losses);
-  if (!outcome.failure && !json["failure"].is_null()) outcome.failure = error_of(json["failure"]);
+  if (!outcome.failure && !json["failure"].is_null()) outcome.failure = error_from_json(json["failure"]);
 }
 
 // Replaces each value by its sum over all ranks times `share`.

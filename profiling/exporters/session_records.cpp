@@ -206,7 +206,7 @@ std::vector<Record> records_of(const Session& session, const FileSums& sums, con
       record.verdict = Verdict::short_time;
       record.reason = "all that was read was read at one moment";
     }
-    if (!too_little.empty()) judge(record.verdict, record.reason, Verdict::degraded, too_little);
+    if (!too_little.empty()) add_verdict(record.verdict, record.reason, Verdict::degraded, too_little);
     records.push_back(std::move(record));
   }
   return records;

@@ -26,7 +26,7 @@ void append_samples(Record& pooled, const Record& round) {
     if (!fresh && at->second.unit == metric.unit && at->second.per == metric.per)
       at->second.samples.insert(at->second.samples.end(), metric.samples.begin(), metric.samples.end());
   }
-  judge(pooled.verdict, pooled.reason, round.verdict, round.reason);
+  add_verdict(pooled.verdict, pooled.reason, round.verdict, round.reason);
 }
 
 // Makes one record of the rounds of a cell, which are in order of time.

@@ -30,9 +30,9 @@ constexpr std::string_view kVerdictNames[] = {"ok",        "short",    "client_b
 
 Json metric_json(const Metric& metric) {
   Json json = Json::object();
-  const bool known = std::any_of(metric.samples.begin(), metric.samples.end(),
-                                 [](double sample) { return std::isfinite(sample); });
-  json["value"] = known ? Json(metric.value()) : Json();
+  const bool has_value = std::any_of(metric.samples.begin(), metric.samples.end(),
+                                     [](double sample) { return std::isfinite(sample); });
+  json["value"] = has_value ? Json(metric.value()) : Json();
   json["unit"] = metric.unit;
   json["better"] = better_name(metric.better);
   json["per"] = metric.per;
@@ -43,11 +43,11 @@ Json metric_json(const Metric& metric) {
 
 // "2026-11-20T09:30:00Z" becomes "20261120T093000Z". Drops all other characters, so that a name from a record
 // cannot leave the folder.
-std::string name_part(std::string_view text, std::string_view extra) {
+std::string file_name_part(std::string_view text, std::string_view also_allowed) {
   std::string part;
   for (const char c : text) {
     const bool plain = (c >= '0' && c <= '9') || (c >= 'a' && c <= 'z') || (c >= 'A' && c <= 'Z');
-    if (plain || extra.find(c) != std::string_view::npos) part += c;
+    if (plain || also_allowed.find(c) != std::string_view::npos) part += c;
   }
   return part;
 }
@@ -55,7 +55,7 @@ std::string name_part(std::string_view text, std::string_view extra) {
 // Makes a file in `folder` and removes it; returns 0 or the errno of the step that failed. Missing folders
 // are made below a unique name: another process that checks or writes must not find a folder that is removed
 // again. `made` gets the folders that were made, the outermost first; the caller removes them.
-int make_file_in(const fs::path& folder, std::vector<fs::path>& made) {
+int try_file_in(const fs::path& folder, std::vector<fs::path>& made) {
   std::error_code code;
   fs::path at = folder;
   while (!fs::exists(fs::symlink_status(at, code)) && at.has_relative_path()) at = at.parent_path();
@@ -88,13 +88,13 @@ int verdict_exit_code(Verdict verdict) {
   return verdict == Verdict::skipped ? 77 : 1;
 }
 
-void judge(Verdict& verdict, std::string& reason, Verdict what, std::string_view why) {
-  if (what == verdict) return;
-  const Verdict lesser = std::min(verdict, what);
-  const std::string lesser_reason = what > verdict ? reason : std::string(why);
-  if (what > verdict) {
-    verdict = what;
-    reason = why;
+void add_verdict(Verdict& verdict, std::string& reason, Verdict added, std::string_view added_reason) {
+  if (added == verdict) return;
+  const Verdict lesser = std::min(verdict, added);
+  const std::string lesser_reason = added > verdict ? reason : std::string(added_reason);
+  if (added > verdict) {
+    verdict = added;
+    reason = added_reason;
   }
   const std::string also = "; also " + std::string(verdict_name(lesser)) + ": ";
   if (lesser != Verdict::ok && verdict_exit_code(verdict) == 0 && reason.find(also) == std::string::npos)
@@ -156,11 +156,11 @@ std::string record_line(const Record& record) {
 std::string seal_line(std::string_view record, std::size_t line, std::size_t of) {
   std::string sealed(record.substr(0, record.size() - 1));  // without its '}'
   sealed += fmt::format(R"(,"seal":{{"line":{},"of":{})", line, of);
-  return sealed + seal_end(sealed);
+  return sealed + seal_checksum(sealed);
 }
 
-std::string seal_end(std::string_view text) {
-  return fmt::format("{}{:08x}{}", kSumBegins, crc32c(std::as_bytes(std::span(text))), kSumEnds);
+std::string seal_checksum(std::string_view text) {
+  return fmt::format("{}{:08x}{}", kChecksumBegin, crc32c(std::as_bytes(std::span(text))), kChecksumEnd);
 }
 
 Result<void> make_results_folder(const fs::path& folder) {
@@ -180,8 +180,9 @@ Result<fs::path> write_records(const fs::path& folder, std::span<const Record> r
   for (std::size_t i = 0; i < records.size(); ++i)
     text += seal_line(record_line(records[i]), i + 1, records.size()) + "\n";
   const Record& first = records.front();
-  const std::string stem = name_part(first.started, "") + "-" + name_part(first.command, "_-") + "-";
-  std::string id = name_part(first.id, "").substr(0, kShortId);
+  const std::string stem =
+      file_name_part(first.started, "") + "-" + file_name_part(first.command, "_-") + "-";
+  std::string id = file_name_part(first.id, "").substr(0, kShortId);
   if (id.size() < kShortId) id = random_id(kShortId);
   for (int attempt = 0;; ++attempt) {
     const std::string name = stem + id + std::string(kSuffix);
@@ -195,7 +196,7 @@ Result<fs::path> write_records(const fs::path& folder, std::span<const Record> r
 Result<void> check_results_folder(const fs::path& folder) {
   std::error_code code;
   std::vector<fs::path> made;
-  const int failure = make_file_in(fs::absolute(folder, code).lexically_normal(), made);
+  const int failure = try_file_in(fs::absolute(folder, code).lexically_normal(), made);
   for (auto at = made.rbegin(); at != made.rend(); ++at) ::rmdir(at->c_str());
   if (failure == 0) return success();
   Error error = errno_error(failure, "cannot write records into", folder.string());

@@ -46,7 +46,7 @@ std::string_view verdict_name(Verdict verdict);
 int verdict_exit_code(Verdict verdict);  // 0, 1 or 77 (docs/records.md)
 // Adds one more verdict on the same cell: the worst one wins, with its reason. If the worst still leaves a
 // number, the lesser verdict is added to the reason: "3 samples were skipped; also client_bound: ...".
-void judge(Verdict& verdict, std::string& reason, Verdict what, std::string_view why);
+void add_verdict(Verdict& verdict, std::string& reason, Verdict added, std::string_view added_reason);
 
 struct Metric {
   std::string unit;  // "B/s", "s", "ns", "1/s", "1", "B"
@@ -114,8 +114,8 @@ Result<void> check_results_folder(const std::filesystem::path& folder);
 std::string seal_line(std::string_view record, std::size_t line, std::size_t of);
 
 // The end of a sealed line: the CRC32C of `text`, which is everything before it.
-std::string seal_end(std::string_view text);
-inline constexpr std::string_view kSumBegins = R"(,"crc32c":")";
-inline constexpr std::string_view kSumEnds = R"("}})";
+std::string seal_checksum(std::string_view text);
+inline constexpr std::string_view kChecksumBegin = R"(,"crc32c":")";
+inline constexpr std::string_view kChecksumEnd = R"("}})";
 
 }  // namespace penstock

@@ -21,7 +21,7 @@ Result<Verdict> parse_verdict(std::string_view name);
 // The number of a line among the lines of its run.
 struct Seal {
   std::size_t line = 0;  // from 1
-  std::size_t of = 0;
+  std::size_t lines = 0;
 };
 
 // Checks the seal of a line; `json` is the parsed line. Nothing if it has no seal: it is from an earlier

@@ -71,18 +71,18 @@ void add_parameter(Json& parameters, const std::string& name, Json value) {
     parameters[name] = std::move(value);
     return;
   }
-  Json& there = parameters[name];
-  if (!there.is_array()) there = Json::array({there});
-  there.push_back(std::move(value));
+  Json& values = parameters[name];
+  if (!values.is_array()) values = Json::array({values});
+  values.push_back(std::move(value));
 }
 
-Result<std::map<std::string, std::string>> parse_labels(const std::vector<std::string>& words) {
+Result<std::map<std::string, std::string>> parse_labels(const std::vector<std::string>& texts) {
   std::map<std::string, std::string> labels;
-  for (const std::string& word : words) {
-    const auto divider = word.find('=');
+  for (const std::string& text : texts) {
+    const auto divider = text.find('=');
     if (divider == 0 || divider == std::string::npos)
-      return make_error(Errc::invalid_argument, "--label takes KEY=VALUE, not '" + word + "'");
-    labels[word.substr(0, divider)] = word.substr(divider + 1);
+      return make_error(Errc::invalid_argument, "--label takes KEY=VALUE, not '" + text + "'");
+    labels[text.substr(0, divider)] = text.substr(divider + 1);
   }
   return labels;
 }
@@ -94,11 +94,13 @@ Json pair_json(std::string_view suite, std::uint64_t index, std::string_view arm
 // Parses "SUITE,INDEX,ARM"; the suite may contain commas. "" is no pair.
 Result<Json> parse_pair(const std::string& text) {
   if (text.empty()) return Json::object();
-  const auto behind = text.rfind(',');
-  const auto before = behind == std::string::npos || behind == 0 ? behind : text.rfind(',', behind - 1);
-  if (before != std::string::npos && before > 0 && behind > before && behind + 1 < text.size())
-    if (const auto index = parse_count(std::string_view(text).substr(before + 1, behind - before - 1)))
-      return pair_json(text.substr(0, before), *index, text.substr(behind + 1));
+  const auto index_end = text.rfind(',');
+  const auto suite_end =
+      index_end == std::string::npos || index_end == 0 ? index_end : text.rfind(',', index_end - 1);
+  if (suite_end != std::string::npos && suite_end > 0 && index_end > suite_end && index_end + 1 < text.size())
+    if (const auto index =
+            parse_count(std::string_view(text).substr(suite_end + 1, index_end - suite_end - 1)))
+      return pair_json(text.substr(0, suite_end), *index, text.substr(index_end + 1));
   return make_error(Errc::invalid_argument, "--pair takes SUITE,INDEX,ARM, not '" + text + "'");
 }
 
@@ -116,7 +118,7 @@ bool device_of(fs::path path, dev_t& device) {
   }
 }
 
-constexpr std::string_view kStopped = "stopped before its measurement was complete";
+constexpr std::string_view kInterruptedReason = "stopped before its measurement was complete";
 
 }  // namespace
 
@@ -134,15 +136,15 @@ void Trial::sample(const MetricInfo& family, std::string_view part, double value
 }
 
 void Trial::verdict(Verdict verdict, std::string_view reason) {
-  judge(record_.verdict, record_.reason, verdict, reason);
+  add_verdict(record_.verdict, record_.reason, verdict, reason);
 }
 
 void Trial::fail(const Error& error) {
-  Verdict what = Verdict::failed;
-  if (error.code == Errc::interrupted) what = Verdict::interrupted;
-  if (error.code == Errc::timed_out) what = Verdict::timed_out;
-  if (error.code == Errc::unsupported) what = Verdict::skipped;
-  verdict(what, error.message());
+  Verdict failure = Verdict::failed;
+  if (error.code == Errc::interrupted) failure = Verdict::interrupted;
+  if (error.code == Errc::timed_out) failure = Verdict::timed_out;
+  if (error.code == Errc::unsupported) failure = Verdict::skipped;
+  verdict(failure, error.message());
 }
 
 Run::Run(const CommandContext& context) : context_(context), results_(context.options.text("results")) {}
@@ -199,7 +201,7 @@ std::vector<std::string> Run::work_of(const Json& parameters) const {
 }
 
 void Run::keep(Trial trial) {
-  if (interrupted()) trial.verdict(Verdict::interrupted, kStopped);
+  if (interrupted()) trial.verdict(Verdict::interrupted, kInterruptedReason);
   for ([[maybe_unused]] const auto& [name, metric] : trial.record_.metrics)
     assert((context_.metrics.empty() || is_declared(name, metric, context_.metrics)) &&
            "a metric is in its command's table");
@@ -218,9 +220,11 @@ void Run::measured_tier(const Tier& tier) {
   if (root())
     for (const std::string& remark : tier.remarks()) note(tier.name + ": " + remark);
   if (tier.facts.memory || tier.facts.fs_type.empty()) return;  // the results folder cannot be on such a tier
-  dev_t here = 0;
-  dev_t there = 0;
-  if (!device_of(results_, here) || !device_of(tier.root, there) || here != there) return;
+  dev_t results_device = 0;
+  dev_t tier_device = 0;
+  if (!device_of(results_, results_device) || !device_of(tier.root, tier_device) ||
+      results_device != tier_device)
+    return;
   std::string text = "the results folder '" + results_ + "' lies on the measured tier '" + tier.name +
                      "'; it is written after the measurement ends (--results DIR moves it)";
   if (std::find(warnings_.begin(), warnings_.end(), text) != warnings_.end()) return;
@@ -233,10 +237,10 @@ Result<std::string> Run::finish() {
   if (interrupted() && std::none_of(records_.begin(), records_.end(), [](const Record& record) {
         return record.verdict == Verdict::interrupted;
       })) {
-    Trial rest = trial();
-    rest.verdict(Verdict::interrupted, "stopped after " + std::to_string(records_.size()) +
-                                           " complete cells; the others were not measured");
-    keep(std::move(rest));
+    Trial unfinished = trial();
+    unfinished.verdict(Verdict::interrupted, "stopped after " + std::to_string(records_.size()) +
+                                                 " complete cells; the others were not measured");
+    keep(std::move(unfinished));
   }
   if (records_.empty() || !root()) return std::string();
   PENSTOCK_ASSIGN(const fs::path path, write_records(results_, records_));

@@ -38,7 +38,7 @@ class Trial {
   void sample(const MetricInfo& metric, double value) { sample(metric, "", value); }
   void sample(const MetricInfo& family, std::string_view part, double value);
 
-  // The worst verdict given wins, with its reason (judge() in record.hpp).
+  // The worst verdict given wins, with its reason (add_verdict() in record.hpp).
   void verdict(Verdict verdict, std::string_view reason);
   void fail(const Error& error);
 

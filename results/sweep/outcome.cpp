@@ -147,7 +147,7 @@ std::vector<SweepRow> sweep_rows(const SweepSpec& spec, std::span<const SweepCel
             ++row->turns;
             if (figure.value) row->values.push_back(*figure.value);
             if (row->first.unit.empty()) row->first = figure;
-            judge(row->verdict, row->reason, figure.verdict, figure.reason);
+            add_verdict(row->verdict, row->reason, figure.verdict, figure.reason);
           }
     }
   }
