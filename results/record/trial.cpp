@@ -200,7 +200,7 @@ std::vector<std::string> Run::work_of(const Json& parameters) const {
   return names;
 }
 
-void Run::keep(Trial trial) {
+void Run::add(Trial trial) {
   if (interrupted()) trial.verdict(Verdict::interrupted, kInterruptedReason);
   for ([[maybe_unused]] const auto& [name, metric] : trial.record_.metrics)
     assert((context_.metrics.empty() || is_declared(name, metric, context_.metrics)) &&
@@ -216,7 +216,7 @@ void Run::keep(Trial trial) {
   }
 }
 
-void Run::measured_tier(const Tier& tier) {
+void Run::check_tier(const Tier& tier) {
   if (root())
     for (const std::string& remark : tier.remarks()) note(tier.name + ": " + remark);
   if (tier.facts.memory || tier.facts.fs_type.empty()) return;  // the results folder cannot be on such a tier
@@ -240,7 +240,7 @@ Result<std::string> Run::finish() {
     Trial unfinished = trial();
     unfinished.verdict(Verdict::interrupted, "stopped after " + std::to_string(records_.size()) +
                                                  " complete cells; the others were not measured");
-    keep(std::move(unfinished));
+    add(std::move(unfinished));
   }
   if (records_.empty() || !root()) return std::string();
   PENSTOCK_ASSIGN(const fs::path path, write_records(results_, records_));

@@ -64,20 +64,20 @@ class Run {
   // Takes a finished trial: finish() will write its record, and with --json rank 0 prints it now. All its
   // metrics must be declared in the command's table (asserted). If the user has stopped the program, its
   // verdict is `interrupted`.
-  void keep(Trial trial);
+  void add(Trial trial);
   std::span<const Record> records() const { return records_; }
 
   // If the job has several ranks: measures the clock offsets of all ranks again, after begin() did so first.
-  // Records that are kept from now on have both. Collective; call it when the measurement has ended.
+  // Records that are added from now on have both. Collective; call it when the measurement has ended.
   Result<void> inspect_ranks();
 
   // Adds a warning to later records if the results folder is on the same device as this tier. The figures are
   // not affected, since the file is written after the measurement. So the warning is printed only by the run
   // that makes the folder. Rank 0 also prints the tier's remarks.
-  void measured_tier(const Tier& tier);
+  void check_tier(const Tier& tier);
 
   // Writes the record file of this run, prints its path to stderr and returns it. Returns "" without writing
-  // if there is no record or this is not rank 0. If the user has stopped the program and no kept record has
+  // if there is no record or this is not rank 0. If the user has stopped the program and no record has
   // the verdict `interrupted`, it first adds a record with that verdict and without metrics.
   Result<std::string> finish();
 
