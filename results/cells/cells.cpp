@@ -158,7 +158,7 @@ std::vector<RecordList> grouped(std::span<const Record> records,
   return grouped(all, key);
 }
 
-RecordList firsts_of(const std::vector<RecordList>& groups) {
+RecordList first_records(const std::vector<RecordList>& groups) {
   RecordList firsts;
   for (const RecordList& group : groups) firsts.push_back(group.front());
   return firsts;

@@ -69,7 +69,7 @@ std::vector<RecordList> grouped(std::span<const Record* const> records,
                                 const std::function<std::string(const Record&)>& key);
 std::vector<RecordList> grouped(std::span<const Record> records,
                                 const std::function<std::string(const Record&)>& key);
-RecordList firsts_of(const std::vector<RecordList>& groups);
+RecordList first_records(const std::vector<RecordList>& groups);
 
 // Whether the record's numbers may be shown and compared: the verdict leaves it a number (verdict_exit_code()
 // is 0).

@@ -58,21 +58,21 @@ using verdicts::enumerate;
 using Names = std::map<const Record*, std::string>;
 
 // The name of each record in a sentence, from its view. The command's name if it has no view.
-Names names_of(Shown records) {
+Names names_of(ShownRecords records) {
   std::map<std::string, std::vector<const Record*>> by_command;
   for (const Record* const record : records) by_command[record->command].push_back(record);
   Names names;
   for (const auto& [command, found] : by_command) {
     const RecordView* const view = find_view(command);
     std::vector<std::string> cells =
-        view == nullptr ? std::vector<std::string>(found.size(), command) : view->cells(found);
+        view == nullptr ? std::vector<std::string>(found.size(), command) : view->names(found);
     for (std::size_t i = 0; i < found.size(); ++i) names[found[i]] = std::move(cells[i]);
   }
   return names;
 }
 
 // The names of the records in order, without repetitions.
-std::vector<std::string> distinct_names(Shown records, const Names& names) {
+std::vector<std::string> distinct_names(ShownRecords records, const Names& names) {
   std::vector<std::string> distinct;
   std::set<std::string> known;
   for (const Record* const record : records)
@@ -104,7 +104,7 @@ constexpr std::string_view kVerdictTexts[] = {"",
                                               "skipped",
                                               "interrupted"};
 
-void describe_verdicts(Shown records, const Names& names, std::vector<Sentence>& out) {
+void describe_verdicts(ShownRecords records, const Names& names, std::vector<Sentence>& out) {
   std::map<Verdict, std::vector<const Record*>> by_verdict;
   for (const Record* record : records)
     if (record->verdict != Verdict::ok) by_verdict[record->verdict].push_back(record);
@@ -117,7 +117,7 @@ void describe_verdicts(Shown records, const Names& names, std::vector<Sentence>&
   }
 }
 
-void describe_unverified(Shown records, std::vector<Sentence>& out) {
+void describe_unverified(ShownRecords records, std::vector<Sentence>& out) {
   std::map<std::pair<std::string, std::string>, std::size_t> cells;  // key: tier and requested cache state
   for (const Record* record : records)
     if (is_usable(*record) && cache_text(*record, "client_data") == "unverified")
@@ -133,7 +133,7 @@ void describe_unverified(Shown records, std::vector<Sentence>& out) {
   }
 }
 
-void describe_noise(Shown records, const Names& names, std::vector<Sentence>& out) {
+void describe_noise(ShownRecords records, const Names& names, std::vector<Sentence>& out) {
   double most = 0;
   std::vector<const Record*> noisy;
   for (const Record* record : records) {
@@ -150,7 +150,7 @@ void describe_noise(Shown records, const Names& names, std::vector<Sentence>& ou
                          format_percent(most), enumerate(distinct_names(noisy, names)));
 }
 
-void describe_hosts(Shown records, std::vector<Sentence>& out) {
+void describe_hosts(ShownRecords records, std::vector<Sentence>& out) {
   std::set<std::string> hosts;
   for (const Record* record : records)
     if (const std::string host = environment_text(*record, "host"); !host.empty()) hosts.insert(host);
@@ -161,7 +161,7 @@ void describe_hosts(Shown records, std::vector<Sentence>& out) {
         enumerate({hosts.begin(), hosts.end()}));
 }
 
-void describe_emulated(Shown records, std::vector<Sentence>& out) {
+void describe_emulated(ShownRecords records, std::vector<Sentence>& out) {
   std::set<std::string> tiers;
   for (const Record* record : records) {
     if (const std::string options = emulation(*record); !options.empty())

@@ -88,7 +88,7 @@ std::string value_text(double value, const std::string& unit, const Output& outp
 std::string cell_label(const Record& record) {
   const RecordView* const view = find_view(record.command);
   std::vector<std::string> words =
-      view != nullptr ? view->label(record) : std::vector<std::string>{threads_label(record)};
+      view != nullptr ? view->labels(record) : std::vector<std::string>{threads_label(record)};
   if (record.tiers.contains("data") || record.parameters.contains("tier"))
     words.insert(words.begin(), tier_name(record));
   words.insert(words.begin(), parameter_text(record, "app"));
@@ -148,8 +148,8 @@ std::string other_section(const std::vector<Record>& records, PageState& state) 
   std::map<std::string, std::vector<const Record*>> by_command;
   const std::vector<const RecordView*> views = ordered_views();
   for (const Record& record : records) {
-    const bool shown =
-        std::any_of(views.begin(), views.end(), [&](const RecordView* view) { return view->shows(record); });
+    const bool shown = std::any_of(views.begin(), views.end(),
+                                   [&](const RecordView* view) { return view->has_row(record); });
     if (!shown && !record.metrics.empty()) by_command[record.command].push_back(&record);
   }
   if (by_command.empty()) return "";

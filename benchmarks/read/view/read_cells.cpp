@@ -50,7 +50,7 @@ std::vector<ReadGroup> read_groups(std::span<const Record> records) {
     return read_threads(record) ? cache_name(record) + "|" + read_work(record) + "|" + label_text(record)
                                 : "";
   });
-  const std::vector<std::string> titles = titles_of(read_texts(firsts_of(found)));
+  const std::vector<std::string> titles = titles_of(read_texts(first_records(found)));
   std::vector<ReadGroup> groups;
   for (std::size_t i = 0; i < found.size(); ++i) {
     const Record& first = *found[i].front();

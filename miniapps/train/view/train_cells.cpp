@@ -92,7 +92,7 @@ std::vector<TrainGroup> train_groups(std::span<const Record> records) {
     });
     found.insert(found.end(), members.begin(), members.end());
   }
-  const std::vector<std::string> titles = titles_of(train_texts(firsts_of(found)));
+  const std::vector<std::string> titles = titles_of(train_texts(first_records(found)));
   std::vector<TrainGroup> groups;
   for (std::size_t i = 0; i < found.size(); ++i) {
     TrainGroup& group = groups.emplace_back();
@@ -106,7 +106,7 @@ std::vector<TrainGrid> train_grids(std::span<const Record> records) {
   const std::vector<RecordList> found = grouped(records, [](const Record& record) {
     return train_prefetch(record) && whole_number(record, "threads", 1) ? train_key(record, "threads") : "";
   });
-  const std::vector<std::string> titles = titles_of(train_texts(firsts_of(found), "threads"));
+  const std::vector<std::string> titles = titles_of(train_texts(first_records(found), "threads"));
   std::vector<TrainGrid> grids;
   for (std::size_t i = 0; i < found.size(); ++i) {
     TrainGrid& grid = grids.emplace_back();
