@@ -116,7 +116,7 @@ Result<int> run_command(Communicator& ranks, const CommandInfo& command, std::sp
 // A rank that failed waits only 10 seconds: the others may be blocked in a collective call that this rank
 // never reaches. It then prints its own error and ends the whole job with abandon(). A rank that succeeded
 // waits without a limit.
-Result<int> leave_together(Communicator& ranks, std::string_view command, Result<int> result) {
+Result<int> finish_ranks(Communicator& ranks, std::string_view command, Result<int> result) {
   constexpr std::chrono::seconds kLeftAlone{10};
   constexpr std::chrono::hours kForever{24 * 365 * 100};
   const std::chrono::milliseconds patience = result.ok() ? std::chrono::milliseconds(kForever) : kLeftAlone;
@@ -163,7 +163,7 @@ int finish_job(const Launch& launch, const CommandInfo& command, const std::vect
   Result<std::unique_ptr<Communicator>> ranks = join_ranks(launch);
   // No rank 0 is known, so every rank prints the error.
   if (!ranks.ok()) return finish(std::move(ranks).error(), command.name);
-  Result<int> result = leave_together(**ranks, command.name, run_command(**ranks, command, argv));
+  Result<int> result = finish_ranks(**ranks, command.name, run_command(**ranks, command, argv));
   return launch.rank == 0 ? finish(std::move(result), command.name) : 0;
 }
 

@@ -62,7 +62,7 @@ TEST(ChangePoint, SaysTheSameEachTime) {
   const Numbers values = series(60, 0, 1, 9);
   const auto one = find_change(values);
   const auto other = find_change(values);
-  EXPECT_EQ(one->at, other->at);
+  EXPECT_EQ(one->index, other->index);
   EXPECT_EQ(one->p, other->p);
 }
 
