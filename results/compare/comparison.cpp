@@ -344,7 +344,7 @@ Result<Comparison> compare_records(const RecordSet& base, const RecordSet& candi
     comparison.remarks.emplace_back(
         "unpaired: drift not excluded (`penstock sweep` with two arms runs them in turn)");
   comparison.remarks.insert(comparison.remarks.end(), matched.remarks.begin(), matched.remarks.end());
-  for (std::string& remark : environment_remarks(before, now))
+  for (std::string& remark : environment_remarks(base_records, candidate_records))
     comparison.remarks.push_back(std::move(remark));
   for (const RecordSet* const set : {&base, &candidate})
     comparison.remarks.insert(comparison.remarks.end(), set->problems.begin(), set->problems.end());
