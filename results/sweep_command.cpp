@@ -125,7 +125,7 @@ class Sweep {
   // another program are not checked, since its options may differ.
   Result<void> check_lines() const {
     for (const SweepCell& cell : work_.cells)
-      for (std::size_t arm = 0; arm < arms_of_a_turn(spec()); ++arm) {
+      for (std::size_t arm = 0; arm < runs_per_turn(spec()); ++arm) {
         if (arm < spec().arms.size() && !spec().arms[arm].program.empty()) continue;
         std::vector<std::string> words = run_arguments(spec(), cell, arm, *work_.command);
         words.erase(words.begin());

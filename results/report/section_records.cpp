@@ -87,14 +87,14 @@ std::string value_text(double value, const std::string& unit, const Output& outp
 
 std::string cell_label(const Record& record) {
   const RecordView* const view = find_view(record.command);
-  std::vector<std::string> words =
+  std::vector<std::string> parts =
       view != nullptr ? view->labels(record) : std::vector<std::string>{threads_label(record)};
   if (record.tiers.contains("data") || record.parameters.contains("tier"))
-    words.insert(words.begin(), tier_name(record));
-  words.insert(words.begin(), parameter_text(record, "app"));
-  for (const auto& [key, value] : record.label) words.push_back(fmt::format("{}={}", key, value));
-  std::erase(words, "");
-  return words.empty() ? record.command : fmt::format("{}", fmt::join(words, ", "));
+    parts.insert(parts.begin(), tier_name(record));
+  parts.insert(parts.begin(), parameter_text(record, "app"));
+  for (const auto& [key, value] : record.label) parts.push_back(fmt::format("{}={}", key, value));
+  std::erase(parts, "");
+  return parts.empty() ? record.command : fmt::format("{}", fmt::join(parts, ", "));
 }
 
 std::string series_section(const std::vector<Record>& records, PageState& state) {

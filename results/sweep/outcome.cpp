@@ -24,14 +24,14 @@ std::vector<std::string> record_titles(std::span<const StoredRecord> records) {
   std::set<std::string> names;
   for (const StoredRecord& stored : records)
     for (const auto& [name, value] : stored.record.parameters.items()) names.insert(name);
-  std::vector<std::vector<std::string>> words;
+  std::vector<std::vector<std::string>> rows;
   for (const StoredRecord& stored : records) {
-    std::vector<std::string>& row = words.emplace_back();
+    std::vector<std::string>& row = rows.emplace_back();
     row.push_back(tier_name(stored.record));
     for (const std::string& name : names)
       if (name != "tier") row.push_back(fmt::format("{} {}", name, parameter_text(stored.record, name)));
   }
-  return titles_of(words);
+  return titles_of(rows);
 }
 
 // The values of each figure of one arm, by round.
@@ -165,17 +165,17 @@ std::string sweep_table(std::span<const SweepRow> rows, const Output& output) {
       {{"repeats"}, {"metric", Align::left}, {"median"}, {"95% interval"}, {"verdict", Align::left}});
   Table table(columns);
   for (const SweepRow& row : rows) {
-    std::vector<std::string> words{row.cell->title +
+    std::vector<std::string> texts{row.cell->title +
                                    (row.first.label.empty() ? "" : fmt::format(" ({})", row.first.label))};
-    if (arms) words.push_back(row.arm);
-    words.push_back(std::to_string(row.turns));
-    words.push_back(metric_text(row.first, output));
-    words.push_back(row.values.empty() ? "-" : value_text(median(row.values), row.first, output));
-    words.push_back(row.interval ? fmt::format("{} .. {}", value_text(row.interval->low, row.first, output),
+    if (arms) texts.push_back(row.arm);
+    texts.push_back(std::to_string(row.turns));
+    texts.push_back(metric_text(row.first, output));
+    texts.push_back(row.values.empty() ? "-" : value_text(median(row.values), row.first, output));
+    texts.push_back(row.interval ? fmt::format("{} .. {}", value_text(row.interval->low, row.first, output),
                                                value_text(row.interval->high, row.first, output))
                                  : "-");
-    words.emplace_back(verdict_name(row.verdict));
-    table.row(std::move(words));
+    texts.emplace_back(verdict_name(row.verdict));
+    table.row(std::move(texts));
   }
   return table.text();
 }

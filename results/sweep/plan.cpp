@@ -64,22 +64,23 @@ void add_jobs(std::vector<SweepCell>& cells, const SweepCell& cell, const SweepS
   }
 }
 
-bool is_no(const std::string& word) {
+bool is_off(const std::string& word) {
   return word == "false" || word == "no" || word == "off" || word == "0";
 }
 
-void add_option(std::vector<std::string>& words, const SweepSetting& setting, const CommandInfo& command) {
+void add_option(std::vector<std::string>& arguments, const SweepSetting& setting,
+                const CommandInfo& command) {
   const OptionSpec* const option = find_option(command, setting.key);
   const std::string flag = "--" + setting.key;
   if (option != nullptr && option->type == OptionType::flag) {
-    if (setting.values.size() != 1 || !is_no(setting.values.front())) words.push_back(flag);
+    if (setting.values.size() != 1 || !is_off(setting.values.front())) arguments.push_back(flag);
     return;
   }
   if (option != nullptr && !option->repeated) {
-    words.insert(words.end(), {flag, fmt::format("{}", fmt::join(setting.values, ","))});
+    arguments.insert(arguments.end(), {flag, fmt::format("{}", fmt::join(setting.values, ","))});
     return;
   }
-  for (const std::string& value : setting.values) words.insert(words.end(), {flag, value});
+  for (const std::string& value : setting.values) arguments.insert(arguments.end(), {flag, value});
 }
 
 // The settings of one run. An arm's setting replaces the one of all cells, and the grid's replaces both.
@@ -88,12 +89,12 @@ std::vector<SweepSetting> settings_of(const SweepSpec& spec, const SweepCell& ce
   const auto overlay = [&](const std::vector<SweepSetting>& more) {
     for (const SweepSetting& setting : more) {
       if (setting.key == kArguments) continue;
-      const auto there = std::find_if(settings.begin(), settings.end(),
-                                      [&](const SweepSetting& known) { return known.key == setting.key; });
-      if (there == settings.end())
+      const auto existing = std::find_if(settings.begin(), settings.end(),
+                                         [&](const SweepSetting& known) { return known.key == setting.key; });
+      if (existing == settings.end())
         settings.push_back(setting);
       else
-        *there = setting;
+        *existing = setting;
     }
   };
   if (arm < spec.arms.size()) overlay(spec.arms[arm].fixed);
@@ -135,30 +136,30 @@ Result<void> check_same(std::string_view path, const Json& before, const Json& n
 
 constexpr std::array<std::string_view, 3> kPlaceholders{"{ranks}", "{nodes}", "{tasks-per-node}"};
 
-std::vector<std::string> words_in(const std::string& text) {
+std::vector<std::string> split_words(const std::string& text) {
   std::istringstream in(text);
   std::vector<std::string> words;
   for (std::string word; in >> word;) words.push_back(std::move(word));
   return words;
 }
 
-std::uint64_t most_on_a_node(const SweepSpec& spec, const SweepCell& cell) {
+std::uint64_t ranks_per_node(const SweepSpec& spec, const SweepCell& cell) {
   const std::uint64_t nodes = std::max<std::uint64_t>(1, cell.nodes);
   return spec.tasks_per_node > 0 ? spec.tasks_per_node : (cell.ranks + nodes - 1) / nodes;
 }
 
 std::vector<std::string> srun_arguments(const SweepSpec& spec, const SweepCell& cell) {
-  std::vector<std::string> words{"srun", fmt::format("--ntasks={}", cell.ranks)};
+  std::vector<std::string> arguments{"srun", fmt::format("--ntasks={}", cell.ranks)};
   if (cell.nodes > 0) {
-    words.push_back(fmt::format("--nodes={}", cell.nodes));
-    words.push_back(fmt::format("--ntasks-per-node={}", most_on_a_node(spec, cell)));
+    arguments.push_back(fmt::format("--nodes={}", cell.nodes));
+    arguments.push_back(fmt::format("--ntasks-per-node={}", ranks_per_node(spec, cell)));
   }
-  if (!spec.slurm.mpi.empty()) words.push_back("--mpi=" + spec.slurm.mpi);
+  if (!spec.slurm.mpi.empty()) arguments.push_back("--mpi=" + spec.slurm.mpi);
   // Threads of a rank may use all processors of its node, because the sweep has the node alone.
-  words.emplace_back("--cpu-bind=none");
-  words.emplace_back("--kill-on-bad-exit=1");
-  words.insert(words.end(), spec.slurm.srun.begin(), spec.slurm.srun.end());
-  return words;
+  arguments.emplace_back("--cpu-bind=none");
+  arguments.emplace_back("--kill-on-bad-exit=1");
+  arguments.insert(arguments.end(), spec.slurm.srun.begin(), spec.slurm.srun.end());
+  return arguments;
 }
 
 }  // namespace
@@ -171,19 +172,19 @@ Result<std::vector<SweepCell>> sweep_cells(const SweepSpec& spec) {
   std::vector<SweepCell> cells{
       SweepCell{.key = "", .title = "", .settings = {}, .arguments = spec.arguments}};
   for (const SweepAxis& axis : spec.grid) {
-    std::vector<SweepCell> grown;
+    std::vector<SweepCell> extended;
     if (cells.size() * axis.values.size() > kMostCells)
       return make_error(Errc::invalid_argument, "the grid has more than a million cells");
     for (const SweepCell& cell : cells)
       for (const std::vector<std::string>& values : axis.values) {
-        SweepCell& more = grown.emplace_back(cell);
-        add_part(more, axis.key, values);
+        SweepCell& added = extended.emplace_back(cell);
+        add_part(added, axis.key, values);
         if (axis.key == kArguments)
-          more.arguments = values;
+          added.arguments = values;
         else
-          more.settings.push_back({axis.key, values});
+          added.settings.push_back({axis.key, values});
       }
-    cells = std::move(grown);
+    cells = std::move(extended);
   }
   std::vector<SweepCell> all;
   for (const SweepCell& cell : cells) add_jobs(all, cell, spec);
@@ -200,24 +201,24 @@ Result<std::vector<SweepCell>> sweep_cells(const SweepSpec& spec) {
   return all;
 }
 
-std::size_t arms_of_a_turn(const SweepSpec& spec) {
+std::size_t runs_per_turn(const SweepSpec& spec) {
   return std::max<std::size_t>(1, spec.arms.size());
 }
 
 std::vector<std::size_t> round_order(const std::vector<SweepCell>& cells, std::uint64_t seed,
                                      std::uint64_t round) {
-  std::vector<std::pair<std::uint64_t, std::size_t>> drawn;
+  std::vector<std::pair<std::uint64_t, std::size_t>> random_keys;
   for (std::size_t i = 0; i < cells.size(); ++i)
-    drawn.emplace_back(RandomStream(seed, "order " + cells[i].key).bits(round), i);
-  std::sort(drawn.begin(), drawn.end());
+    random_keys.emplace_back(RandomStream(seed, "order " + cells[i].key).bits(round), i);
+  std::sort(random_keys.begin(), random_keys.end());
   std::vector<std::size_t> order;
-  for (const auto& [number, cell] : drawn) order.push_back(cell);
+  for (const auto& [number, cell] : random_keys) order.push_back(cell);
   return order;
 }
 
 std::vector<std::size_t> arm_order(const SweepSpec& spec, const SweepCell& cell, std::uint64_t seed,
                                    std::uint64_t round) {
-  std::vector<std::size_t> order(arms_of_a_turn(spec));
+  std::vector<std::size_t> order(runs_per_turn(spec));
   std::iota(order.begin(), order.end(), std::size_t{0});
   const RandomStream coins = RandomStream(seed, "arms " + cell.key).substream(round / 2);
   for (std::size_t i = order.size(); i > 1; --i) std::swap(order[i - 1], order[coins.below(i, i)]);
@@ -227,35 +228,35 @@ std::vector<std::size_t> arm_order(const SweepSpec& spec, const SweepCell& cell,
 
 std::vector<std::string> run_arguments(const SweepSpec& spec, const SweepCell& cell, std::size_t arm,
                                        const CommandInfo& command) {
-  std::vector<std::string> words{spec.command};
-  words.insert(words.end(), cell.arguments.begin(), cell.arguments.end());
-  for (const SweepSetting& setting : settings_of(spec, cell, arm)) add_option(words, setting, command);
-  return words;
+  std::vector<std::string> arguments{spec.command};
+  arguments.insert(arguments.end(), cell.arguments.begin(), cell.arguments.end());
+  for (const SweepSetting& setting : settings_of(spec, cell, arm)) add_option(arguments, setting, command);
+  return arguments;
 }
 
 std::vector<std::string> launcher_arguments(const SweepSpec& spec, const SweepCell& cell, bool by_srun,
                                             std::span<const std::string> site) {
   if (cell.ranks == 0) return {};
   if (spec.launcher.empty() && by_srun) return srun_arguments(spec, cell);
-  std::vector<std::string> words{"mpirun", "-n", "{ranks}"};
+  std::vector<std::string> arguments{"mpirun", "-n", "{ranks}"};
   if (!spec.launcher.empty())
-    words = words_in(spec.launcher);
+    arguments = split_words(spec.launcher);
   else if (!site.empty())
-    words.assign(site.begin(), site.end());
+    arguments.assign(site.begin(), site.end());
   const std::array<std::uint64_t, 3> values{cell.ranks, std::max<std::uint64_t>(1, cell.nodes),
-                                            most_on_a_node(spec, cell)};
-  for (std::string& word : words)
+                                            ranks_per_node(spec, cell)};
+  for (std::string& word : arguments)
     for (std::size_t i = 0; i < kPlaceholders.size(); ++i)
       for (std::size_t at = 0; (at = word.find(kPlaceholders[i], at)) != std::string::npos;)
         word.replace(at, kPlaceholders[i].size(), std::to_string(values[i]));
-  return words;
+  return arguments;
 }
 
 Result<void> check_launcher(const SweepSpec& spec) {
   if (spec.launcher.empty()) return success();
   if (spec.ranks.empty() && spec.nodes.empty())
     return make_error(Errc::invalid_argument, "'launcher' needs 'ranks' or 'nodes', too");
-  for (const std::string& word : words_in(spec.launcher)) {
+  for (const std::string& word : split_words(spec.launcher)) {
     std::string rest = word;
     for (const std::string_view place : kPlaceholders)
       for (std::size_t at = 0; (at = rest.find(place)) != std::string::npos;) rest.erase(at, place.size());
@@ -266,19 +267,19 @@ Result<void> check_launcher(const SweepSpec& spec) {
   return success();
 }
 
-std::string with_run(std::string text, std::string_view run) {
+std::string replace_run(std::string text, std::string_view run) {
   constexpr std::string_view kRun = "{run}";
   for (std::size_t at = 0; (at = text.find(kRun, at)) != std::string::npos; at += run.size())
     text.replace(at, kRun.size(), run);
   return text;
 }
 
-bool is_given(const SweepSpec& spec, std::size_t arm, std::string_view key) {
-  const auto named = [&](const auto& setting) { return setting.key == key; };
-  return std::any_of(spec.fixed.begin(), spec.fixed.end(), named) ||
-         std::any_of(spec.grid.begin(), spec.grid.end(), named) ||
+bool sets_option(const SweepSpec& spec, std::size_t arm, std::string_view key) {
+  const auto has_key = [&](const auto& setting) { return setting.key == key; };
+  return std::any_of(spec.fixed.begin(), spec.fixed.end(), has_key) ||
+         std::any_of(spec.grid.begin(), spec.grid.end(), has_key) ||
          (arm < spec.arms.size() &&
-          std::any_of(spec.arms[arm].fixed.begin(), spec.arms[arm].fixed.end(), named));
+          std::any_of(spec.arms[arm].fixed.begin(), spec.arms[arm].fixed.end(), has_key));
 }
 
 Json sweep_identity(const SweepSpec& spec) {

@@ -69,24 +69,24 @@ std::string last_line(const fs::path& file) {
 std::vector<std::string> arguments_of_run(const SweepWork& work, std::size_t arm, std::uint64_t round,
                                           const fs::path& results) {
   const SweepSpec& spec = work.spec;
-  std::vector<std::string> words{"--label", "sweep=" + spec.name};
+  std::vector<std::string> arguments{"--label", "sweep=" + spec.name};
   if (!spec.arms.empty()) {
     const std::string& name = spec.arms[arm].name;
-    words.insert(words.end(),
-                 {"--label", "arm=" + name, "--pair", fmt::format("{},{},{}", work.suite, round, name)});
+    arguments.insert(arguments.end(),
+                     {"--label", "arm=" + name, "--pair", fmt::format("{},{},{}", work.suite, round, name)});
   }
-  if (!is_given(spec, arm, "seed"))
-    words.insert(words.end(), {"--seed", std::to_string(round_seed(work.seed, round))});
-  words.insert(words.end(), {"--results", results.string(), "--progress", "never"});
-  if (work.no_config) words.emplace_back("--no-config");
-  return words;
+  if (!sets_option(spec, arm, "seed"))
+    arguments.insert(arguments.end(), {"--seed", std::to_string(round_seed(work.seed, round))});
+  arguments.insert(arguments.end(), {"--results", results.string(), "--progress", "never"});
+  if (work.no_config) arguments.emplace_back("--no-config");
+  return arguments;
 }
 
 // The shortest time in seconds that a turn can take, by its options.
 double least_turn_seconds(const SweepWork& work, const SweepCell& cell) {
-  const std::vector<std::string> words = run_arguments(work.spec, cell, 0, *work.command);
-  return static_cast<double>(arms_of_a_turn(work.spec)) *
-         least_seconds(*work.command, std::span(words).subspan(1));
+  const std::vector<std::string> arguments = run_arguments(work.spec, cell, 0, *work.command);
+  return static_cast<double>(runs_per_turn(work.spec)) *
+         least_seconds(*work.command, std::span(arguments).subspan(1));
 }
 
 // The program of the arm, or this program if it names none.
@@ -105,7 +105,7 @@ std::map<std::string, std::string> programs_of(const SweepWork& work) {
     const auto changed = fs::last_write_time(program, unknown);
     programs[program] = fmt::format("{} bytes, changed {}", bytes, changed.time_since_epoch().count());
   };
-  for (std::size_t arm = 0; arm < arms_of_a_turn(work.spec); ++arm) add(program_of(work, arm));
+  for (std::size_t arm = 0; arm < runs_per_turn(work.spec); ++arm) add(program_of(work, arm));
   return programs;
 }
 
@@ -197,17 +197,18 @@ class Runner {
   Result<std::optional<SweepRun>> execute_run(const SweepCell& cell, std::size_t arm, std::uint64_t round) {
     for (int attempt = 0;; ++attempt) {
       PENSTOCK_ASSIGN(const std::string folder, state_.run_folder());
-      const fs::path place = state_.run_path(folder);
-      const std::vector<std::string> line = run_line(work_, cell, arm, round, place, folder);
+      const fs::path run_folder = state_.run_path(folder);
+      const std::vector<std::string> line = run_line(work_, cell, arm, round, run_folder, folder);
       const auto begin = Clock::now();
-      PENSTOCK_ASSIGN(const int code, run_child(line, place / kOutputFile, cell.ranks > 0 ? SIGTERM : 0));
+      PENSTOCK_ASSIGN(const int code,
+                      run_child(line, run_folder / kOutputFile, cell.ranks > 0 ? SIGTERM : 0));
       SweepRun run;
       run.arm = arm_name(work_.spec, arm);
       run.folder = folder;
       run.seconds = seconds_since(begin);
       run.exit_code = code;
       PENSTOCK_TRY(clean_up(cell, folder));
-      PENSTOCK_ASSIGN(RecordSet records, read_records(std::span(&place, 1)));
+      PENSTOCK_ASSIGN(RecordSet records, read_records(std::span(&run_folder, 1)));
       const bool ended_by_signal = was_ended_by_signal(code, records);
       // A run that was cut off does not count: the next sweep process makes its turn again.
       if (interrupted() || (ended_by_signal && will_be_stopped())) {
@@ -228,8 +229,8 @@ class Runner {
   Result<void> clean_up(const SweepCell& cell, const std::string& folder) const {
     if (work_.spec.after.empty()) return success();
     const fs::path log = state_.run_path(folder) / "after";
-    const std::vector<std::string> words{"sh", "-c", with_run(work_.spec.after, folder)};
-    PENSTOCK_ASSIGN(const int code, run_child(words, log, kNotSignalled));
+    const std::vector<std::string> arguments{"sh", "-c", replace_run(work_.spec.after, folder)};
+    PENSTOCK_ASSIGN(const int code, run_child(arguments, log, kNotSignalled));
     if (code != 0)
       work_.warn(fmt::format("{}: 'after' ended with exit code {}: {}", cell.title, code, last_line(log)));
     return success();
@@ -256,15 +257,15 @@ class Runner {
 
   Result<void> keep_records(SweepRun& run, RecordSet& records, const SweepCell& cell, std::size_t arm,
                             std::uint64_t round, const std::vector<std::string>& line) {
-    const fs::path place = state_.run_path(run.folder);
+    const fs::path run_folder = state_.run_path(run.folder);
     if (records.records.empty()) {
-      const std::string last_output = last_line(place / kOutputFile);
+      const std::string last_output = last_line(run_folder / kOutputFile);
       const Error why = make_error(run.exit_code == 77 ? Errc::unsupported : Errc::io,
                                    fmt::format("ended with exit code {} and no record{}{}", run.exit_code,
                                                last_output.empty() ? "" : ": ", last_output));
       work_.warn(fmt::format("{}: {}", cell.title, why.what));
-      PENSTOCK_TRY(write_failure(place, cell, arm, round, line, why));
-      PENSTOCK_ASSIGN(records, read_records(std::span(&place, 1)));
+      PENSTOCK_TRY(write_failure(run_folder, cell, arm, round, line, why));
+      PENSTOCK_ASSIGN(records, read_records(std::span(&run_folder, 1)));
     }
     for (const fs::path& file : records.files) run.files.push_back(file.filename().string());
     run.figures = figures_of(records.records, work_.spec.until_metric, work_.command->metrics);
@@ -282,14 +283,14 @@ class Runner {
 
   // Writes the record of a run that left none, with the parameters that its command would have recorded, and
   // the reason.
-  Result<void> write_failure(const fs::path& place, const SweepCell& cell, std::size_t arm,
+  Result<void> write_failure(const fs::path& run_folder, const SweepCell& cell, std::size_t arm,
                              std::uint64_t round, const std::vector<std::string>& line, const Error& why) {
-    std::vector<std::string> words = run_arguments(work_.spec, cell, arm, *work_.command);
-    words.erase(words.begin());
-    for (std::string& word : words) word = with_run(std::move(word), place.filename().string());
-    const std::vector<std::string> more = arguments_of_run(work_, arm, round, place);
-    words.insert(words.end(), more.begin(), more.end());
-    Result<CommandLine> parsed = parse_command_line(*work_.command, words, {});
+    std::vector<std::string> arguments = run_arguments(work_.spec, cell, arm, *work_.command);
+    arguments.erase(arguments.begin());
+    for (std::string& word : arguments) word = replace_run(std::move(word), run_folder.filename().string());
+    const std::vector<std::string> added = arguments_of_run(work_, arm, round, run_folder);
+    arguments.insert(arguments.end(), added.begin(), added.end());
+    Result<CommandLine> parsed = parse_command_line(*work_.command, arguments, {});
     Record record;
     record.id = random_id(16) + "-0";
     record.started = utc_now();
@@ -315,7 +316,7 @@ class Runner {
       record = trial.record();
       record.id += "-0";
     }
-    PENSTOCK_TRY(write_records(place, std::span(&record, 1)));
+    PENSTOCK_TRY(write_records(run_folder, std::span(&record, 1)));
     return success();
   }
 
@@ -351,9 +352,9 @@ std::vector<std::string> run_line(const SweepWork& work, const SweepCell& cell, 
   std::vector<std::string> line = launcher_arguments(spec, cell, work.by_srun, work.launcher);
   line.push_back(program_of(work, arm));
   for (std::string& word : run_arguments(spec, cell, arm, *work.command))
-    line.push_back(with_run(std::move(word), run));
-  const std::vector<std::string> more = arguments_of_run(work, arm, round, results);
-  line.insert(line.end(), more.begin(), more.end());
+    line.push_back(replace_run(std::move(word), run));
+  const std::vector<std::string> added = arguments_of_run(work, arm, round, results);
+  line.insert(line.end(), added.begin(), added.end());
   return line;
 }
 

@@ -36,8 +36,8 @@ constexpr milliseconds kLastSlurmPoll{10'000};
 constexpr int kUnknownAnswers = 6;  // answers in a row after which an unknown job counts as over
 
 // The output of a tool, or "" if it fails.
-std::string answer_of(const std::vector<std::string>& words) {
-  const Result<ToolOutput> answer = run_tool(words);
+std::string answer_of(const std::vector<std::string>& argv) {
+  const Result<ToolOutput> answer = run_tool(argv);
   return answer.ok() && answer->exit_code == 0 ? answer->out : "";
 }
 
@@ -114,8 +114,8 @@ std::string batch_script(const SweepSpec& spec, const std::vector<SweepCell>& ce
 }
 
 Result<std::string> submit_batch(const fs::path& script) {
-  const std::vector<std::string> words{"sbatch", "--parsable", script.string()};
-  PENSTOCK_ASSIGN(const ToolOutput answer, run_tool(words));
+  const std::vector<std::string> argv{"sbatch", "--parsable", script.string()};
+  PENSTOCK_ASSIGN(const ToolOutput answer, run_tool(argv));
   if (answer.exit_code != 0)
     return make_error(Errc::io, fmt::format("sbatch does not take {}: {}", script.string(),
                                             answer.err.empty() ? answer.out : answer.err));
@@ -128,19 +128,19 @@ Result<std::string> submit_batch(const fs::path& script) {
 }
 
 std::string inspect_job(const std::string& job) {
-  std::string words = answer_of({"squeue", "--noheader", "--jobs=" + job, "--format=%T (%r)"});
-  if (words.ends_with(" (None)")) words.resize(words.size() - 7);
-  if (words.empty())
-    words = value_after(answer_of({"scontrol", "--oneliner", "show", "job", job}), "JobState=");
-  if (words.empty())
-    words =
+  std::string state = answer_of({"squeue", "--noheader", "--jobs=" + job, "--format=%T (%r)"});
+  if (state.ends_with(" (None)")) state.resize(state.size() - 7);
+  if (state.empty())
+    state = value_after(answer_of({"scontrol", "--oneliner", "show", "job", job}), "JobState=");
+  if (state.empty())
+    state =
         answer_of({"sacct", "--noheader", "--allocations", "--parsable2", "--jobs=" + job, "--format=State"});
-  return words;
+  return state;
 }
 
-JobPhase job_phase(std::string_view words) {
-  const auto starts = [&](std::string_view known) { return words.starts_with(known); };
-  if (words.empty()) return JobPhase::unknown;
+JobPhase job_phase(std::string_view state) {
+  const auto starts = [&](std::string_view known) { return state.starts_with(known); };
+  if (state.empty()) return JobPhase::unknown;
   if (std::any_of(kEndedStates.begin(), kEndedStates.end(), starts)) return JobPhase::ended;
   if (std::any_of(kWaitingStates.begin(), kWaitingStates.end(), starts)) return JobPhase::waiting;
   return JobPhase::running;  // also COMPLETING, SUSPENDED and others that are not the end
@@ -185,7 +185,7 @@ Result<std::string> follow_job(const std::string& job, const SweepSpec& spec, st
   int unknown = 0;
   milliseconds pause = kFirstSlurmPoll;
   auto ask_at = Clock::now();
-  bool had_ended = false;
+  bool ended_before = false;
   bool ended = false;
   std::uintmax_t seen = 0;  // size of the journal at the last look; it only grows
   while (true) {
@@ -202,17 +202,17 @@ Result<std::string> follow_job(const std::string& job, const SweepSpec& spec, st
       shown = std::max(shown, done);
       ended = history->end && history->end->job == job;
     }
-    if ((ended && !had_ended) || Clock::now() >= ask_at) {
-      const std::string words = inspect_job(job);
-      const JobPhase phase = job_phase(words);
-      const std::string shown_as = phase == JobPhase::unknown ? "unknown" : words;
+    if ((ended && !ended_before) || Clock::now() >= ask_at) {
+      const std::string state = inspect_job(job);
+      const JobPhase phase = job_phase(state);
+      const std::string shown_as = phase == JobPhase::unknown ? "unknown" : state;
       line.set_note(shown_as);
       unknown = phase == JobPhase::unknown ? unknown + 1 : 0;
       if (phase == JobPhase::ended || unknown >= kUnknownAnswers) return shown_as;
       pause = std::min(pause * 3 / 2, kLastSlurmPoll);
       ask_at = Clock::now() + (ended ? kFirstSlurmPoll : pause);
     }
-    had_ended = ended;
+    ended_before = ended;
     PENSTOCK_TRY(sleep_until(Clock::now() + kJournalPoll));
   }
 }
