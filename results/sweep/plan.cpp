@@ -136,7 +136,7 @@ Result<void> check_same(std::string_view path, const Json& before, const Json& n
 
 constexpr std::array<std::string_view, 3> kPlaceholders{"{ranks}", "{nodes}", "{tasks-per-node}"};
 
-std::vector<std::string> split_words(const std::string& text) {
+std::vector<std::string> split_at_blanks(const std::string& text) {
   std::istringstream in(text);
   std::vector<std::string> words;
   for (std::string word; in >> word;) words.push_back(std::move(word));
@@ -240,7 +240,7 @@ std::vector<std::string> launcher_arguments(const SweepSpec& spec, const SweepCe
   if (spec.launcher.empty() && by_srun) return srun_arguments(spec, cell);
   std::vector<std::string> arguments{"mpirun", "-n", "{ranks}"};
   if (!spec.launcher.empty())
-    arguments = split_words(spec.launcher);
+    arguments = split_at_blanks(spec.launcher);
   else if (!site.empty())
     arguments.assign(site.begin(), site.end());
   const std::array<std::uint64_t, 3> values{cell.ranks, std::max<std::uint64_t>(1, cell.nodes),
@@ -256,7 +256,7 @@ Result<void> check_launcher(const SweepSpec& spec) {
   if (spec.launcher.empty()) return success();
   if (spec.ranks.empty() && spec.nodes.empty())
     return make_error(Errc::invalid_argument, "'launcher' needs 'ranks' or 'nodes', too");
-  for (const std::string& word : split_words(spec.launcher)) {
+  for (const std::string& word : split_at_blanks(spec.launcher)) {
     std::string rest = word;
     for (const std::string_view place : kPlaceholders)
       for (std::size_t at = 0; (at = rest.find(place)) != std::string::npos;) rest.erase(at, place.size());
