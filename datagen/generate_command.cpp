@@ -159,7 +159,7 @@ void report_what_was_made(const CommandContext& context, const Generation& gener
                         format_number(static_cast<double>(made.samples_made) / made.seconds),
                         format_rate(static_cast<double>(made.bytes_made) / made.seconds, context.output),
                         rate_unit(context.output));
-  if (const std::string apart = ranks_apart("the ranks", rank_rates(made.ranks), context.output);
+  if (const std::string apart = rank_difference_text("the ranks", rank_rates(made.ranks), context.output);
       !apart.empty())
     text += apart + "\n";
   print_text(text);
