@@ -157,7 +157,7 @@ std::string grid_html(const TrainGrid& grid, PageState& state) {
   const bool busy = grid_shows_utilization(grid);
   HeatMap map;
   map.title = grid.title + (busy ? ": how busy the accelerator was" : ": samples/s");
-  map.rows_are = "threads";
+  map.row_label = "threads";
   double most = 0;
   for (const std::uint64_t prefetch : grid.prefetches)
     map.column_names.push_back(fmt::format("prefetch {}", prefetch));
@@ -176,7 +176,7 @@ std::string grid_html(const TrainGrid& grid, PageState& state) {
     }
   }
   map.highest = busy ? 1 : most;
-  map.zero_text = busy ? "0%" : "0";
+  map.lowest_text = busy ? "0%" : "0";
   map.highest_text = busy ? "100%" : format_number(most);
   return heat_map_html(map, state);
 }
