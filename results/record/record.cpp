@@ -153,9 +153,9 @@ std::string record_line(const Record& record) {
   return one_line(to_json(record));
 }
 
-std::string seal_line(std::string_view record, std::size_t line, std::size_t of) {
+std::string seal_line(std::string_view record, std::size_t line, std::size_t lines) {
   std::string sealed(record.substr(0, record.size() - 1));  // without its '}'
-  sealed += fmt::format(R"(,"seal":{{"line":{},"of":{})", line, of);
+  sealed += fmt::format(R"(,"seal":{{"line":{},"of":{})", line, lines);
   return sealed + seal_checksum(sealed);
 }
 

@@ -110,8 +110,8 @@ Result<void> make_results_folder(const std::filesystem::path& folder);
 // in the innermost, and removes them again. Several processes may do this at the same time.
 Result<void> check_results_folder(const std::filesystem::path& folder);
 
-// Adds the seal to `record`, a JSON object in one line: it is line number `line` (from 1) of `of` lines.
-std::string seal_line(std::string_view record, std::size_t line, std::size_t of);
+// Adds the seal to `record`, a JSON object in one line: it is line number `line` (from 1) of `lines` lines.
+std::string seal_line(std::string_view record, std::size_t line, std::size_t lines);
 
 // The end of a sealed line: the CRC32C of `text`, which is everything before it.
 std::string seal_checksum(std::string_view text);
