@@ -54,7 +54,7 @@ Result<int> run(const CommandContext& context) {
   PENSTOCK_ASSIGN(ReadSubject opened, open_subject(context, asked));
   PENSTOCK_ASSIGN(Run run, Run::begin(context));
   const std::vector<Tier*> tiers = opened.tiers(!context.options.flag("only-tiers"));
-  for (const Tier* tier : tiers) run.measured_tier(*tier);
+  for (const Tier* tier : tiers) run.check_tier(*tier);
 
   const std::uint64_t rows = tiers.size() * asked.threads.size();
   // All records start now, because their repeats are interleaved.
@@ -81,7 +81,7 @@ Result<int> run(const CommandContext& context) {
     record_cell(cells[i], first, read.tier, opened.corpus.manifest, bytes_read, trial);
     PENSTOCK_TRY(record_overlay(
         read.tier, [&](std::uint64_t bytes) { return bytes_over_ranks(ranks, bytes); }, trial));
-    run.keep(std::move(trial));
+    run.add(std::move(trial));
   }
   if (!context.output.json && ranks.root()) {
     print_text(read_report(opened.corpus, run.records(), context.output));

@@ -256,7 +256,7 @@ void keep(Run& run, Seen& seen, const Output& output) {
     trial.tier("data", tier);
     trial.fail(cells.error());
     if (output.json) warn(fmt::format("{}: {}", tier.name, cells.error().message()));
-    run.keep(std::move(trial));
+    run.add(std::move(trial));
     return;
   }
   for (const ProbeCell& cell : *cells)
@@ -264,7 +264,7 @@ void keep(Run& run, Seen& seen, const Output& output) {
       if (!figure.bytes_per_s.empty())
         tier.ceilings.push_back({.what = fmt::format("{}.clients_{}", figure.name, cell.clients),
                                  .bytes_per_s = median(figure.bytes_per_s)});
-  for (const ProbeCell& cell : *cells) run.keep(probe_record(run, tier, cell, seen.bytes_read));
+  for (const ProbeCell& cell : *cells) run.add(probe_record(run, tier, cell, seen.bytes_read));
 }
 
 Result<int> probe(const CommandContext& context, std::vector<Seen>& all) {
@@ -278,7 +278,7 @@ Result<int> probe(const CommandContext& context, std::vector<Seen>& all) {
       note(fmt::format("{}: not probed, you may not write to {}", seen.tier.name, seen.tier.root));
       continue;
     }
-    run.measured_tier(seen.tier);
+    run.check_tier(seen.tier);
     probe_one(context, settings, seen, team);
   }
   PENSTOCK_TRY(run.inspect_ranks());

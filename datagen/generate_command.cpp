@@ -159,7 +159,7 @@ void report_what_was_made(const CommandContext& context, const Generation& gener
                         format_number(static_cast<double>(made.samples_made) / made.seconds),
                         format_rate(static_cast<double>(made.bytes_made) / made.seconds, context.output),
                         rate_unit(context.output));
-  if (const std::string apart = ranks_apart("the ranks", rank_rates(made.ranks), context.output);
+  if (const std::string apart = rank_difference_text("the ranks", rank_rates(made.ranks), context.output);
       !apart.empty())
     text += apart + "\n";
   print_text(text);
@@ -183,7 +183,7 @@ Result<int> make_it(const CommandContext& context, const Generation& generation,
   Communicator& ranks = context.communicator;
   const unsigned threads = generate_threads(context.options);
   PENSTOCK_ASSIGN(Run run, Run::begin(context));
-  run.measured_tier(tier);
+  run.check_tier(tier);
   Trial trial = run.trial();
   trial.parameter("tier", tier.name);
   trial.parameter("recipe", generation.state.recipe);
@@ -222,14 +222,14 @@ Result<int> make_it(const CommandContext& context, const Generation& generation,
     PENSTOCK_ASSIGN(const Manifest manifest, made_manifest(tier));
     trial.corpus(corpus_json(manifest));
     report_what_was_made(context, generation, manifest, made, tier);
-    run.keep(std::move(trial));
+    run.add(std::move(trial));
     PENSTOCK_TRY(run.finish());
     return run.exit_code();
   }
   if (made.started)
     note(fmt::format("{}go on with: {}", what_resume_keeps(generation, made), how_to_go_on(context)));
   trial.fail(done.error());
-  run.keep(std::move(trial));
+  run.add(std::move(trial));
   PENSTOCK_TRY(run.finish());
   return std::move(done).error();
 }

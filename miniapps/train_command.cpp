@@ -90,13 +90,13 @@ Result<bool> TrainRuns::keep(Trial trial, bool ended) {
   if (verdict_exit_code(trial.record().verdict) == 1 && !interrupted())
     warn(trial.record().tiers.value("data", Json::object()).value("name", "") + ": " + trial.record().reason);
   const Result<void> looked = ended ? run_.inspect_ranks() : success();
-  run_.keep(std::move(trial));
+  run_.add(std::move(trial));
   if (!looked.ok()) return looked.error();
   return ended;
 }
 
 Result<bool> TrainRuns::measure(const Tier& tier) {
-  run_.measured_tier(tier);
+  run_.check_tier(tier);
   if (plan_.find_accelerators) {
     return find_accelerators(
         plan_, run_, [&](Trial& trial) { return train(tier, trial); },
@@ -109,7 +109,7 @@ Result<bool> TrainRuns::measure(const Tier& tier) {
   Result<bool> measured = train(tier, trial);
   if (measured.ok()) return keep(std::move(trial), *measured);
   trial.fail(measured.error());
-  run_.keep(std::move(trial));
+  run_.add(std::move(trial));
   return measured;
 }
 
@@ -119,7 +119,7 @@ void TrainRuns::skip(const Tier& tier, const std::string& why) {
   trial.parameter("tier", tier.name);
   trial.tier("data", tier);
   trial.verdict(Verdict::skipped, why);
-  run_.keep(std::move(trial));
+  run_.add(std::move(trial));
 }
 
 Result<bool> measure_all(const TrainPlan& plan, TrainRuns& runs) {

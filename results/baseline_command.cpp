@@ -36,15 +36,15 @@ std::uint64_t bytes_of(const Baseline& baseline) {
 }
 
 // A baseline as JSON, with whether it is still valid and why not.
-Json state_of(const Baseline& baseline, const Result<void>& holds) {
+Json baseline_json(const Baseline& baseline, const Result<void>& check) {
   Json files = Json::array();
   for (const Baseline::File& file : baseline.files) files.push_back(file.path);
   return Json{{"baseline", baseline.name},
               {"saved", baseline.saved},
               {"files", files},
               {"bytes", bytes_of(baseline)},
-              {"holds", holds.ok()},
-              {"reason", holds.ok() ? "" : holds.error().message()}};
+              {"holds", check.ok()},
+              {"reason", check.ok() ? "" : check.error().message()}};
 }
 
 Result<int> set(const CommandContext& context) {
@@ -54,7 +54,7 @@ Result<int> set(const CommandContext& context) {
   if (paths.empty()) paths.push_back(folder);
   PENSTOCK_ASSIGN(const Baseline baseline, save_baseline(folder, arguments[0], paths));
   if (context.output.json) {
-    print_json(state_of(baseline, success()));
+    print_json(baseline_json(baseline, success()));
   } else {
     print_text(fmt::format("baseline '{}': {}, {}\n", baseline.name, count_of(baseline.files.size(), "file"),
                            format_size(bytes_of(baseline))));
@@ -66,7 +66,7 @@ Result<int> list(const CommandContext& context) {
   const fs::path folder = context.options.text("results");
   const auto arguments = context.positionals;
   PENSTOCK_ASSIGN(const std::vector<Baseline> baselines, list_baselines(folder));
-  bool all_hold = true;
+  bool all_valid = true;
   for (const std::string& name : arguments)
     if (std::none_of(baselines.begin(), baselines.end(),
                      [&](const Baseline& one) { return one.name == name; }))
@@ -75,19 +75,19 @@ Result<int> list(const CommandContext& context) {
   for (const Baseline& baseline : baselines) {
     if (!arguments.empty() && std::find(arguments.begin(), arguments.end(), baseline.name) == arguments.end())
       continue;
-    const Result<void> holds = check_baseline(folder, baseline);
-    all_hold = all_hold && holds.ok();
+    const Result<void> check = check_baseline(folder, baseline);
+    all_valid = all_valid && check.ok();
     if (context.output.json) {
-      print_json(state_of(baseline, holds));
+      print_json(baseline_json(baseline, check));
       continue;
     }
     print_text(fmt::format("{}  {}, {}, set {}\n", baseline.name, count_of(baseline.files.size(), "file"),
                            format_size(bytes_of(baseline)), baseline.saved));
-    if (!holds) warn(holds.error().message());
+    if (!check) warn(check.error().message());
   }
   if (baselines.empty() && !context.output.json)
     note(fmt::format("no baseline in '{}' (penstock baseline set NAME RESULTS)", folder.string()));
-  return all_hold ? 0 : 1;
+  return all_valid ? 0 : 1;
 }
 
 Result<int> remove(const CommandContext& context) {

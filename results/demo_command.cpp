@@ -72,12 +72,12 @@ constexpr OptionSpec kOptions[] = {
      .at_least = 0},
 };
 
-// A place for the demo's data, which is removed at the end unless the user asks to keep it.
-struct Place {
+// A tier for the demo's data, which is removed at the end unless the user asks to keep it.
+struct DemoTier {
   std::string name;
-  std::string tier;  // as --tier takes it
-  fs::path folder;   // the folder that the demo makes; empty if the tier is not a folder
-  std::string what;  // "tmpfs at /dev/shm", for the user
+  std::string tier;         // as --tier takes it
+  fs::path folder;          // the folder that the demo makes; empty if the tier is not a folder
+  std::string description;  // "tmpfs at /dev/shm", for the user
 };
 
 // How much is measured. A quick demo should take half a minute, a full one less than three, on two
@@ -98,13 +98,14 @@ std::uint64_t free_bytes(const fs::path& folder) {
   return failed ? 0 : space.available;
 }
 
-std::string describe_place(const TierFacts& facts) {
+std::string describe_folder(const TierFacts& facts) {
   return fmt::format("{} at {}", facts.fs_type, facts.mount_point);
 }
 
-// The first of some usual places that is writable and has room for `bytes`. `memory` selects places in memory
-// or on a disk.
-std::optional<Place> look_for(bool memory, std::string_view name, const fs::path& out, std::uint64_t bytes) {
+// The first of some usual folders that is writable and has room for `bytes`. `memory` selects folders in
+// memory or on a disk.
+std::optional<DemoTier> find_folder(bool memory, std::string_view name, const fs::path& out,
+                                    std::uint64_t bytes) {
   std::vector<fs::path> candidates{out, "/dev/shm", "/var/tmp", "/tmp"};
   for (const char* variable : {"TMPDIR", "HOME", "XDG_RUNTIME_DIR"})
     if (const char* value = std::getenv(variable); value != nullptr && *value == '/')
@@ -116,20 +117,20 @@ std::optional<Place> look_for(bool memory, std::string_view name, const fs::path
     if (facts.memory != memory || free_bytes(candidate) < bytes) continue;
     const fs::path folder =
         candidate == out ? out / "data" : candidate / fmt::format("penstock-demo-{}", ::getpid());
-    return Place{std::string(name), fmt::format("{}=posix:{}", name, folder.string()), folder,
-                 describe_place(facts)};
+    return DemoTier{std::string(name), fmt::format("{}=posix:{}", name, folder.string()), folder,
+                    describe_folder(facts)};
   }
   return std::nullopt;
 }
 
-Result<Place> named_place(const std::string& text, NamedTiers named) {
+Result<DemoTier> parse_demo_tier(const std::string& text, NamedTiers named) {
   PENSTOCK_ASSIGN(const Tier tier, open_tier(text, named));
   PENSTOCK_ASSIGN(const TierSpec spec, parse_tier(text, named));
   const fs::path folder = fs::path(spec.path) / fmt::format("penstock-demo-{}", ::getpid());
-  return Place{tier.name,
-               fmt::format("{}={}:{}{}{}", tier.name, spec.backend, folder.string(),
-                           spec.options.empty() ? "" : ",", options_text(spec.options, ",")),
-               tier.backend->caps().native_path ? folder : fs::path{}, describe_place(tier.facts)};
+  return DemoTier{tier.name,
+                  fmt::format("{}={}:{}{}{}", tier.name, spec.backend, folder.string(),
+                              spec.options.empty() ? "" : ",", options_text(spec.options, ",")),
+                  tier.backend->caps().native_path ? folder : fs::path{}, describe_folder(tier.facts)};
 }
 
 bool is_virtual_machine() {
@@ -165,11 +166,11 @@ class Demo {
 
   Result<int> run() {
     PENSTOCK_TRY(prepare());
-    PENSTOCK_TRY(choose_places());
+    PENSTOCK_TRY(choose_tiers());
     PENSTOCK_TRY(measure());
     PENSTOCK_TRY(step("The report", {"report", records().string(), "--output", report().string()}));
-    report_what_is_left();
-    return worst_;
+    report_end();
+    return exit_code_;
   }
 
  private:
@@ -177,7 +178,7 @@ class Demo {
   fs::path report() const { return out_ / "report.html"; }
   bool quick() const { return context_.options.flag("quick"); }
 
-  void say(std::string_view text) const {
+  void print(std::string_view text) const {
     std::FILE* stream = context_.output.json ? stderr : stdout;
     print_text(text, stream);
     std::fflush(stream);
@@ -187,18 +188,18 @@ class Demo {
     PENSTOCK_ASSIGN(program_, this_program());
     out_ = fs::absolute(context_.options.text("out")).lexically_normal();
     std::error_code failed;
-    const fs::file_status there = fs::status(out_, failed);
-    if ((fs::exists(there) && !fs::is_directory(there)) || failed == std::errc::not_a_directory)
+    const fs::file_status status = fs::status(out_, failed);
+    if ((fs::exists(status) && !fs::is_directory(status)) || failed == std::errc::not_a_directory)
       return make_error(Errc::invalid_argument,
                         fmt::format("'{}' is a file or below one; --out takes a folder", out_.string()));
-    const bool earlier = fs::exists(out_ / kLog, failed);
-    if (fs::exists(out_, failed) && !fs::is_empty(out_, failed) && !earlier) {
+    const bool is_old_demo = fs::exists(out_ / kLog, failed);
+    if (fs::exists(out_, failed) && !fs::is_empty(out_, failed) && !is_old_demo) {
       return make_error(
           Errc::already_exists,
           fmt::format("'{}' holds something else: name an empty folder with --out", out_.string()));
     }
-    if (earlier) {
-      say(fmt::format("replacing the demo that was in {}\n", out_.string()));
+    if (is_old_demo) {
+      print(fmt::format("replacing the demo that was in {}\n", out_.string()));
       fs::remove_all(records(), failed);
       fs::remove_all(out_ / "data", failed);
       fs::remove(report(), failed);
@@ -221,62 +222,63 @@ class Demo {
     return plan;
   }
 
-  Result<void> choose_places() {
+  Result<void> choose_tiers() {
     const std::uint64_t bytes = budget().samples * 160'000 * 5 / 4;
-    const std::optional<Place> disk = look_for(false, "disk", out_, bytes);
-    const std::optional<Place> memory = look_for(true, "memory", out_, bytes);
+    const std::optional<DemoTier> disk = find_folder(false, "disk", out_, bytes);
+    const std::optional<DemoTier> memory = find_folder(true, "memory", out_, bytes);
     if (!disk && !memory) {
       return make_error(
           Errc::no_space,
           fmt::format("found no folder with {} to spare: name one with --out or --tier", format_size(bytes)));
     }
-    for (const std::optional<Place>& place : {disk, memory})
-      if (place) places_.push_back(*place);
+    for (const std::optional<DemoTier>& tier : {disk, memory})
+      if (tier) tiers_.push_back(*tier);
     for (const std::string& text : context_.options.texts("tier")) {
-      PENSTOCK_ASSIGN(Place place, named_place(text, context_.named_tiers));
-      places_.push_back(std::move(place));
+      PENSTOCK_ASSIGN(DemoTier tier, parse_demo_tier(text, context_.named_tiers));
+      tiers_.push_back(std::move(tier));
     }
-    say("penstock demo: tiers of this machine\n");
-    for (const Place& place : places_)
-      say(fmt::format("  {:<8} {}  ({})\n", place.name, place.what, place.tier));
-    if (!disk) say("  no disk with room was found: only memory is measured (name one with --tier)\n");
-    if (!memory) say("  no memory-backed file system with room was found\n");
+    print("penstock demo: tiers of this machine\n");
+    for (const DemoTier& tier : tiers_)
+      print(fmt::format("  {:<8} {}  ({})\n", tier.name, tier.description, tier.tier));
+    if (!disk) print("  no disk with room was found: only memory is measured (name one with --tier)\n");
+    if (!memory) print("  no memory-backed file system with room was found\n");
     return success();
   }
 
   Result<void> measure() {
     const Budget plan = budget();
-    const Place& home = places_.front();
+    const DemoTier& first_tier = tiers_.front();
     const std::string seed = fmt::format("{}", context_.options.integer("seed"));
-    PENSTOCK_TRY(step("A data set like ImageNet's", {"generate", "imagenet", "--out", home.tier, "--samples",
-                                                     fmt::format("{}", plan.samples), "--seed", seed}));
-    PENSTOCK_TRY(step("What it is", {"describe", home.tier}));
-    for (std::size_t i = 1; i < places_.size(); ++i)
-      PENSTOCK_TRY(step(fmt::format("A verified copy on {}", places_[i].name),
-                        {"copy", home.tier, "--to", places_[i].tier}));
+    PENSTOCK_TRY(
+        step("A data set like ImageNet's", {"generate", "imagenet", "--out", first_tier.tier, "--samples",
+                                            fmt::format("{}", plan.samples), "--seed", seed}));
+    PENSTOCK_TRY(step("What it is", {"describe", first_tier.tier}));
+    for (std::size_t i = 1; i < tiers_.size(); ++i)
+      PENSTOCK_TRY(step(fmt::format("A verified copy on {}", tiers_[i].name),
+                        {"copy", first_tier.tier, "--to", tiers_[i].tier}));
 
-    std::vector<std::string> read{"read",       home.tier,     "--threads", plan.threads,
-                                  "--min-time", plan.min_time, "--repeat",  plan.repeats,
-                                  "--seed",     seed,          "--cache"};
+    std::vector<std::string> read{"read",        first_tier.tier, "--threads",  plan.threads, "--min-time",
+                                  plan.min_time, "--repeat",      plan.repeats, "--seed",     seed,
+                                  "--cache"};
     std::vector<std::string> warm = read;
     warm.emplace_back("warm");
-    for (std::size_t i = 1; i < places_.size(); ++i) warm.insert(warm.end(), {"--tier", places_[i].tier});
+    for (std::size_t i = 1; i < tiers_.size(); ++i) warm.insert(warm.end(), {"--tier", tiers_[i].tier});
     PENSTOCK_TRY(step("Reading it from the page cache: what the client can do", warm));
     read.emplace_back("cold");
-    for (std::size_t i = 2; i < places_.size(); ++i) read.insert(read.end(), {"--tier", places_[i].tier});
+    for (std::size_t i = 2; i < tiers_.size(); ++i) read.insert(read.end(), {"--tier", tiers_[i].tier});
     PENSTOCK_TRY(step("Reading it cold: what the storage can do", read));
 
-    return train(plan, home, seed);
+    return train(plan, first_tier, seed);
   }
 
   // Trains without an accelerator to measure how long the input of a step takes, and then with an emulated
   // one whose steps take a little longer. So there is waiting time, and prefetching can hide it.
-  Result<void> train(const Budget& plan, const Place& home, const std::string& seed) {
-    const auto words = [&](std::string_view prefetch, const std::string& steps,
-                           const std::string& accelerator) {
+  Result<void> train(const Budget& plan, const DemoTier& first_tier, const std::string& seed) {
+    const auto train_arguments = [&](std::string_view prefetch, const std::string& steps,
+                                     const std::string& accelerator) {
       return std::vector<std::string>{
           "train",         "alexnet",
-          "--data",        home.tier,
+          "--data",        first_tier.tier,
           "--steps",       steps,
           "--prefetch",    std::string(prefetch),
           "--threads",     fmt::format("{}", std::max<std::size_t>(2, allowed_cpus().size())),
@@ -284,14 +286,14 @@ class Demo {
           "--seed",        seed};
     };
     PENSTOCK_TRY(step("Training without an accelerator: how long the input of a step takes",
-                      words("4", plan.calibration_steps, "none")));
+                      train_arguments("4", plan.calibration_steps, "none")));
     PENSTOCK_ASSIGN(const double input_s, seconds_a_step());
     const auto step_ms =
         static_cast<std::uint64_t>(std::clamp(input_s * 1.3, 0.02, plan.longest_step_s) * 100 + 1) * 10;
     const std::string accelerator = fmt::format("emulated:step={}ms", step_ms);
     for (const std::string_view prefetch : {"0", "4"})
-      PENSTOCK_TRY(
-          step(fmt::format("Training, prefetch {}", prefetch), words(prefetch, plan.steps, accelerator)));
+      PENSTOCK_TRY(step(fmt::format("Training, prefetch {}", prefetch),
+                        train_arguments(prefetch, plan.steps, accelerator)));
     return success();
   }
 
@@ -315,7 +317,7 @@ class Demo {
     const bool measures = command == "generate" || command == "read" || command == "train";
     if (measures) words.insert(words.end(), {"--results", records().string()});
     const std::string line = "penstock " + shell_line(words);
-    say(fmt::format("\n== {}\n$ {}\n", title, line));
+    print(fmt::format("\n== {}\n$ {}\n", title, line));
     log_ << line << '\n';
     log_.flush();
     words.insert(words.begin(), program_.string());
@@ -325,7 +327,7 @@ class Demo {
     // Exit code 1 of `read` means that a cell could not be proven cold. That is a finding, and the demo
     // continues.
     if (code == 1 && command == "read") {
-      worst_ = 1;
+      exit_code_ = 1;
       return success();
     }
     if (code != 0)
@@ -334,28 +336,29 @@ class Demo {
     return success();
   }
 
-  void report_what_is_left() {
+  void report_end() {
     const double seconds = std::chrono::duration<double>(std::chrono::steady_clock::now() - start_).count();
     std::size_t files = 0;
     std::error_code failed;
     for (const auto& entry : fs::directory_iterator(records(), failed))
       files += entry.is_regular_file() ? 1U : 0U;
-    const bool kept = context_.options.flag("keep-data");
+    const bool keeps_data = context_.options.flag("keep-data");
     if (context_.output.json) {
       const Json line{{"kind", "demo"},        {"report", report().string()}, {"records", records().string()},
-                      {"record_files", files}, {"wall_s", seconds},           {"data_kept", kept}};
+                      {"record_files", files}, {"wall_s", seconds},           {"data_kept", keeps_data}};
       fmt::print("{}\n", line.dump());
       return;
     }
     const std::size_t cpus = allowed_cpus().size();
-    say(fmt::format("\n== Done in {:.0f} s\nReport:   {}\nRecords:  {} ({})\nCommands: {}\n", seconds,
-                    report().string(), records().string(), count_of(files, "file"), (out_ / kLog).string()));
-    say(kept ? "Data:     kept, as asked:" : "Data:     taken away again:");
-    for (const Place& place : places_)
-      say(fmt::format(" {}", place.folder.empty() ? place.tier : place.folder.string()));
-    say("\n");
+    print(fmt::format("\n== Done in {:.0f} s\nReport:   {}\nRecords:  {} ({})\nCommands: {}\n", seconds,
+                      report().string(), records().string(), count_of(files, "file"),
+                      (out_ / kLog).string()));
+    print(keeps_data ? "Data:     kept, as asked:" : "Data:     taken away again:");
+    for (const DemoTier& tier : tiers_)
+      print(fmt::format(" {}", tier.folder.empty() ? tier.tier : tier.folder.string()));
+    print("\n");
     if (cpus <= 4 || is_virtual_machine()) {
-      say(fmt::format(
+      print(fmt::format(
           "\nWhat {} {}processor{} cannot show: reading, decoding and the pacing of the accelerator share "
           "them, so\n"
           "more threads hide waiting but do not decode faster; a fast device is not the limit here, the "
@@ -369,17 +372,17 @@ class Demo {
   }
 
   void remove_data() {
-    for (const Place& place : places_) {
-      if (!place.folder.empty()) {
+    for (const DemoTier& tier : tiers_) {
+      if (!tier.folder.empty()) {
         std::error_code failed;
-        fs::remove_all(place.folder, failed);
-        if (failed) warn(fmt::format("could not remove '{}': {}", place.folder.string(), failed.message()));
+        fs::remove_all(tier.folder, failed);
+        if (failed) warn(fmt::format("could not remove '{}': {}", tier.folder.string(), failed.message()));
         continue;
       }
-      const Result<Tier> tier = open_tier(place.tier);
+      const Result<Tier> opened = open_tier(tier.tier);
       const Result<void> removed =
-          tier.ok() ? remove_below(tier->backend->names(), "") : Result<void>(tier.error());
-      if (!removed.ok()) warn(fmt::format("could not empty '{}': {}", place.tier, removed.error().message()));
+          opened.ok() ? remove_below(opened->backend->names(), "") : Result<void>(opened.error());
+      if (!removed.ok()) warn(fmt::format("could not empty '{}': {}", tier.tier, removed.error().message()));
     }
   }
 
@@ -388,8 +391,8 @@ class Demo {
   fs::path program_;
   fs::path out_;
   std::ofstream log_;
-  std::vector<Place> places_;
-  int worst_ = 0;
+  std::vector<DemoTier> tiers_;
+  int exit_code_ = 0;
 };
 
 Result<int> run(const CommandContext& context) {

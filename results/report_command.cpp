@@ -153,29 +153,30 @@ Result<void> write_sheets(const fs::path& folder, const std::vector<report::Shee
   return {};
 }
 
-// The text that is printed when the report is written. `found` is the number of records before the rounds of
-// sweeps were pooled.
+// The text that is printed when the report is written. `record_count` is the number of records before the
+// rounds of sweeps were pooled.
 std::string sentences_text(const CommandContext& context, const std::string& output, const RecordSet& set,
-                           std::size_t found, const std::vector<report::NamedComparison>& comparisons,
+                           std::size_t record_count, const std::vector<report::NamedComparison>& comparisons,
                            const report::Page& page, bool csv) {
   std::vector<std::string> changes;
   for (const report::NamedComparison& one : comparisons)
     changes.push_back(
         fmt::format("From {} to {}: {}", one.base, one.candidate, summary_text(one.comparison, {})));
   if (context.output.json) {
-    Json line{{"report", output}, {"records", found}, {"problems", set.problems}};
+    Json line{{"report", output}, {"records", record_count}, {"problems", set.problems}};
     line["sentences"] = changes;
-    for (const Sentence& sentence : page.said) line["sentences"].push_back(sentence.text);
+    for (const Sentence& sentence : page.sentences) line["sentences"].push_back(sentence.text);
     return one_line(line) + "\n";
   }
   std::string text;
-  const std::string together = found == set.records.size()
-                                   ? ""
-                                   : fmt::format(", the rounds of sweeps together: {}", set.records.size());
-  if (csv) return fmt::format("{}: {} files of {} records{}\n", output, page.sheets.size(), found, together);
+  const std::string pooled = record_count == set.records.size()
+                                 ? ""
+                                 : fmt::format(", the rounds of sweeps together: {}", set.records.size());
+  if (csv)
+    return fmt::format("{}: {} files of {} records{}\n", output, page.sheets.size(), record_count, pooled);
   for (const std::string& change : changes) text += change + "\n";
-  for (const Sentence& sentence : page.said) text += sentence.text + "\n";
-  return text + fmt::format("{}: {} records{}\n", output, found, together);
+  for (const Sentence& sentence : page.sentences) text += sentence.text + "\n";
+  return text + fmt::format("{}: {} records{}\n", output, record_count, pooled);
 }
 
 // The path that --output gives, or the default for the format `to`.
@@ -194,15 +195,16 @@ Result<std::vector<report::NamedComparison>> comparisons_of(const CommandContext
                                                             const std::vector<fs::path>& paths) {
   std::vector<report::NamedComparison> all = compare_arms(set);
   if (!context.options.given("baseline")) return all;
-  std::vector<fs::path> older;
-  for (const std::string& path : context.options.texts("baseline")) older.emplace_back(path);
-  PENSTOCK_ASSIGN(const RecordSet base, records_in(older));
+  std::vector<fs::path> base_paths;
+  for (const std::string& path : context.options.texts("baseline")) base_paths.emplace_back(path);
+  PENSTOCK_ASSIGN(const RecordSet base, records_in(base_paths));
   PENSTOCK_ASSIGN(Comparison comparison,
                   compare_records(base, set, {.commands = command_registry().present()}));
-  const std::string was = names_of(older);
-  const std::string is = names_of(paths);
-  all.insert(all.begin(), report::NamedComparison{was == is ? "the baseline" : was,
-                                                  was == is ? "these records" : is, std::move(comparison)});
+  const std::string base_name = names_of(base_paths);
+  const std::string name = names_of(paths);
+  all.insert(all.begin(),
+             report::NamedComparison{base_name == name ? "the baseline" : base_name,
+                                     base_name == name ? "these records" : name, std::move(comparison)});
   return all;
 }
 
@@ -222,7 +224,7 @@ Result<int> run_report(const CommandContext& context) {
   }
   PENSTOCK_ASSIGN(const std::vector<report::NamedComparison> comparisons,
                   comparisons_of(context, set, paths));
-  const std::size_t found = set.records.size();
+  const std::size_t record_count = set.records.size();
   pool_rounds(set.records);
   std::vector<Record*> all;
   for (StoredRecord& stored : set.records) all.push_back(&stored.record);
@@ -234,7 +236,7 @@ Result<int> run_report(const CommandContext& context) {
   } else {
     PENSTOCK_TRY(write_whole_file(output.string(), "the report", page.html));
   }
-  print_text(sentences_text(context, output.string(), set, found, comparisons, page, to == "csv"));
+  print_text(sentences_text(context, output.string(), set, record_count, comparisons, page, to == "csv"));
   return 0;
 }
 

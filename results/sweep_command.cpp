@@ -73,14 +73,19 @@ class Sweep {
     const bool slurm = context_.options.flag("slurm");
     if (context_.options.flag("dry-run")) return slurm ? print_script() : print_plan();
     if (slurm) PENSTOCK_TRY(check_slurm());
-    return slurm && work_.job.empty() ? on_cluster() : here();
+    return slurm && work_.job.empty() ? run_on_cluster() : run_here();
   }
 
  private:
   const SweepSpec& spec() const { return work_.spec; }
   fs::path journal() const { return SweepState::journal_file(spec().results, spec().name); }
 
+  Result<SweepState> open_state() const {
+    return SweepState::open(spec().results, spec().name, kLockPatience_s, note);
+  }
+
   Result<void> prepare() {
+    work_.warn = warn;
     file_ = context_.positionals[0];
     PENSTOCK_ASSIGN(work_.spec, read_sweep_file(file_));
     if (context_.options.given("results")) work_.spec.results = context_.options.text("results");
@@ -120,7 +125,7 @@ class Sweep {
   // another program are not checked, since its options may differ.
   Result<void> check_lines() const {
     for (const SweepCell& cell : work_.cells)
-      for (std::size_t arm = 0; arm < arms_of_a_turn(spec()); ++arm) {
+      for (std::size_t arm = 0; arm < runs_per_turn(spec()); ++arm) {
         if (arm < spec().arms.size() && !spec().arms[arm].program.empty()) continue;
         std::vector<std::string> words = run_arguments(spec(), cell, arm, *work_.command);
         words.erase(words.begin());
@@ -133,14 +138,14 @@ class Sweep {
 
   // Checks that the file of a started sweep only adds cells or repeats, and stores its current content in the
   // journal. Starts the journal of a new sweep.
-  Result<void> agree_with_journal(SweepState& state) {
+  Result<void> check_journal(SweepState& state) {
     Json identity = sweep_identity(spec());
     const SweepHistory& history = state.history();
     if (history.identity.is_null()) {
       std::random_device entropy;
       work_.seed = spec().seed.value_or(entropy() & 0x7fffffffU);
       identity["seed"] = work_.seed;
-      PENSTOCK_TRY(state.begin(identity, work_.seed));
+      PENSTOCK_TRY(state.record_sweep(identity, work_.seed));
       work_.suite = state.history().suite;
       return success();
     }
@@ -153,12 +158,12 @@ class Sweep {
     work_.seed = history.seed;
     work_.suite = history.suite;
     identity["seed"] = work_.seed;
-    return identity == history.identity ? success() : state.begin(identity, work_.seed);
+    return identity == history.identity ? success() : state.record_sweep(identity, work_.seed);
   }
 
-  Result<int> here() {
-    PENSTOCK_ASSIGN(SweepState state, SweepState::open(spec().results, spec().name, kLockPatience_s));
-    PENSTOCK_TRY(agree_with_journal(state));
+  Result<int> run_here() {
+    PENSTOCK_ASSIGN(SweepState state, open_state());
+    PENSTOCK_TRY(check_journal(state));
     if (spec().budget) work_.budget_s = std::chrono::duration<double>(*spec().budget).count();
     if (!work_.job.empty()) limit_to_allocation();
     const std::size_t before = state.history().turns.size();
@@ -166,7 +171,7 @@ class Sweep {
       note(fmt::format("going on with the sweep '{}': {} {} done", spec().name, count_of(before, "turn"),
                        before == 1 ? "is" : "are"));
     PENSTOCK_ASSIGN(const SweepEnd end, run_sweep(work_, state, context_.output));
-    return conclude(state.history(), end.left, end.why);
+    return conclude(state.history(), end.turns_left, end.reason);
   }
 
   // Limits the time budget so that the sweep ends 5 seconds before Slurm ends the allocation.
@@ -175,7 +180,7 @@ class Sweep {
     const std::optional<double> left = seconds_of_job_left(work_.job);
     if (!left || (work_.budget_s && *work_.budget_s <= *left - kMargin_s)) return;
     work_.budget_s = *left - kMargin_s;
-    work_.budget_is = kByAllocation;
+    work_.budget_reason = kByAllocation;
   }
 
   // --- On a login node.
@@ -199,8 +204,8 @@ class Sweep {
   }
 
   // The job that was submitted last, if it is waiting or running; else "".
-  std::string job_under_way() const {
-    const auto history = SweepState::look(spec().results, spec().name);
+  std::string active_job() const {
+    const auto history = SweepState::read_history(spec().results, spec().name);
     if (!history.ok() || history->job.empty()) return "";
     const JobPhase phase = job_phase(inspect_job(history->job));
     return phase == JobPhase::waiting || phase == JobPhase::running ? history->job : "";
@@ -208,25 +213,25 @@ class Sweep {
 
   // Submits a job and returns its number; "" if no turn is left.
   Result<std::string> submit() {
-    PENSTOCK_ASSIGN(SweepState state, SweepState::open(spec().results, spec().name, kLockPatience_s));
-    PENSTOCK_TRY(agree_with_journal(state));
+    PENSTOCK_ASSIGN(SweepState state, open_state());
+    PENSTOCK_TRY(check_journal(state));
     if (turns_left(work_, state.history()) == 0) return std::string();
     const fs::path file = batch_file(spec());
     PENSTOCK_TRY(write_whole_file(file.string(), "the batch script", script()));
     PENSTOCK_ASSIGN(std::string job, submit_batch(file));
-    PENSTOCK_TRY(state.submitted(job));
+    PENSTOCK_TRY(state.record_job(job));
     note(fmt::format("job {}: {} (what it says: {})", job, file.string(), batch_log(spec()).string()));
     return job;
   }
 
-  Result<int> on_cluster() {
+  Result<int> run_on_cluster() {
     for (std::int64_t submissions = 0;; ++submissions) {
-      std::string job = job_under_way();
+      std::string job = active_job();
       if (!job.empty()) note(fmt::format("job {} is under way: following it", job));
       if (job.empty()) {
         PENSTOCK_ASSIGN(job, submit());
       }
-      const auto before = SweepState::look(spec().results, spec().name);
+      const auto before = SweepState::read_history(spec().results, spec().name);
       PENSTOCK_TRY(before);
       work_.seed = before->seed;
       work_.suite = before->suite;
@@ -238,19 +243,19 @@ class Sweep {
           note(fmt::format("job {} goes on: the same line follows it again, `scancel {}` ends it", job, job));
         return followed.error();
       }
-      PENSTOCK_ASSIGN(const SweepHistory after, SweepState::look(spec().results, spec().name));
+      PENSTOCK_ASSIGN(const SweepHistory after, SweepState::read_history(spec().results, spec().name));
       const std::uint64_t left = turns_left(work_, after);
       if (left == 0) return conclude(after, 0, "");
-      const bool itself = after.end && after.end->job == job && after.end->why != kByInterrupt;
-      const bool by_budget = itself && after.end->why == kByBudget;
-      const bool moved = after.turns.size() > before->turns.size();
-      if (!by_budget && moved && submissions < context_.options.integer("resubmit")) {
+      const bool ended_itself = after.end && after.end->job == job && after.end->reason != kByInterrupt;
+      const bool by_budget = ended_itself && after.end->reason == kByBudget;
+      const bool progressed = after.turns.size() > before->turns.size();
+      if (!by_budget && progressed && submissions < context_.options.integer("resubmit")) {
         note(fmt::format("job {} ended as {}; {} turns are left, submitting again", job, *followed, left));
         continue;
       }
-      const std::string by = itself ? after.end->why : fmt::format("job {}, {}", job, *followed);
+      const std::string by = ended_itself ? after.end->reason : fmt::format("job {}, {}", job, *followed);
       PENSTOCK_ASSIGN(const int code, conclude(after, left, by));
-      if (!moved)
+      if (!progressed)
         note(fmt::format("job {} got nothing done; what it said is in {}", job, batch_log(spec()).string()));
       // A job that was ended early has not completed its work, so the exit code is 1.
       return by_budget ? code : 1;
@@ -261,7 +266,8 @@ class Sweep {
 
   Result<int> print_plan() {
     SweepHistory history;
-    if (const auto known = SweepState::look(spec().results, spec().name); known.ok()) history = *known;
+    if (const auto known = SweepState::read_history(spec().results, spec().name); known.ok())
+      history = *known;
     work_.seed = history.identity.is_null() ? spec().seed.value_or(0) : history.seed;
     work_.suite = history.identity.is_null() ? spec().name : history.suite;
     if (history.identity.is_null() && !spec().seed)
@@ -277,7 +283,7 @@ class Sweep {
                count_of(work_.cells.size(), "cell"), count_of(spec().repeats, "repeat"),
                spec().arms.empty() ? "" : fmt::format(", {} arms", spec().arms.size()), left,
                left + history.turns.size(), history.turns.empty() ? "at least" : "about",
-               about_so_long(seconds));
+               rough_duration(seconds));
     for_each_turn(history, [&](const SweepCell& cell, std::uint64_t round, std::size_t arm) {
       fmt::print("{}\n", shell_line(run_line(work_, cell, arm, round, spec().results, "{run}")));
     });
@@ -297,7 +303,7 @@ class Sweep {
   void for_each_turn(const SweepHistory& history, Take take) const {
     for (std::uint64_t round = 0; round < spec().repeats; ++round)
       for (const std::size_t cell : round_order(work_.cells, work_.seed, round)) {
-        if (history.has(work_.cells[cell].key, round)) continue;
+        if (history.has_turn(work_.cells[cell].key, round)) continue;
         for (const std::size_t arm : arm_order(spec(), work_.cells[cell], work_.seed, round))
           take(work_.cells[cell], round, arm);
       }
@@ -324,9 +330,9 @@ class Sweep {
     } else if (!rows.empty()) {
       fmt::print("{}\n", sweep_table(rows, context_.output));
     }
-    std::set<std::string> said;
+    std::set<std::string> noted;
     for (const SweepRow& row : rows)
-      if (!row.reason.empty() && verdict_exit_code(row.verdict) != 0 && said.insert(row.reason).second)
+      if (!row.reason.empty() && verdict_exit_code(row.verdict) != 0 && noted.insert(row.reason).second)
         note(fmt::format("{}: {}: {}", row.cell->title, verdict_name(row.verdict), row.reason));
     if (left > 0)
       note(fmt::format("{} {} done and {} left (ended by: {}); the same line goes on",

@@ -48,7 +48,7 @@ bool counts_before(std::string_view a, std::string_view b) {
 std::string ranks_text(const Record& record, const std::string& tier, const std::string& probe,
                        const Output& output) {
   const Json& clients = record.parameters["threads"];
-  const std::string apart = ranks_apart(
+  const std::string apart = rank_difference_text(
       fmt::format("{}, {} client{}, {}: the ranks", tier, clients.dump(), clients == 1 ? "" : "s", probe),
       rank_rates(record, probe + "."), output);
   return apart.empty() ? "" : apart + "\n";

@@ -403,7 +403,7 @@ class TierProbe {
   }
 
   static void judge(ProbeCell& cell, Verdict verdict, std::string_view reason) {
-    penstock::judge(cell.verdict, cell.reason, verdict, reason);
+    penstock::add_verdict(cell.verdict, cell.reason, verdict, reason);
   }
 
   void say(const ProbeCell& cell, std::string_view what) const {

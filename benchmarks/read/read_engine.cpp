@@ -199,7 +199,7 @@ std::optional<RepeatFigures> run_repeat(ReadTeam& team, Tier& tier, CacheControl
       break;
     }
     if (first) figures.cache = prepared->state;
-    judge(figures.verdict, figures.reason, prepared->verdict, prepared->reason);
+    add_verdict(figures.verdict, figures.reason, prepared->verdict, prepared->reason);
     const bool emptied = prepared->state.method == "evict" || prepared->state.method == "drop";
     if (plan.note) plan.note(plan.what);
     ReadObserver observer;

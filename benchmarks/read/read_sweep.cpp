@@ -147,7 +147,7 @@ std::vector<double> bytes_by_second(const ReadCell& cell) {
 }  // namespace
 
 void ReadCell::judge(Verdict what, std::string_view why) {
-  penstock::judge(verdict, reason, what, why);
+  add_verdict(verdict, reason, what, why);
 }
 
 ReadSweep::ReadSweep(const std::vector<Tier*>& tiers, const Manifest& manifest, const SampleList& samples,

@@ -49,10 +49,10 @@ void unpack(const Json& json, TimesByCall& calls) {
   }
 }
 Json pack(const std::optional<Error>& failure) {
-  return failure ? penstock::packed(*failure) : Json();
+  return failure ? error_json(*failure) : Json();
 }
 void unpack(const Json& json, std::optional<Error>& failure) {
-  if (!json.is_null()) failure = error_of(json);
+  if (!json.is_null()) failure = error_from_json(json);
 }
 Json pack(const std::vector<RankFigures>& ranks) {
   Json json = Json::array();

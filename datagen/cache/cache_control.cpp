@@ -68,7 +68,7 @@ Json joined(const std::vector<Json>& each) {
       continue;
     }
     blend(all->state, node.state);
-    judge(all->verdict, all->reason, node.verdict, node.reason);
+    add_verdict(all->verdict, all->reason, node.verdict, node.reason);
   }
   return {{"outcome", packed(all.value_or(CacheOutcome{}))}};
 }
@@ -225,11 +225,11 @@ Result<CacheOutcome> prepare_together(Communicator& ranks, CacheControl& cache) 
   Json mine = Json::object();
   if (cache.of_each_rank() || ranks.rank_on_node() == 0) {
     const Result<CacheOutcome> outcome = cache.prepare();
-    mine = outcome.ok() ? Json{{"outcome", packed(*outcome)}} : Json{{"error", packed(outcome.error())}};
+    mine = outcome.ok() ? Json{{"outcome", packed(*outcome)}} : Json{{"error", error_json(outcome.error())}};
   }
   // Every rank makes this call, also after an error, because the others wait in it.
   PENSTOCK_ASSIGN(const GatheredJson all, gather_json(ranks, mine, joined));
-  if (all.json.contains("error")) return error_of(all.json["error"]);
+  if (all.json.contains("error")) return error_from_json(all.json["error"]);
   CacheOutcome outcome = parse_outcome(all.json["outcome"]);
   outcome.stopped = all.signal != 0;
   return outcome;

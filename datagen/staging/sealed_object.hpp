@@ -1,5 +1,5 @@
 // A JSON object in one line for files that one process writes for another. It names its kind and format, and
-// ends with a seal (results/record/record_file.hpp), a checksum that shows whether the line is complete.
+// ends with a seal (results/record/record.hpp), a checksum that shows whether the line is complete.
 #pragma once
 
 #include <cstddef>

@@ -61,7 +61,7 @@ struct StagingPlan {
 
 // The JSON object "predicted" of a plan. Its keys are the names of the members.
 Json predicted_json(const PredictedGain& gain);
-// One line of JSON, sealed with its CRC32C (results/record/record_file.hpp), with a newline.
+// One line of JSON, sealed with its CRC32C (results/record/record.hpp), with a newline.
 std::string staging_plan_text(const StagingPlan& plan);
 
 // `where` is for messages. `corrupt` if the line is cut, changed or no plan. Also `corrupt` if a name leads

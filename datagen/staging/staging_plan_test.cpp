@@ -7,7 +7,7 @@
 #include "datagen/staging/staged_state.hpp"
 #include "io_backends/testing/testing.hpp"
 #include "io_backends/tiers/tier.hpp"
-#include "results/record/record_file.hpp"
+#include "results/record/record.hpp"
 
 namespace penstock {
 namespace {

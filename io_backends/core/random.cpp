@@ -1,7 +1,11 @@
 #include "io_backends/core/random.hpp"
 
+#include <sys/random.h>
+#include <unistd.h>
+
 #include <array>
 #include <bit>
+#include <chrono>
 #include <cmath>
 
 namespace penstock {
@@ -110,6 +114,18 @@ double portable_log(double x) {
   double sum = 0.0;
   for (int n = 23; n >= 1; n -= 2) sum = sum * z2 + 1.0 / n;
   return exponent * kLn2High + (2.0 * z * sum + exponent * kLn2Low);
+}
+
+std::string random_id(std::size_t digits) {
+  std::string id;
+  while (id.size() < digits) {
+    std::uint64_t bits = 0;
+    if (::getrandom(&bits, sizeof bits, 0) != static_cast<ssize_t>(sizeof bits))
+      bits = static_cast<std::uint64_t>(std::chrono::steady_clock::now().time_since_epoch().count()) ^
+             (static_cast<std::uint64_t>(::getpid()) << 40);
+    for (int i = 0; i < 16 && id.size() < digits; ++i, bits >>= 4) id += "0123456789abcdef"[bits & 15];
+  }
+  return id;
 }
 
 }  // namespace penstock

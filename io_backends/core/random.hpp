@@ -4,7 +4,9 @@
 #pragma once
 
 #include <array>
+#include <cstddef>
 #include <cstdint>
+#include <string>
 #include <string_view>
 
 namespace penstock {
@@ -67,5 +69,9 @@ double portable_log(double x);
 
 // The standard normal value with the probability `p` of smaller values, for 0 < p < 1. normal() uses it.
 double inverse_normal(double p);
+
+// That many hexadecimal digits from the system's random source, for names that must not be the same twice. If
+// it fails, from the clock and the process id.
+std::string random_id(std::size_t digits);
 
 }  // namespace penstock

@@ -189,7 +189,7 @@ Result<TrainedState::Memory*> TrainedState::Memory::map(std::uint64_t bytes) {
                                   format_size(bytes),
                                   left == 0 ? "" : fmt::format(" ({} are available)", format_size(left))));
   };
-  const std::uint64_t left = memory_left();
+  const std::uint64_t left = available_memory();
   if (bytes > static_cast<std::uint64_t>(PTRDIFF_MAX) - kHugePage || (left != 0 && bytes > left))
     return none(left);
   const std::uint64_t length = bytes + kHugePage;

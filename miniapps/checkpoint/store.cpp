@@ -21,13 +21,13 @@
 #include <nlohmann/json.hpp>
 
 #include "io_backends/core/checksums/crc32c.hpp"
+#include "io_backends/core/random.hpp"
 #include "io_backends/core/system/interrupt.hpp"
 #include "io_backends/core/units.hpp"
 #include "io_backends/core/utc_time.hpp"
 #include "io_backends/files/posix_root.hpp"
 #include "miniapps/checkpoint/room.hpp"
 #include "miniapps/checkpoint/sealed_json.hpp"
-#include "results/record/record_file.hpp"
 
 namespace penstock {
 namespace {

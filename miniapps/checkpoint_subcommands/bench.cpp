@@ -81,7 +81,7 @@ class Bench {
       record(*done, fast, arm == kSnapshotArm, trial);
     else
       failed(arm, done.error(), trial);
-    run_.keep(std::move(trial));
+    run_.add(std::move(trial));
     if (!done.ok() && done.error().code == Errc::interrupted) return done.error();
     return success();
   }
@@ -184,7 +184,7 @@ Result<int> run_bench(const CommandContext& context) {
   const SignalsForAll signals(ranks);
   PENSTOCK_TRY(on_root(ranks, [&] { return sweep_dead_runs(setup); }));
   PENSTOCK_ASSIGN(Run run, Run::begin(context));
-  for (const Tier& tier : setup.tiers) run.measured_tier(tier);
+  for (const Tier& tier : setup.tiers) run.check_tier(tier);
   Result<std::unique_ptr<TrainedState>> state = TrainedState::make(
       setup.payload.shard(rank, static_cast<std::uint64_t>(ranks.size())), rank, context.seed);
   PENSTOCK_TRY(all_ok(ranks, state));

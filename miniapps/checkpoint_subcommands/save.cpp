@@ -182,7 +182,7 @@ Result<std::optional<Run>> begin_record(const CommandContext& context, const Pre
     if (context.communicator.root()) warn(fmt::format("no record is left: {}", run.error().message()));
     return std::optional<Run>();
   }
-  for (const Tier& tier : asked.tiers) run->measured_tier(tier);
+  for (const Tier& tier : asked.tiers) run->check_tier(tier);
   return std::optional<Run>(*std::move(run));
 }
 
@@ -199,7 +199,7 @@ Result<void> leave_record(const Result<SaveOutcome>& outcome, const PreparedSave
   } else {
     trial.fail(outcome.error());
   }
-  run.keep(std::move(trial));
+  run.add(std::move(trial));
   return outcome_of(run.finish());
 }
 

@@ -32,7 +32,7 @@ Batch touched_batch(std::size_t samples, std::size_t slot_bytes) {
 }  // namespace
 
 std::uint64_t memory_for_samples() {
-  const std::uint64_t left = memory_left();
+  const std::uint64_t left = available_memory();
   return left != 0 ? left - left / 16 : std::numeric_limits<std::uint64_t>::max();
 }
 

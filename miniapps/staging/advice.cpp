@@ -8,7 +8,6 @@
 
 #include "io_backends/core/random.hpp"
 #include "io_backends/core/utc_time.hpp"
-#include "results/record/record_file.hpp"
 #include "results/record/statistics.hpp"
 
 namespace penstock {

@@ -36,12 +36,12 @@ Json packed(const TrainOutcome& outcome) {
     named.push_back(Json::array({object.name, object.whole, object.samples, object.offset, object.why}));
   return {{"bytes", outcome.figures.payload_bytes},
           {"wall_s", outcome.figures.wall_s},
-          {"utilization", packed_number(outcome.figures.utilization)},
+          {"utilization", number_json(outcome.figures.utilization)},
           {"last", outcome.figures.last},
           {"skipped", outcome.losses.skipped},
           {"dropped_tail", outcome.losses.dropped_tail},
           {"named", std::move(named)},
-          {"failure", outcome.failure ? penstock::packed(*outcome.failure) : Json()}};
+          {"failure", outcome.failure ? error_json(*outcome.failure) : Json()}};
 }
 
 // Adds the packed values of one more rank.
@@ -50,7 +50,7 @@ void unpack(const Json& json, TrainOutcome& outcome) {
                            .payload_bytes = json["bytes"].get<double>(),
                            .last = json["last"].get<std::uint64_t>(),
                            .step_overshoot = std::nullopt,
-                           .utilization = number_of(json["utilization"]),
+                           .utilization = number_from_json(json["utilization"]),
                            .utilization_dlio = std::nullopt});
   LoaderLosses losses{json["skipped"].get<std::uint64_t>(), json["dropped_tail"].get<std::uint64_t>(), {}};
   for (const Json& object : json["named"])
@@ -58,7 +58,7 @@ void unpack(const Json& json, TrainOutcome& outcome) {
                             object[2].get<std::uint64_t>(), object[3].get<std::uint64_t>(),
                             object[4].get<std::string>()});
   outcome.losses.add(losses);
-  if (!outcome.failure && !json["failure"].is_null()) outcome.failure = error_of(json["failure"]);
+  if (!outcome.failure && !json["failure"].is_null()) outcome.failure = error_from_json(json["failure"]);
 }
 
 // Replaces each value by its sum over all ranks times `share`.

@@ -12,6 +12,7 @@
 #include <utility>
 
 #include "io_backends/core/cli/count_of.hpp"
+#include "io_backends/core/random.hpp"
 #include "io_backends/core/utc_time.hpp"
 #include "io_backends/tiers/tier.hpp"
 #include "profiling/exporters/session_metrics.hpp"
@@ -205,7 +206,7 @@ std::vector<Record> records_of(const Session& session, const FileSums& sums, con
       record.verdict = Verdict::short_time;
       record.reason = "all that was read was read at one moment";
     }
-    if (!too_little.empty()) judge(record.verdict, record.reason, Verdict::degraded, too_little);
+    if (!too_little.empty()) add_verdict(record.verdict, record.reason, Verdict::degraded, too_little);
     records.push_back(std::move(record));
   }
   return records;

@@ -90,7 +90,7 @@ Result<void> write_session_page(const Session& session, const FileSums& sums, co
   std::string body = closed(state.open_section("findings", "Findings", "") + facts_html(facts));
   std::string time = state.open_section("time", "Over time", "");
   if (report.summary.segments) {
-    time += state.place(rate_chart(*report.summary.segments, output));
+    time += state.add_chart(rate_chart(*report.summary.segments, output));
     time += peak_html(*report.summary.segments, output);
     if (report.summary.drops.segments > 0)
       time += "<p>" +

@@ -21,8 +21,8 @@ std::string corpus_title(const Record& record) {
          (samples.empty() ? "" : " of " + samples + (samples == "1" ? " sample" : " samples"));
 }
 
-void take_later(const Record*& there, const Record& fresh) {
-  if (there == nullptr || there->started <= fresh.started) there = &fresh;
+void keep_newer(const Record*& newest, const Record& record) {
+  if (newest == nullptr || newest->started <= record.started) newest = &record;
 }
 
 std::optional<std::uint64_t> whole_number(const Record& record, std::string_view name, double least) {
@@ -40,14 +40,14 @@ std::string label_text(const Record& record) {
   return text;
 }
 
-std::vector<std::string> titles_of(const std::vector<std::vector<std::string>>& words) {
-  std::vector<std::string> titles(words.size());
-  for (std::size_t word = 0; !words.empty() && word < words[0].size(); ++word) {
-    const bool differs =
-        std::any_of(words.begin(), words.end(), [&](const auto& row) { return row[word] != words[0][word]; });
+std::vector<std::string> titles_of(const std::vector<std::vector<std::string>>& rows) {
+  std::vector<std::string> titles(rows.size());
+  for (std::size_t column = 0; !rows.empty() && column < rows[0].size(); ++column) {
+    const bool differs = std::any_of(rows.begin(), rows.end(),
+                                     [&](const auto& row) { return row[column] != rows[0][column]; });
     if (!differs) continue;
-    for (std::size_t i = 0; i < words.size(); ++i)
-      if (!words[i][word].empty()) titles[i] += (titles[i].empty() ? "" : ", ") + words[i][word];
+    for (std::size_t i = 0; i < rows.size(); ++i)
+      if (!rows[i][column].empty()) titles[i] += (titles[i].empty() ? "" : ", ") + rows[i][column];
   }
   return titles;
 }
@@ -79,11 +79,11 @@ const Metric* throughput(const Record& record) {
   return nullptr;
 }
 
-std::optional<double> ratio_of(const Metric* over, const Metric* under) {
-  if (over == nullptr || under == nullptr || under->value() <= 0) return std::nullopt;
-  if (over->samples.size() == under->samples.size())
-    if (const auto paired = paired_ratio(over->samples, under->samples)) return paired->median;
-  return over->value() / under->value();
+std::optional<double> ratio_of(const Metric* numerator, const Metric* denominator) {
+  if (numerator == nullptr || denominator == nullptr || denominator->value() <= 0) return std::nullopt;
+  if (numerator->samples.size() == denominator->samples.size())
+    if (const auto paired = paired_ratio(numerator->samples, denominator->samples)) return paired->median;
+  return numerator->value() / denominator->value();
 }
 
 std::optional<double> metric_value(const Record& record, std::string_view name) {
@@ -128,25 +128,25 @@ std::string cache_name(const Record& record) {
 }
 
 std::string cache_state(const Record& record) {
-  std::string asked = cache_name(record);
+  std::string requested = cache_name(record);
   const std::string found = cache_text(record, "client_data");
   if (found == "memory") return "in memory";
   if (found == "bypassed") return "cache bypassed";
   if (found == "none") return "no client cache";
-  if (found == "unverified" && (asked == "cold" || asked == "warm")) return asked + " unverified";
-  return asked;
+  if (found == "unverified" && (requested == "cold" || requested == "warm")) return requested + " unverified";
+  return requested;
 }
 
 std::vector<RecordList> grouped(std::span<const Record* const> records,
                                 const std::function<std::string(const Record&)>& key) {
   std::vector<RecordList> groups;
-  std::map<std::string, std::size_t> places;
+  std::map<std::string, std::size_t> group_index;
   for (const Record* const record : records) {
-    const std::string own = key(*record);
-    if (own.empty()) continue;
-    const auto [place, fresh] = places.emplace(own, groups.size());
+    const std::string group_key = key(*record);
+    if (group_key.empty()) continue;
+    const auto [at, fresh] = group_index.emplace(group_key, groups.size());
     if (fresh) groups.emplace_back();
-    groups[place->second].push_back(record);
+    groups[at->second].push_back(record);
   }
   return groups;
 }
@@ -158,7 +158,7 @@ std::vector<RecordList> grouped(std::span<const Record> records,
   return grouped(all, key);
 }
 
-RecordList firsts_of(const std::vector<RecordList>& groups) {
+RecordList first_records(const std::vector<RecordList>& groups) {
   RecordList firsts;
   for (const RecordList& group : groups) firsts.push_back(group.front());
   return firsts;

@@ -28,9 +28,9 @@ inline const Metric* find_metric(const Record& record, const MetricInfo& metric)
 }
 // The throughput of the record: payload bytes per second, else samples per second; nullptr if it has neither.
 const Metric* throughput(const Record& record);
-// The ratio over / under. If both metrics have the same number of repeats, it is the median of the repeats'
-// ratios. Nothing if a metric is missing or `under` is 0.
-std::optional<double> ratio_of(const Metric* over, const Metric* under);
+// The ratio of two metrics. If both metrics have the same number of repeats, it is the median of the repeats'
+// ratios. Nothing if a metric is missing or `denominator` is 0.
+std::optional<double> ratio_of(const Metric* numerator, const Metric* denominator);
 std::string cache_text(const Record& record, std::string_view layer);
 std::string environment_text(const Record& record, std::string_view name);
 std::string corpus_text(const Record& record, std::string_view name);
@@ -39,7 +39,7 @@ std::string corpus_text(const Record& record, std::string_view name);
 std::string label_text(const Record& record);
 // Makes a title for each row: only the columns in which the rows differ, joined by commas. All rows have the
 // same columns.
-std::vector<std::string> titles_of(const std::vector<std::vector<std::string>>& words);
+std::vector<std::string> titles_of(const std::vector<std::vector<std::string>>& rows);
 
 // The data tier's name; "data" if the record has none.
 std::string tier_name(const Record& record);
@@ -69,7 +69,7 @@ std::vector<RecordList> grouped(std::span<const Record* const> records,
                                 const std::function<std::string(const Record&)>& key);
 std::vector<RecordList> grouped(std::span<const Record> records,
                                 const std::function<std::string(const Record&)>& key);
-RecordList firsts_of(const std::vector<RecordList>& groups);
+RecordList first_records(const std::vector<RecordList>& groups);
 
 // Whether the record's numbers may be shown and compared: the verdict leaves it a number (verdict_exit_code()
 // is 0).
@@ -78,9 +78,9 @@ bool is_usable(const Record& record);
 // A parameter as a whole number. Nothing if the record is not usable, or the number is below `least` or above
 // 1e9.
 std::optional<std::uint64_t> whole_number(const Record& record, std::string_view name, double least);
-// Replaces `there` by `fresh` unless `there` was started later. Used to keep only the newest record of the
+// Replaces `newest` by `record` unless `newest` was started later. Used to keep only the newest record of the
 // same work.
-void take_later(const Record*& there, const Record& fresh);
+void keep_newer(const Record*& newest, const Record& record);
 // "imagenet of 300 samples".
 std::string corpus_title(const Record& record);
 

@@ -14,7 +14,8 @@
 namespace penstock {
 namespace {
 
-constexpr double kRanksApart = 0.1;  // as a fraction of the median rate; smaller differences are not reported
+// As a fraction of the median rate. Smaller differences are not reported.
+constexpr double kLeastRankDifference = 0.1;
 
 }  // namespace
 
@@ -36,8 +37,8 @@ void record_ranks(std::span<const RankFigures> ranks, const RankMetrics& metrics
 }
 
 RankRates rank_rates(const Record& record, std::string_view prefix) {
-  const auto rate = [&](const char* which) {
-    return metric_value(record, fmt::format("{}rank_{}_bytes_per_s", prefix, which));
+  const auto rate = [&](const char* statistic) {
+    return metric_value(record, fmt::format("{}rank_{}_bytes_per_s", prefix, statistic));
   };
   const auto least = rate("min");
   const auto middle = rate("median");
@@ -46,11 +47,11 @@ RankRates rank_rates(const Record& record, std::string_view prefix) {
   return {.least = *least, .median = *middle, .most = *most};
 }
 
-std::string ranks_apart(std::string_view whose, const RankRates& rates, const Output& output) {
-  const double apart = rates.most - rates.least;
-  if (rates.median > 0 && apart > kRanksApart * rates.median)
+std::string rank_difference_text(std::string_view whose, const RankRates& rates, const Output& output) {
+  const double difference = rates.most - rates.least;
+  if (rates.median > 0 && difference > kLeastRankDifference * rates.median)
     return fmt::format("{} lie {} apart: the slowest at {} {}, the fastest at {}", whose,
-                       format_percent(apart / rates.median), format_rate(rates.least, output),
+                       format_percent(difference / rates.median), format_rate(rates.least, output),
                        rate_unit(output), format_rate(rates.most, output));
   return "";
 }

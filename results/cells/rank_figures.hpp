@@ -54,6 +54,6 @@ RankRates rank_rates(const Record& record, std::string_view prefix = "");
 
 // A sentence if the ranks differ by more than 10% of the median rate: "<whose> lie 30% apart: the slowest at
 // 80.0 MiB/s, the fastest at 110.0". Else "", also if nothing is known.
-std::string ranks_apart(std::string_view whose, const RankRates& rates, const Output& output);
+std::string rank_difference_text(std::string_view whose, const RankRates& rates, const Output& output);
 
 }  // namespace penstock

@@ -21,7 +21,7 @@ namespace report {
 struct PageState;
 }
 
-using Shown = std::span<const Record* const>;  // the records that tables and charts show
+using ShownRecords = std::span<const Record* const>;  // the records that tables and charts show
 
 // Each function gets the records of all commands, in any order, and uses only those of its own command.
 struct RecordView {
@@ -32,14 +32,14 @@ struct RecordView {
   bool compares_arms = false;  // its section itself compares the arms of an interleaved run
 
   // Whether the record has a row in the section.
-  bool (*shows)(const Record& record);
+  bool (*has_row)(const Record& record);
   // Adds to `out` the records that the view leaves out because a later record has the same work.
   void (*add_superseded)(std::span<const Record> records, std::set<const Record*>& out);
   // Names for records of this command in a sentence, one for each: "disk cold at 4 threads".
-  std::vector<std::string> (*cells)(Shown records);
+  std::vector<std::string> (*names)(ShownRecords records);
   // The words that distinguish a record from others in a table, besides app, tier and labels: "4 threads",
   // "cold".
-  std::vector<std::string> (*label)(const Record& record);
+  std::vector<std::string> (*labels)(const Record& record);
   void (*describe)(std::span<const Record> records, const Output& output, std::vector<Sentence>& out);
   // The tiles of the first screen, made by tile_html().
   std::vector<std::string> (*tiles)(std::span<const Record> records, report::PageState& state);

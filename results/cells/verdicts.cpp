@@ -18,15 +18,15 @@
 namespace penstock {
 namespace verdicts {
 
-std::string enumerate(const std::vector<std::string>& words, std::size_t most) {
+std::string enumerate(const std::vector<std::string>& texts, std::size_t most) {
   std::string text;
-  const bool cut = words.size() > most + 1;
-  const std::size_t shown = cut ? most : words.size();
+  const bool shortened = texts.size() > most + 1;
+  const std::size_t shown = shortened ? most : texts.size();
   for (std::size_t i = 0; i < shown; ++i) {
-    if (i > 0) text += i + 1 == shown && !cut ? " and " : ", ";
-    text += words[i];
+    if (i > 0) text += i + 1 == shown && !shortened ? " and " : ", ";
+    text += texts[i];
   }
-  if (cut) text += fmt::format(" and {} more", words.size() - shown);
+  if (shortened) text += fmt::format(" and {} more", texts.size() - shown);
   return text;
 }
 
@@ -40,7 +40,7 @@ std::optional<std::uint64_t> threads_of(const Record& record) {
   return static_cast<std::uint64_t>(*threads);
 }
 
-void rest_on(const std::string& anchor, std::size_t before, std::vector<Sentence>& out) {
+void link_sentences(const std::string& anchor, std::size_t before, std::vector<Sentence>& out) {
   for (std::size_t at = before; at < out.size(); ++at)
     if (out[at].anchor.empty()) out[at].anchor = anchor;
 }
@@ -58,21 +58,21 @@ using verdicts::enumerate;
 using Names = std::map<const Record*, std::string>;
 
 // The name of each record in a sentence, from its view. The command's name if it has no view.
-Names names_of(Shown records) {
+Names names_of(ShownRecords records) {
   std::map<std::string, std::vector<const Record*>> by_command;
   for (const Record* const record : records) by_command[record->command].push_back(record);
   Names names;
   for (const auto& [command, found] : by_command) {
     const RecordView* const view = find_view(command);
     std::vector<std::string> cells =
-        view == nullptr ? std::vector<std::string>(found.size(), command) : view->cells(found);
+        view == nullptr ? std::vector<std::string>(found.size(), command) : view->names(found);
     for (std::size_t i = 0; i < found.size(); ++i) names[found[i]] = std::move(cells[i]);
   }
   return names;
 }
 
 // The names of the records in order, without repetitions.
-std::vector<std::string> distinct_names(Shown records, const Names& names) {
+std::vector<std::string> distinct_names(ShownRecords records, const Names& names) {
   std::vector<std::string> distinct;
   std::set<std::string> known;
   for (const Record* const record : records)
@@ -104,7 +104,7 @@ constexpr std::string_view kVerdictTexts[] = {"",
                                               "skipped",
                                               "interrupted"};
 
-void describe_verdicts(Shown records, const Names& names, std::vector<Sentence>& out) {
+void describe_verdicts(ShownRecords records, const Names& names, std::vector<Sentence>& out) {
   std::map<Verdict, std::vector<const Record*>> by_verdict;
   for (const Record* record : records)
     if (record->verdict != Verdict::ok) by_verdict[record->verdict].push_back(record);
@@ -117,7 +117,7 @@ void describe_verdicts(Shown records, const Names& names, std::vector<Sentence>&
   }
 }
 
-void describe_unverified(Shown records, std::vector<Sentence>& out) {
+void describe_unverified(ShownRecords records, std::vector<Sentence>& out) {
   std::map<std::pair<std::string, std::string>, std::size_t> cells;  // key: tier and requested cache state
   for (const Record* record : records)
     if (is_usable(*record) && cache_text(*record, "client_data") == "unverified")
@@ -133,7 +133,7 @@ void describe_unverified(Shown records, std::vector<Sentence>& out) {
   }
 }
 
-void describe_noise(Shown records, const Names& names, std::vector<Sentence>& out) {
+void describe_noise(ShownRecords records, const Names& names, std::vector<Sentence>& out) {
   double most = 0;
   std::vector<const Record*> noisy;
   for (const Record* record : records) {
@@ -150,7 +150,7 @@ void describe_noise(Shown records, const Names& names, std::vector<Sentence>& ou
                          format_percent(most), enumerate(distinct_names(noisy, names)));
 }
 
-void describe_hosts(Shown records, std::vector<Sentence>& out) {
+void describe_hosts(ShownRecords records, std::vector<Sentence>& out) {
   std::set<std::string> hosts;
   for (const Record* record : records)
     if (const std::string host = environment_text(*record, "host"); !host.empty()) hosts.insert(host);
@@ -161,15 +161,15 @@ void describe_hosts(Shown records, std::vector<Sentence>& out) {
         enumerate({hosts.begin(), hosts.end()}));
 }
 
-void describe_emulated(Shown records, std::vector<Sentence>& out) {
+void describe_emulated(ShownRecords records, std::vector<Sentence>& out) {
   std::set<std::string> tiers;
   for (const Record* record : records) {
-    if (const std::string how = emulation(*record); !how.empty())
-      tiers.insert(fmt::format("{} is emulated ({})", tier_name(*record), how));
+    if (const std::string options = emulation(*record); !options.empty())
+      tiers.insert(fmt::format("{} is emulated ({})", tier_name(*record), options));
     for (const auto& [role, tier] : record->tiers.items())
       if (role != "data" && tier.is_object())
-        if (const std::string how = emulation(tier); !how.empty())
-          tiers.insert(fmt::format("{} is emulated ({})", role_name(*record, role), how));
+        if (const std::string options = emulation(tier); !options.empty())
+          tiers.insert(fmt::format("{} is emulated ({})", role_name(*record, role), options));
   }
   for (const std::string& tier : tiers)
     out.push_back(
@@ -184,7 +184,7 @@ void describe_older(std::size_t older, std::vector<Sentence>& out) {
 
 }  // namespace
 
-Scaling judge_scaling(std::span<const ScalingPoint> curve) {
+Scaling measure_scaling(std::span<const ScalingPoint> curve) {
   Scaling scaling;
   if (curve.size() < 2 || curve.front().rate <= 0) return scaling;
   const auto peak = std::max_element(curve.begin(), curve.end(),
@@ -196,11 +196,12 @@ Scaling judge_scaling(std::span<const ScalingPoint> curve) {
     return best;
   };
   while (stop + 1 != curve.end() && later_best(stop) >= stop->rate * (1 + kScalingGain)) ++stop;
-  scaling.stops_at = stop->threads;
+  scaling.useful_threads = stop->threads;
   scaling.still_gains = stop + 1 == curve.end();
-  scaling.peak_at = peak->threads;
+  scaling.peak_threads = peak->threads;
   scaling.gain = stop->rate / curve.front().rate;
-  if (const double lost = 1 - curve.back().rate / peak->rate; lost >= kScalingGain) scaling.lost_after = lost;
+  if (const double lost = 1 - curve.back().rate / peak->rate; lost >= kScalingGain)
+    scaling.loss_after_peak = lost;
   return scaling;
 }
 
@@ -229,19 +230,19 @@ std::vector<Sentence> sentences(std::span<const Record> records, const Output& o
   for (const Record& record : records)
     if (!older.contains(&record)) shown.push_back(&record);
   const Names names = names_of(shown);
-  const auto about = [&](const char* section, const auto& say) {
+  const auto add_for_section = [&](const char* section, const auto& describe) {
     const std::size_t before = out.size();
-    say();
-    verdicts::rest_on(section, before, out);
+    describe();
+    verdicts::link_sentences(section, before, out);
   };
-  about("environment", [&] { describe_emulated(shown, out); });
-  about("records", [&] {
+  add_for_section("environment", [&] { describe_emulated(shown, out); });
+  add_for_section("records", [&] {
     describe_older(older.size(), out);
     describe_noise(shown, names, out);
     describe_unverified(shown, out);
   });
-  about("environment", [&] { describe_hosts(shown, out); });
-  about("records", [&] { describe_verdicts(shown, names, out); });
+  add_for_section("environment", [&] { describe_hosts(shown, out); });
+  add_for_section("records", [&] { describe_verdicts(shown, names, out); });
   std::stable_sort(out.begin(), out.end(),
                    [](const Sentence& a, const Sentence& b) { return a.tone < b.tone; });
   return out;

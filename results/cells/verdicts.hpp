@@ -40,19 +40,20 @@ inline constexpr double kCeilingTolerance = 1.02;
 // Findings first, then cautions, then failures.
 std::vector<Sentence> sentences(std::span<const Record> records, const Output& output);
 
-// How a rate scales with the number of threads. stops_at is 0 if nothing can be concluded: fewer than two
-// points, or a first rate of 0.
+// How a rate scales with the number of threads. useful_threads is 0 if nothing can be concluded: fewer than
+// two points, or a first rate of 0.
 struct Scaling {
-  std::uint64_t stops_at = 0;  // more threads than this gain less than 10%; the last count if it still gains
+  // More threads than this gain less than 10%. The last count if it still gains.
+  std::uint64_t useful_threads = 0;
   bool still_gains = false;    // the last step gained 10% or more
-  double lost_after = 0;       // the fraction lost between the peak and the last count; 0 if it is below 10%
-  std::uint64_t peak_at = 0;
-  double gain = 0;  // the rate at stops_at divided by the rate at the first count
+  double loss_after_peak = 0;  // the fraction lost between the peak and the last count; 0 if it is below 10%
+  std::uint64_t peak_threads = 0;
+  double gain = 0;  // the rate at useful_threads divided by the rate at the first count
 };
 struct ScalingPoint {
   std::uint64_t threads = 0;
   double rate = 0;
 };
-Scaling judge_scaling(std::span<const ScalingPoint> curve);  // sorted by threads
+Scaling measure_scaling(std::span<const ScalingPoint> curve);  // sorted by threads
 
 }  // namespace penstock

@@ -17,7 +17,7 @@ namespace penstock::verdicts {
 
 // Joins texts: "a", "a and b", "a, b and c". If more than one would be left after the first `most`: "a, b and
 // 5 more".
-std::string enumerate(const std::vector<std::string>& words, std::size_t most = 4);
+std::string enumerate(const std::vector<std::string>& texts, std::size_t most = 4);
 std::string threads_text(std::uint64_t threads);  // "1 thread", "8 threads"
 std::optional<std::uint64_t> threads_of(const Record& record);
 
@@ -29,16 +29,17 @@ void add_sentence(std::vector<Sentence>& out, Tone tone, std::string kind, fmt::
 }
 
 // Links the sentences from index `before` on to `anchor`, unless they already have an anchor.
-void rest_on(const std::string& anchor, std::size_t before, std::vector<Sentence>& out);
+void link_sentences(const std::string& anchor, std::size_t before, std::vector<Sentence>& out);
 
-// Calls `say` for each group of a section, and links the sentences that it adds to that group on the page.
-template <typename Group, typename Say>
+// Calls `describe` for each group of a section, and links the sentences that it adds to that group on the
+// page.
+template <typename Group, typename Describe>
 void describe_each(std::string_view section, const std::vector<Group>& groups, std::vector<Sentence>& out,
-                   Say say) {
+                   Describe describe) {
   for (std::size_t i = 0; i < groups.size(); ++i) {
     const std::size_t before = out.size();
-    say(groups[i]);
-    rest_on(group_anchor(section, i), before, out);
+    describe(groups[i]);
+    link_sentences(group_anchor(section, i), before, out);
   }
 }
 

@@ -13,7 +13,7 @@
 namespace penstock {
 namespace {
 
-constexpr std::size_t kEnoughAsFar = 20;
+constexpr std::size_t kEnoughExtremeOrders = 20;
 
 // Ranks minus their mean, so that they sum to 0. Equal values share the mean of their ranks.
 std::vector<double> centred_ranks(std::span<const double> values) {
@@ -24,13 +24,13 @@ std::vector<double> centred_ranks(std::span<const double> values) {
   return ranks;
 }
 
-struct Farthest {
-  std::size_t at = kLeastSegment;
+struct LargestSum {
+  std::size_t index = kLeastSegment;
   double sum = 0;
 };
 
-Farthest farthest(std::span<const double> ranks) {
-  Farthest found;
+LargestSum largest_sum(std::span<const double> ranks) {
+  LargestSum found;
   double sum = 0;
   for (std::size_t i = 0; i + kLeastSegment < ranks.size(); ++i) {
     sum += ranks[i];
@@ -44,13 +44,13 @@ Farthest farthest(std::span<const double> ranks) {
 void shuffle_blocks(std::span<const double> ring, std::size_t block, const RandomStream& draw,
                     std::vector<std::size_t>& starts, std::vector<double>& out) {
   const std::size_t n = ring.size();
-  const std::size_t turn = draw.below(0, n);
+  const std::size_t offset = draw.below(0, n);
   std::iota(starts.begin(), starts.end(), std::size_t{0});
   for (std::size_t i = starts.size(); i > 1; --i) std::swap(starts[i - 1], starts[draw.below(i, i)]);
   out.clear();
   for (const std::size_t start : starts)
     for (std::size_t i = start * block; i < std::min(n, (start + 1) * block); ++i)
-      out.push_back(ring[(turn + i) % n]);
+      out.push_back(ring[(offset + i) % n]);
 }
 
 }  // namespace
@@ -62,24 +62,25 @@ std::optional<ChangePoint> find_change(std::span<const double> values, std::uint
   if (!std::all_of(values.begin(), values.end(), [](double value) { return std::isfinite(value); }))
     return std::nullopt;
   const std::vector<double> ranks = centred_ranks(values);
-  const Farthest seen = farthest(ranks);
+  const LargestSum observed = largest_sum(ranks);
   const std::size_t block = std::max<std::size_t>(5, n / 10);
   std::vector<std::size_t> starts((n + block - 1) / block);
   std::vector<double> shuffled;
   shuffled.reserve(n);
   const RandomStream draws(seed, "change point");
-  std::size_t as_far = 0;
+  std::size_t extreme_orders = 0;
   std::size_t drawn = 0;
-  while (drawn < permutations && as_far < kEnoughAsFar) {
+  while (drawn < permutations && extreme_orders < kEnoughExtremeOrders) {
     shuffle_blocks(ranks, block, draws.substream(drawn++), starts, shuffled);
-    if (farthest(shuffled).sum >= seen.sum) ++as_far;
+    if (largest_sum(shuffled).sum >= observed.sum) ++extreme_orders;
   }
   ChangePoint change;
-  change.at = seen.at;
-  change.p = as_far == kEnoughAsFar ? static_cast<double>(as_far) / static_cast<double>(drawn)
-                                    : static_cast<double>(as_far + 1) / static_cast<double>(drawn + 1);
-  change.before = median(values.first(seen.at));
-  change.after = median(values.subspan(seen.at));
+  change.index = observed.index;
+  change.p = extreme_orders == kEnoughExtremeOrders
+                 ? static_cast<double>(extreme_orders) / static_cast<double>(drawn)
+                 : static_cast<double>(extreme_orders + 1) / static_cast<double>(drawn + 1);
+  change.before = median(values.first(observed.index));
+  change.after = median(values.subspan(observed.index));
   return change;
 }
 

@@ -9,9 +9,9 @@
 namespace penstock {
 
 struct ChangePoint {
-  std::size_t at = 0;  // index of the first value after the change
-  double p = 1;        // the probability that a series without a change looks like this
-  double before = 0;   // the medians before and after the change
+  std::size_t index = 0;  // index of the first value after the change
+  double p = 1;           // the probability that a series without a change looks like this
+  double before = 0;      // the medians before and after the change
   double after = 0;
 };
 

@@ -44,7 +44,7 @@ TEST(ChangePoint, FindsTheDamOfAswan) {
                      1020, 906,  901, 1170, 912,  746,  919,  718,  714,  740};
   const auto change = find_change(nile);
   ASSERT_TRUE(change);
-  EXPECT_EQ(change->at, 28U);  // 1899
+  EXPECT_EQ(change->index, 28U);  // 1899
   EXPECT_LE(change->p, 0.002);
   EXPECT_EQ(change->before, 1130);
   EXPECT_EQ(change->after, 842.5);
@@ -62,7 +62,7 @@ TEST(ChangePoint, SaysTheSameEachTime) {
   const Numbers values = series(60, 0, 1, 9);
   const auto one = find_change(values);
   const auto other = find_change(values);
-  EXPECT_EQ(one->at, other->at);
+  EXPECT_EQ(one->index, other->index);
   EXPECT_EQ(one->p, other->p);
 }
 

@@ -24,20 +24,20 @@ Values values_of(std::span<const Record* const> records, Read read) {
 }
 
 // A sentence on how the values of the two sides differ. "" if they are equal, or if a side has none.
-std::string difference(std::string_view what, const Values& base, const Values& candidate) {
+std::string difference(std::string_view subject, const Values& base, const Values& candidate) {
   if (base.empty() || candidate.empty() || base == candidate) return "";
-  return fmt::format("{}: {} in the base, {} in the candidate", what, fmt::join(base, " and "),
+  return fmt::format("{}: {} in the base, {} in the candidate", subject, fmt::join(base, " and "),
                      fmt::join(candidate, " and "));
 }
 
 // A member of a record's environment, or of the object `object` in it.
 struct Fact {
-  std::string_view words;
+  std::string_view description;
   std::string_view name;
   std::string_view object = {};
 };
 
-constexpr Fact kMachine[] = {
+constexpr Fact kMachineFacts[] = {
     {"another host", "host"},
     {"another architecture", "machine"},
     {"another processor", "cpu"},
@@ -48,7 +48,7 @@ constexpr Fact kMachine[] = {
     {"another limit of devices", "io", "cgroup"},
 };
 
-constexpr Fact kRemarked[] = {
+constexpr Fact kRemarkFacts[] = {
     {"the kernel", "kernel"},
     {"the operating system", "os"},
     {"the governor", "governor"},
@@ -66,7 +66,7 @@ std::string difference(const Fact& fact, std::span<const Record* const> base,
     const Json& facts = record.environment;
     return member_any_text(fact.object.empty() ? facts : member_object(facts, fact.object), fact.name);
   };
-  return difference(fact.words, values_of(base, read), values_of(candidate, read));
+  return difference(fact.description, values_of(base, read), values_of(candidate, read));
 }
 
 std::optional<double> memory_of(std::span<const Record* const> records) {
@@ -93,14 +93,15 @@ std::string file_system_difference(const Cell& cell) {
 }  // namespace
 
 std::string machine_difference(const Cell& cell) {
-  for (const Fact& fact : kMachine)
+  for (const Fact& fact : kMachineFacts)
     if (std::string found = difference(fact, cell.base, cell.candidate); !found.empty()) return found;
   constexpr double kSameMemory = 0.05;  // kernels reserve different amounts for themselves
-  const auto before = memory_of(cell.base);
-  const auto now = memory_of(cell.candidate);
-  if (before && now && std::abs(*now - *before) > kSameMemory * std::max(*before, *now))
+  const auto base_bytes = memory_of(cell.base);
+  const auto candidate_bytes = memory_of(cell.candidate);
+  if (base_bytes && candidate_bytes &&
+      std::abs(*candidate_bytes - *base_bytes) > kSameMemory * std::max(*base_bytes, *candidate_bytes))
     return fmt::format("another size of memory: {:.1f} GiB in the base, {:.1f} GiB in the candidate",
-                       *before / 0x1p30, *now / 0x1p30);
+                       *base_bytes / 0x1p30, *candidate_bytes / 0x1p30);
   return file_system_difference(cell);
 }
 
@@ -118,7 +119,7 @@ std::string work_difference(const Cell& cell) {
 std::vector<std::string> environment_remarks(std::span<const Record* const> base,
                                              std::span<const Record* const> candidate) {
   std::vector<std::string> remarks;
-  for (const Fact& fact : kRemarked)
+  for (const Fact& fact : kRemarkFacts)
     if (std::string found = difference(fact, base, candidate); !found.empty())
       remarks.push_back(std::move(found));
   return remarks;

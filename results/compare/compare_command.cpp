@@ -26,66 +26,66 @@ namespace {
 
 namespace fs = std::filesystem;
 
-constexpr std::string_view kWhat = "What to compare";
-constexpr std::string_view kRule = "What counts";
-constexpr std::string_view kOut = "Output";
+constexpr std::string_view kInputGroup = "What to compare";
+constexpr std::string_view kRuleGroup = "What counts";
+constexpr std::string_view kOutputGroup = "Output";
 
 constexpr OptionSpec kOptions[] = {
     {.name = "arms",
      .role = OptionRole::target,
      .value = "BASE,NEW",
      .help = "of records that were measured in turn, the arm to hold against and the arm to judge",
-     .group = kWhat},
+     .group = kInputGroup},
     {.name = "metric",
      .role = OptionRole::work,
      .value = "GLOB",
      .help = "compare these metrics and not those that a command is usually judged by",
-     .group = kWhat,
+     .group = kInputGroup,
      .repeated = true},
     {.name = "other-machines",
      .role = OptionRole::work,
      .type = OptionType::flag,
      .help = "compare although the machines differ",
-     .group = kWhat},
+     .group = kInputGroup},
     {.name = "history",
      .role = OptionRole::work,
      .type = OptionType::flag,
      .help = "the arguments are results of many days: print where they changed (advisory, exit 0; needs 30 "
              "runs)",
-     .group = kWhat},
+     .group = kInputGroup},
     {.name = "alpha",
      .role = OptionRole::work,
      .type = OptionType::real,
      .value = "P",
      .fallback = "0.01",
      .help = "the probability of a false alarm in the whole comparison, at most",
-     .group = kRule},
+     .group = kRuleGroup},
     {.name = "least-effect",
      .role = OptionRole::work,
      .type = OptionType::real,
      .value = "SHARE",
      .fallback = "0.05",
      .help = "changes below it are none: 0.05 is 5%",
-     .group = kRule},
+     .group = kRuleGroup},
     {.name = "junit",
      .role = OptionRole::output,
      .value = "FILE",
      .help =
          "JUnit XML: regression is a failure; missing, failed, incomparable an error; inconclusive skipped",
-     .group = kOut},
+     .group = kOutputGroup},
     {.name = "markdown",
      .role = OptionRole::output,
      .value = "FILE",
      .help = "the table as Markdown",
-     .group = kOut},
+     .group = kOutputGroup},
     {.name = "github",
      .role = OptionRole::output,
      .type = OptionType::flag,
      .help = "annotations for GitHub Actions on stdout (with --json on stderr), and the step summary",
-     .group = kOut},
+     .group = kOutputGroup},
 };
 
-RecordSet of_arm(const RecordSet& set, const std::string& arm) {
+RecordSet records_of_arm(const RecordSet& set, const std::string& arm) {
   RecordSet part;
   part.files = set.files;
   part.problems = set.problems;
@@ -100,7 +100,7 @@ std::string arms_text(const std::set<std::string>& arms) {
 
 // The names of the two arms to compare: those given with --arms, else the only two arms if one is called
 // "base".
-Result<std::pair<std::string, std::string>> which_arms(const std::string& named, const RecordSet& set) {
+Result<std::pair<std::string, std::string>> choose_arms(const std::string& named, const RecordSet& set) {
   std::set<std::string> arms;
   for (const StoredRecord& stored : set.records)
     if (const std::string arm = arm_of(stored.record); !arm.empty()) arms.insert(arm);
@@ -136,7 +136,7 @@ struct Sides {
 };
 
 // Reads records, and fails if any of them cannot be read: it may be the one that got slower.
-Result<RecordSet> read_whole(std::span<const fs::path> paths) {
+Result<RecordSet> read_complete(std::span<const fs::path> paths) {
   PENSTOCK_ASSIGN(RecordSet set, read_records(paths));
   if (set.problems.empty()) return set;
   const std::string more =
@@ -147,7 +147,7 @@ Result<RecordSet> read_whole(std::span<const fs::path> paths) {
 
 // Removes from the candidate the records that the base has too, such as a baseline and the folder that it
 // refers to. They are not new measurements.
-Result<Sides> without_shared(RecordSet base, RecordSet candidate) {
+Result<Sides> remove_shared_records(RecordSet base, RecordSet candidate) {
   std::set<std::string> known;
   for (const StoredRecord& stored : base.records)
     if (!stored.record.id.empty()) known.insert(stored.record.id);
@@ -167,22 +167,22 @@ Result<Sides> without_shared(RecordSet base, RecordSet candidate) {
 Result<Sides> read_sides(const CommandContext& context) {
   const std::string arms = context.options.text("arms");
   if (context.positionals.size() == 1) {
-    PENSTOCK_ASSIGN(const RecordSet all, read_whole(with_folders(context.positionals[0])));
-    PENSTOCK_ASSIGN(const auto named, which_arms(arms, all));
-    return Sides{of_arm(all, named.first), of_arm(all, named.second), {}};
+    PENSTOCK_ASSIGN(const RecordSet all, read_complete(with_folders(context.positionals[0])));
+    PENSTOCK_ASSIGN(const auto named, choose_arms(arms, all));
+    return Sides{records_of_arm(all, named.first), records_of_arm(all, named.second), {}};
   }
   if (context.positionals.size() != 2)
     return make_error(Errc::invalid_argument, "two sets of results are compared: penstock compare BASE NEW");
   const fs::path arguments[] = {context.positionals[0], context.positionals[1]};
-  PENSTOCK_ASSIGN(RecordSet base, read_whole(std::span(arguments).first(1)));
-  PENSTOCK_ASSIGN(RecordSet candidate, read_whole(std::span(arguments).last(1)));
+  PENSTOCK_ASSIGN(RecordSet base, read_complete(std::span(arguments).first(1)));
+  PENSTOCK_ASSIGN(RecordSet candidate, read_complete(std::span(arguments).last(1)));
   if (!arms.empty()) {
     RecordSet all = base;
     all.records.insert(all.records.end(), candidate.records.begin(), candidate.records.end());
-    PENSTOCK_ASSIGN(const auto named, which_arms(arms, all));
-    return Sides{of_arm(base, named.first), of_arm(candidate, named.second), {}};
+    PENSTOCK_ASSIGN(const auto named, choose_arms(arms, all));
+    return Sides{records_of_arm(base, named.first), records_of_arm(candidate, named.second), {}};
   }
-  return without_shared(std::move(base), std::move(candidate));
+  return remove_shared_records(std::move(base), std::move(candidate));
 }
 
 // Appends to the summary of the GitHub step, a file to which all programs of the step write.
@@ -199,7 +199,7 @@ Result<void> add_to_step_summary(const std::string& text) {
 }
 
 // One comparison in every output format.
-struct Forms {
+struct Outputs {
   std::string text;
   std::string json;
   std::string junit;
@@ -207,16 +207,16 @@ struct Forms {
   std::string annotations;
 };
 
-Result<void> publish(const CommandContext& context, const Forms& forms) {
+Result<void> publish(const CommandContext& context, const Outputs& outputs) {
   PENSTOCK_TRY(check_interrupt());
   if (const std::string path = context.options.text("junit"); !path.empty())
-    PENSTOCK_TRY(write_whole_file(path, "the JUnit file", forms.junit));
+    PENSTOCK_TRY(write_whole_file(path, "the JUnit file", outputs.junit));
   if (const std::string path = context.options.text("markdown"); !path.empty())
-    PENSTOCK_TRY(write_whole_file(path, "the Markdown file", forms.markdown));
-  print_text(context.output.json ? forms.json : forms.text);
+    PENSTOCK_TRY(write_whole_file(path, "the Markdown file", outputs.markdown));
+  print_text(context.output.json ? outputs.json : outputs.text);
   if (context.options.flag("github")) {
-    print_text(forms.annotations, context.output.json ? stderr : stdout);
-    PENSTOCK_TRY(add_to_step_summary(forms.markdown));
+    print_text(outputs.annotations, context.output.json ? stderr : stdout);
+    PENSTOCK_TRY(add_to_step_summary(outputs.markdown));
   }
   // Flush here: an error at the end of the process would give exit code 1, which means a regression.
   if (std::fflush(stdout) != 0 || std::ferror(stdout) != 0)

@@ -60,13 +60,13 @@ std::optional<ComparedSamples> gather_samples(const Cell& cell, const std::strin
   }
   for (const auto& [key, both] : partners) {
     if (both.base.empty() || both.candidate.empty()) {
-      ++found.alone;
+      ++found.unpaired_runs;
       continue;
     }
     found.base_pairs.push_back(median(both.base));
     found.candidate_pairs.push_back(median(both.candidate));
   }
-  if (found.base_pairs.empty()) found.alone = 0;
+  if (found.base_pairs.empty()) found.unpaired_runs = 0;
   return found;
 }
 

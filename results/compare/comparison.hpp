@@ -48,11 +48,11 @@ enum class GateOutcome : std::uint8_t {
 
 // The names of an outcome in each output format, in the order of GateOutcome.
 struct OutcomeNames {
-  std::string_view name;     // in JSON and CSV
-  std::string_view text;     // in the table of `compare`
-  std::string_view on_page;  // in the report
-  std::string_view junit;    // the element of JUnit's XML; "" for none
-  std::string_view weight;   // "good", "caution" or "failure": how the report marks it
+  std::string_view name;         // in JSON and CSV
+  std::string_view text;         // in the table of `compare`
+  std::string_view report_text;  // in the report
+  std::string_view junit;        // the element of JUnit's XML; "" for none
+  std::string_view severity;     // "good", "caution" or "failure": how the report marks it
 };
 inline constexpr std::array<OutcomeNames, 9> kOutcomes{{
     {"regression", "REGRESSION", "worse", "failure", "failure"},
@@ -79,7 +79,7 @@ struct CompareSettings {
   Commands commands = {};
 
   // Whether to compare a metric. `headlines` are those of the records that have it.
-  bool want(const std::string& metric, const Headlines& headlines) const;
+  bool selects(const std::string& metric, const Headlines& headlines) const;
 };
 
 struct ComparedMetric {

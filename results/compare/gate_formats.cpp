@@ -131,7 +131,7 @@ std::string history_json(const History& history, const CompareSettings& settings
     json["p_alone"] = row.change ? number(row.change->p) : Json();
     json["before"] = row.change ? number(row.change->before) : Json();
     json["after"] = row.change ? number(row.change->after) : Json();
-    json["at"] = row.change ? Json(row.change->at) : Json();
+    json["at"] = row.change ? Json(row.change->index) : Json();
     json["since"] = row.changed || row.suspected ? Json(row.since) : Json();
     text += line_of(json);
   }

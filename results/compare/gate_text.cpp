@@ -60,8 +60,8 @@ const Columns kHistoryColumns{
 Rows history_rows(const History& history, const Output& output) {
   Rows rows;
   for (const HistoryRow& row : history.rows) {
-    const auto value = [&](double of) {
-      return row.changed || row.suspected ? format_metric(of, row.unit, output) : "-";
+    const auto value = [&](double number) {
+      return row.changed || row.suspected ? format_metric(number, row.unit, output) : "-";
     };
     rows.push_back({row.cell, row.metric, std::to_string(row.runs),
                     row.change ? value(row.change->before) : "-", row.change ? value(row.change->after) : "-",
@@ -112,7 +112,7 @@ std::string markdown_list(const std::vector<std::string>& lines) {
   return out.empty() ? out : "\n" + out;
 }
 
-std::string ending(const Comparison& comparison) {
+std::string conclusion_text(const Comparison& comparison) {
   switch (comparison.exit_code()) {
     case 0:
       return "No regression.";
@@ -176,13 +176,14 @@ std::string comparison_text(const Comparison& comparison, const CompareSettings&
   std::string text = table_text(kGateColumns, gate_rows(comparison, output)) + "\n" +
                      summary_text(comparison, settings) + "\n";
   for (const std::string& remark : comparison.remarks) text += remark + "\n";
-  return text + ending(comparison) + "\n";
+  return text + conclusion_text(comparison) + "\n";
 }
 
 std::string comparison_markdown(const Comparison& comparison, const CompareSettings& settings,
                                 const Output& output) {
-  return "### " + ending(comparison) + "\n\n" + markdown(summary_text(comparison, settings)) + "\n\n" +
-         markdown_table(kGateColumns, gate_rows(comparison, output)) + markdown_list(comparison.remarks);
+  return "### " + conclusion_text(comparison) + "\n\n" + markdown(summary_text(comparison, settings)) +
+         "\n\n" + markdown_table(kGateColumns, gate_rows(comparison, output)) +
+         markdown_list(comparison.remarks);
 }
 
 std::string change_text(const HistoryRow& row) {
@@ -190,9 +191,10 @@ std::string change_text(const HistoryRow& row) {
   if (!row.changed && !row.suspected) return "no change";
   const double before = row.change->before;
   const std::string by = before == 0 ? "from 0" : signed_percent(row.change->after / before - 1);
-  const std::string_view what =
+  const std::string_view direction =
       row.changed ? (row.worse ? "WORSE" : "better") : (row.worse ? "perhaps worse" : "perhaps better");
-  return fmt::format("{}: {} since run {} of {} ({})", what, by, row.change->at + 1, row.runs, row.since);
+  return fmt::format("{}: {} since run {} of {} ({})", direction, by, row.change->index + 1, row.runs,
+                     row.since);
 }
 
 std::string history_text(const History& history, const Output& output) {

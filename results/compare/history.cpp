@@ -17,12 +17,12 @@ namespace penstock {
 namespace {
 
 // Runs of one cell, machine and arm, in order of time.
-struct RunsInTime {
-  std::string words;
+struct RunSeries {
+  std::string name;
   std::vector<const StoredRecord*> records;
 };
 
-std::vector<RunsInTime> series_of(const RecordSet& set, std::vector<std::string>& remarks) {
+std::vector<RunSeries> series_of(const RecordSet& set, std::vector<std::string>& remarks) {
   std::vector<const Record*> records;
   std::map<const Record*, const StoredRecord*> stored;
   std::set<std::string> hosts;
@@ -34,14 +34,14 @@ std::vector<RunsInTime> series_of(const RecordSet& set, std::vector<std::string>
   }
   MatchedCells matched = match_cells(records, {});
   remarks = std::move(matched.remarks);
-  std::vector<RunsInTime> all;
+  std::vector<RunSeries> all;
   for (const Cell& cell : matched.cells) {
-    std::map<std::pair<std::string, std::string>, RunsInTime> parts;
+    std::map<std::pair<std::string, std::string>, RunSeries> parts;
     for (const Record* const record : cell.base) {
       const std::string host = environment_text(*record, "host");
       const std::string arm = arm_of(*record);
-      RunsInTime& part = parts[{host, arm}];
-      part.words = cell.words + (hosts.size() > 1 ? " on " + host : "") + (arm.empty() ? "" : ", arm " + arm);
+      RunSeries& part = parts[{host, arm}];
+      part.name = cell.name + (hosts.size() > 1 ? " on " + host : "") + (arm.empty() ? "" : ", arm " + arm);
       part.records.push_back(stored[record]);
     }
     for (auto& [key, part] : parts) {
@@ -57,7 +57,7 @@ std::vector<RunsInTime> series_of(const RecordSet& set, std::vector<std::string>
 // Makes the row of one metric. Unit and direction are those of the latest record; runs with another unit or
 // direction are left out. Nothing if no run has the metric, or it has no direction. p and `changed` are final
 // only after the adjustment over all series.
-std::optional<HistoryRow> row_of(const RunsInTime& series, const std::string& metric,
+std::optional<HistoryRow> row_of(const RunSeries& series, const std::string& metric,
                                  const CompareSettings& settings) {
   const Metric* latest = nullptr;
   for (const StoredRecord* const stored : series.records)
@@ -72,14 +72,14 @@ std::optional<HistoryRow> row_of(const RunsInTime& series, const std::string& me
     values.push_back(found->value());
   }
   HistoryRow row;
-  row.cell = series.words;
+  row.cell = series.name;
   row.metric = metric;
   row.unit = latest->unit;
   row.better = latest->better;
   row.runs = runs.size();
   row.change = find_change(values);
   if (!row.change) return row;
-  const StoredRecord& since = *runs[row.change->at];
+  const StoredRecord& since = *runs[row.change->index];
   row.since = since.record.started + ", " + since.file.string();
   const double before = row.change->before;
   const double after = row.change->after;
@@ -96,7 +96,7 @@ Result<History> inspect_history(const RecordSet& set, const CompareSettings& set
   if (!(settings.alpha > 0 && settings.alpha < 0.5))
     return make_error(Errc::invalid_argument, "alpha is a probability between 0 and 0.5");
   std::vector<double> p;
-  for (const RunsInTime& series : series_of(set, history.remarks)) {
+  for (const RunSeries& series : series_of(set, history.remarks)) {
     std::set<std::string> metrics;
     Headlines headlines(metrics_of(series.records.front()->record.command, settings.commands));
     for (const StoredRecord* const stored : series.records) {
@@ -104,7 +104,7 @@ Result<History> inspect_history(const RecordSet& set, const CompareSettings& set
       for (const auto& [name, metric] : stored->record.metrics) metrics.insert(name);
     }
     for (const std::string& metric : metrics) {
-      if (!settings.want(metric, headlines)) continue;
+      if (!settings.selects(metric, headlines)) continue;
       if (auto row = row_of(series, metric, settings)) {
         if (row->change) p.push_back(row->change->p);
         history.rows.push_back(*std::move(row));
@@ -120,9 +120,9 @@ Result<History> inspect_history(const RecordSet& set, const CompareSettings& set
   for (HistoryRow& row : history.rows) {
     if (!row.change) continue;
     row.p = adjusted[next++];
-    const bool alone = row.changed && row.change->p <= settings.alpha;
-    row.changed = alone && row.p <= settings.alpha;
-    row.suspected = alone && !row.changed;
+    const bool significant_alone = row.changed && row.change->p <= settings.alpha;
+    row.changed = significant_alone && row.p <= settings.alpha;
+    row.suspected = significant_alone && !row.changed;
     suspected += row.suspected ? 1U : 0U;
   }
   if (suspected > 0)

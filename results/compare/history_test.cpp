@@ -43,7 +43,7 @@ TEST(History, NamesTheRunThatChanged) {
   EXPECT_TRUE(row.changed);
   EXPECT_TRUE(row.worse);
   EXPECT_EQ(row.runs, 60U);
-  EXPECT_EQ(row.change->at, 40U);
+  EXPECT_EQ(row.change->index, 40U);
   EXPECT_EQ(row.since, "2026-02-13T03:00:00Z, runs/x.jsonl");
   EXPECT_TRUE(change_text(row).starts_with("WORSE: -19% since run 41")) << change_text(row);
   EXPECT_NE(change_text(row).find("since run 41 of 60 (2026-02-13"), std::string::npos);
@@ -53,7 +53,7 @@ TEST(History, TheOrderIsThatOfTime) {
   std::vector<Record> records = days(stepped(60, 40, 0.8));
   std::swap(records.front(), records.back());
   std::swap(records[10], records[50]);
-  EXPECT_EQ(look(records).rows[0].change->at, 40U);
+  EXPECT_EQ(look(records).rows[0].change->index, 40U);
 }
 
 TEST(History, BetterIsNoWarningAndLittleIsNoChange) {
@@ -118,7 +118,7 @@ TEST(History, AmongHundredsOfSeriesAChangeIsASuspicion) {
   EXPECT_FALSE(history.rows[0].changed);
   EXPECT_TRUE(history.rows[0].suspected);
   EXPECT_TRUE(change_text(history.rows[0]).starts_with("perhaps worse: -3")) << change_text(history.rows[0]);
-  EXPECT_EQ(history.rows[0].change->at, 60U);
+  EXPECT_EQ(history.rows[0].change->index, 60U);
   EXPECT_NE(history.rows[0].cell.find("threads 18"), std::string::npos) << history.rows[0].cell;
   EXPECT_FALSE(history.rows[1].suspected);
   ASSERT_EQ(history.remarks.size(), 1U);

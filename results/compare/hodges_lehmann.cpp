@@ -13,28 +13,28 @@ namespace penstock {
 namespace {
 
 // Maps doubles to whole numbers in the same order, so that a binary search ends at an exact double.
-std::uint64_t place_of(double value) {
+std::uint64_t ordered_bits(double value) {
   const auto bits = std::bit_cast<std::uint64_t>(value + 0.0);  // -0 as 0
   return bits >> 63 == 0 ? bits | (std::uint64_t{1} << 63) : ~bits;
 }
-double at_place(std::uint64_t place) {
-  return std::bit_cast<double>(place >> 63 == 1 ? place & ~(std::uint64_t{1} << 63) : ~place);
+double double_of_bits(std::uint64_t bits) {
+  return std::bit_cast<double>(bits >> 63 == 1 ? bits & ~(std::uint64_t{1} << 63) : ~bits);
 }
 
 // The k-th smallest (from 0) of a set of numbers between `low` and `high`. The set is known only by
 // count_up_to(limit): how many of its numbers are at most `limit`.
 template <class CountUpTo>
 double kth(std::size_t k, double low, double high, CountUpTo count_up_to) {
-  std::uint64_t from = place_of(low);
-  std::uint64_t to = place_of(high);
+  std::uint64_t from = ordered_bits(low);
+  std::uint64_t to = ordered_bits(high);
   while (from < to) {
     const std::uint64_t middle = from + (to - from) / 2;
-    if (count_up_to(at_place(middle)) > k)
+    if (count_up_to(double_of_bits(middle)) > k)
       to = middle;
     else
       from = middle + 1;
   }
-  return at_place(from);
+  return double_of_bits(from);
 }
 
 // The median of `count` numbers, and the interval that leaves out `leave_out` of them on each side.
@@ -88,8 +88,8 @@ std::optional<Shift> two_sample_shift(std::span<const double> first, std::span<c
 
 double detectable_shift(const Interval& interval95, double level, double least, double power) {
   const double error = (interval95.high - interval95.low) / (2 * inverse_normal(0.975));
-  const double reach = inverse_normal(power);
-  return std::max((inverse_normal(1 - level) + reach) * error, least + reach * error);
+  const double z_power = inverse_normal(power);
+  return std::max((inverse_normal(1 - level) + z_power) * error, least + z_power * error);
 }
 
 }  // namespace penstock

@@ -76,7 +76,7 @@ struct Side {
   }
   // Earlier versions recorded a flag only when it was given. A record that lacks such a flag gets the value
   // "" for it: off.
-  void add_silent(const std::string& name) {
+  void add_absent_flag(const std::string& name) {
     for (std::size_t i = 0; i < records.size(); ++i)
       if (!facts[i].contains(name) && !name.starts_with("tier ") && !name.starts_with(kOptionsOf) &&
           name != "corpus" && !is_unknown(*records[i], name)) {
@@ -84,77 +84,81 @@ struct Side {
         values[name].insert("");
       }
   }
-  bool knows(const std::string& name) const { return values.contains(name); }
-  bool known_by_all(const std::string& name) const {
+  bool has(const std::string& name) const { return values.contains(name); }
+  bool every_record_has(const std::string& name) const {
     return std::all_of(facts.begin(), facts.end(), [&](const Facts& one) { return one.contains(name); });
   }
-  std::size_t variety(const std::string& name) const { return knows(name) ? values.at(name).size() : 0; }
-  const std::string& only(const std::string& name) const { return *values.at(name).begin(); }
+  std::size_t value_count(const std::string& name) const { return has(name) ? values.at(name).size() : 0; }
+  const std::string& single_value(const std::string& name) const { return *values.at(name).begin(); }
 };
 
 // Whether the command line of a record has the option of this parameter.
-bool asked_for(const Side& side, const std::string& name) {
+bool is_on_command_line(const Side& side, const std::string& name) {
   std::string option = "--" + name;
   std::replace(option.begin(), option.end(), '_', '-');
   const std::string without_unit = option.ends_with("-s") ? option.substr(0, option.size() - 2) : option;
-  const auto is_it = [&](const std::string& word) {
+  const auto matches = [&](const std::string& word) {
     const std::string key = word.substr(0, word.find('='));
     return key == option || key == without_unit;
   };
   return std::any_of(side.records.begin(), side.records.end(), [&](const Record* record) {
-    return std::any_of(record->argv.begin(), record->argv.end(), is_it);
+    return std::any_of(record->argv.begin(), record->argv.end(), matches);
   });
 }
 
-std::string shown(const std::string& value) {
+std::string value_or_none(const std::string& value) {
   return value.empty() ? "none" : value;
 }
 
 // The names of the facts that distinguish the cells of one command. Adds to `remarks` why others do not.
-std::set<std::string> telling_facts(const Side& base, const Side& candidate, bool arms,
-                                    std::vector<std::string>& remarks) {
+std::set<std::string> distinguishing_facts(const Side& base, const Side& candidate, bool arms,
+                                           std::vector<std::string>& remarks) {
   std::set<std::string> names;
   for (const Side* const side : {&base, &candidate})
     for (const auto& [name, values] : side->values) names.insert(name);
   if (base.records.empty() || candidate.records.empty()) {
     const Side& side = base.records.empty() ? candidate : base;
     std::erase_if(names, [&](const std::string& name) {
-      if (side.variety(name) > 1) return false;
+      if (side.value_count(name) > 1) return false;
       if (name.starts_with(kOptionsOf)) return true;
       // Only newer programs have this option. If it was not given, it means what the older ones did.
-      return !side.known_by_all(name) && !asked_for(side, name);
+      return !side.every_record_has(name) && !is_on_command_line(side, name);
     });
     return names;
   }
   // Side -> its parameters without a value, which the other side does not have.
   std::map<std::string, std::vector<std::string>> unset;
   std::erase_if(names, [&](const std::string& name) {
-    const bool varies = base.variety(name) > 1 || candidate.variety(name) > 1;
-    const bool one_each = base.variety(name) == 1 && candidate.variety(name) == 1;
-    const bool differ = one_each && base.only(name) != candidate.only(name);
+    const bool varies = base.value_count(name) > 1 || candidate.value_count(name) > 1;
+    const bool one_each = base.value_count(name) == 1 && candidate.value_count(name) == 1;
+    const bool differ = one_each && base.single_value(name) != candidate.single_value(name);
     if (name.starts_with(kOptionsOf)) {
       if (!varies && differ)
         remarks.push_back(fmt::format("the {}: {} in the base, {} in the candidate", name,
-                                      shown(base.only(name)), shown(candidate.only(name))));
+                                      value_or_none(base.single_value(name)),
+                                      value_or_none(candidate.single_value(name))));
       return !varies;
     }
     if (arms && differ) {
       remarks.push_back(fmt::format("the arms differ in {}: {} in the base, {} in the candidate", name,
-                                    shown(base.only(name)), shown(candidate.only(name))));
+                                    value_or_none(base.single_value(name)),
+                                    value_or_none(candidate.single_value(name))));
       return true;
     }
     if (differ)
       remarks.push_back(fmt::format("{}: {} in the base, {} in the candidate, so no cell is in both", name,
-                                    shown(base.only(name)), shown(candidate.only(name))));
-    if (base.knows(name) && candidate.knows(name)) return false;
-    const Side& side = base.knows(name) ? base : candidate;
-    if (varies || asked_for(side, name)) return false;
-    if (side.only(name).empty()) {
+                                    value_or_none(base.single_value(name)),
+                                    value_or_none(candidate.single_value(name))));
+    if (base.has(name) && candidate.has(name)) return false;
+    const Side& side = base.has(name) ? base : candidate;
+    if (varies || is_on_command_line(side, name)) return false;
+    if (side.single_value(name).empty()) {
       unset[&side == &base ? "base" : "candidate"].push_back(name);
       return true;
     }
     remarks.push_back(fmt::format("only the {} has the parameter {} ({}): it tells no cells apart",
-                                  &side == &base ? "base" : "candidate", name, shown(side.only(name))));
+                                  &side == &base ? "base" : "candidate", name,
+                                  value_or_none(side.single_value(name))));
     return true;
   });
   for (const auto& [side, without] : unset)
@@ -166,23 +170,23 @@ std::set<std::string> telling_facts(const Side& base, const Side& candidate, boo
 }
 
 // Names for the cells of one command. `facts` has those of the first record of each cell.
-std::vector<std::string> option_list(const std::string& command, const std::vector<Facts>& facts,
-                                     const std::set<std::string>& telling) {
+std::vector<std::string> cell_names(const std::string& command, const std::vector<Facts>& facts,
+                                    const std::set<std::string>& distinguishing) {
   std::vector<std::string> all;
   for (const Facts& of_cell : facts) {
-    std::string words = command;
+    std::string cell_name = command;
     const auto value_of = [&](std::string_view name) {
       const auto at = of_cell.find(std::string(name));
       return at == of_cell.end() ? std::string() : at->second;
     };
     const auto add = [&](std::string_view before, const std::string& value) {
       if (value.empty()) return;
-      words.append(words == command ? " " : ", ").append(before).append(value);
+      cell_name.append(cell_name == command ? " " : ", ").append(before).append(value);
     };
     for (const auto& [name, before] : kFirstParameters) add(before, value_of(name));
-    for (const std::string& name : telling) {
-      const auto is_it = [&](const auto& first) { return first.first == name; };
-      if (std::any_of(kFirstParameters.begin(), kFirstParameters.end(), is_it)) continue;
+    for (const std::string& name : distinguishing) {
+      const auto matches = [&](const auto& first) { return first.first == name; };
+      if (std::any_of(kFirstParameters.begin(), kFirstParameters.end(), matches)) continue;
       std::set<std::string> values;
       for (const Facts& other : facts) {
         const auto at = other.find(name);
@@ -190,14 +194,14 @@ std::vector<std::string> option_list(const std::string& command, const std::vect
       }
       if (values.size() > 1) add(name + " ", value_of(name));
     }
-    all.push_back(std::move(words));
+    all.push_back(std::move(cell_name));
   }
   return all;
 }
 
-std::string key_of(const Facts& facts, const std::set<std::string>& telling) {
+std::string key_of(const Facts& facts, const std::set<std::string>& distinguishing) {
   std::string key;
-  for (const std::string& name : telling) {
+  for (const std::string& name : distinguishing) {
     const auto at = facts.find(name);
     if (at == facts.end() || at->second.empty()) continue;
     key += name + '\x1f' + at->second + '\x1e';
@@ -212,58 +216,59 @@ struct Sides {
   Side candidate;
 };
 
-void add_silent_facts(Sides& sides) {
+void add_absent_flags(Sides& sides) {
   std::set<std::string> names;
   for (const Side* const side : {&sides.base, &sides.candidate})
     for (const auto& [name, values] : side->values) names.insert(name);
   for (Side* const side : {&sides.base, &sides.candidate})
-    for (const std::string& name : names) side->add_silent(name);
+    for (const std::string& name : names) side->add_absent_flag(name);
 }
 
 void match_command(const std::string& command, std::map<std::string, Sides>& groups, bool arms,
                    MatchedCells& matched) {
-  std::set<std::string> all_telling;
-  std::map<std::string, std::size_t> place;
+  std::set<std::string> all_distinguishing;
+  std::map<std::string, std::size_t> cell_index;
   std::vector<Cell> cells;
   std::vector<Facts> firsts;
   for (auto& [suite, sides] : groups) {
-    add_silent_facts(sides);
-    const std::set<std::string> telling = telling_facts(sides.base, sides.candidate, arms, matched.remarks);
-    all_telling.insert(telling.begin(), telling.end());
-    const auto add = [&](const Side& side, std::vector<const Record*> Cell::*where) {
+    add_absent_flags(sides);
+    const std::set<std::string> distinguishing =
+        distinguishing_facts(sides.base, sides.candidate, arms, matched.remarks);
+    all_distinguishing.insert(distinguishing.begin(), distinguishing.end());
+    const auto add = [&](const Side& side, std::vector<const Record*> Cell::*cell_side) {
       for (std::size_t i = 0; i < side.records.size(); ++i) {
-        const auto [at, fresh] = place.try_emplace(key_of(side.facts[i], telling), cells.size());
+        const auto [at, fresh] = cell_index.try_emplace(key_of(side.facts[i], distinguishing), cells.size());
         if (fresh) {
           cells.emplace_back();
           firsts.push_back(side.facts[i]);
         }
-        (cells[at->second].*where).push_back(side.records[i]);
+        (cells[at->second].*cell_side).push_back(side.records[i]);
       }
     };
     add(sides.base, &Cell::base);
     add(sides.candidate, &Cell::candidate);
   }
-  const std::vector<std::string> words = option_list(command, firsts, all_telling);
+  const std::vector<std::string> names = cell_names(command, firsts, all_distinguishing);
   for (std::size_t i = 0; i < cells.size(); ++i) {
-    cells[i].words = words[i];
+    cells[i].name = names[i];
     matched.cells.push_back(std::move(cells[i]));
   }
 }
 
 // The arms that one side has of a suite, and the time from its first to its last record.
-struct Interleaved {
+struct SuiteOfSide {
   std::set<std::string> arms;
   std::string first;
   std::string last;
 };
 
-std::map<std::string, Interleaved> interleaved(std::span<const Record* const> records) {
-  std::map<std::string, Interleaved> suites;
+std::map<std::string, SuiteOfSide> suites_of(std::span<const Record* const> records) {
+  std::map<std::string, SuiteOfSide> suites;
   for (const Record* const record : records) {
     const std::string suite = suite_of(*record);
     const std::string arm = arm_of(*record);
     if (suite.empty() || arm.empty()) continue;
-    const auto [at, fresh] = suites.try_emplace(suite, Interleaved{{}, record->started, record->started});
+    const auto [at, fresh] = suites.try_emplace(suite, SuiteOfSide{{}, record->started, record->started});
     at->second.arms.insert(arm);
     at->second.first = std::min(at->second.first, record->started);
     at->second.last = std::max(at->second.last, record->started);
@@ -281,8 +286,8 @@ std::string arm_of(const Record& record) {
 }
 
 bool are_arms(std::span<const Record* const> base, std::span<const Record* const> candidate) {
-  const std::map<std::string, Interleaved> before = interleaved(base);
-  const std::map<std::string, Interleaved> now = interleaved(candidate);
+  const std::map<std::string, SuiteOfSide> before = suites_of(base);
+  const std::map<std::string, SuiteOfSide> now = suites_of(candidate);
   bool shared = false;
   for (const auto& [suite, one] : before) {
     const auto other = now.find(suite);
@@ -310,10 +315,11 @@ MatchedCells match_cells(std::span<const Record* const> base, std::span<const Re
   add(candidate, &Sides::candidate);
   MatchedCells matched;
   for (const std::string& command : commands) match_command(command, groups[command], arms, matched);
-  std::vector<std::string> said;
+  std::vector<std::string> distinct;
   for (std::string& remark : matched.remarks)
-    if (std::find(said.begin(), said.end(), remark) == said.end()) said.push_back(std::move(remark));
-  matched.remarks = std::move(said);
+    if (std::find(distinct.begin(), distinct.end(), remark) == distinct.end())
+      distinct.push_back(std::move(remark));
+  matched.remarks = std::move(distinct);
   return matched;
 }
 

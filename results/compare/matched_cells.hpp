@@ -22,7 +22,7 @@
 namespace penstock {
 
 struct Cell {
-  std::string words;  // "read imagenet, disk, threads 4, cache cold"; unique
+  std::string name;  // "read imagenet, disk, threads 4, cache cold"; unique
   std::vector<const Record*> base;
   std::vector<const Record*> candidate;
 };

@@ -38,7 +38,7 @@ Record arm(Record record, const std::string& name) {
 // Both sides have one cell, and it is the same.
 void expect_same(const Record& base, const Record& candidate) {
   const MatchedCells matched = match({base}, {candidate});
-  ASSERT_EQ(matched.cells.size(), 1U) << matched.cells[0].words << " | " << matched.cells.back().words;
+  ASSERT_EQ(matched.cells.size(), 1U) << matched.cells[0].name << " | " << matched.cells.back().name;
   EXPECT_EQ(matched.cells[0].base.size(), 1U);
   EXPECT_EQ(matched.cells[0].candidate.size(), 1U);
 }
@@ -46,7 +46,7 @@ void expect_same(const Record& base, const Record& candidate) {
 void expect_different(const Record& base, const Record& candidate) {
   const MatchedCells matched = match({base}, {candidate});
   ASSERT_EQ(matched.cells.size(), 2U);
-  EXPECT_NE(matched.cells[0].words, matched.cells[1].words);
+  EXPECT_NE(matched.cells[0].name, matched.cells[1].name);
 }
 
 TEST(MatchedCells, WhoRanItWhereAndWhenTellsNothingApart) {
@@ -151,7 +151,7 @@ TEST(MatchedCells, EverySuiteHasArmsOfItsOwn) {
     EXPECT_EQ(cell.candidate.size(), 1U);
     EXPECT_EQ(suite_of(*cell.base[0]), suite_of(*cell.candidate[0]));
   }
-  EXPECT_NE(matched.cells[0].words, matched.cells[1].words);
+  EXPECT_NE(matched.cells[0].name, matched.cells[1].name);
   EXPECT_EQ(matched.remarks.size(), 2U);
 }
 
@@ -176,9 +176,9 @@ TEST(MatchedCells, AreCalledByWhatTellsThemApart) {
              with(read_cell("disk", 4, "cold", 1), "order", "sequential"), train_cell(2, 1.0)},
             {});
   ASSERT_EQ(matched.cells.size(), 4U);
-  EXPECT_EQ(matched.cells[0].words, "read imagenet, disk, threads 1, cache cold, order shuffled");
-  EXPECT_EQ(matched.cells[2].words, "read imagenet, disk, threads 4, cache cold, order sequential");
-  EXPECT_EQ(matched.cells[3].words, "train alexnet, disk, threads 4");
+  EXPECT_EQ(matched.cells[0].name, "read imagenet, disk, threads 1, cache cold, order shuffled");
+  EXPECT_EQ(matched.cells[2].name, "read imagenet, disk, threads 4, cache cold, order sequential");
+  EXPECT_EQ(matched.cells[3].name, "train alexnet, disk, threads 4");
 }
 
 }  // namespace

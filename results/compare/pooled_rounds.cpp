@@ -20,22 +20,22 @@ std::string sweep_of(const Record& record) {
          environment_text(record, "host");
 }
 
-void append(Record& pooled, const Record& round) {
+void append_samples(Record& pooled, const Record& round) {
   for (const auto& [name, metric] : round.metrics) {
     const auto [at, fresh] = pooled.metrics.try_emplace(name, metric);
     if (!fresh && at->second.unit == metric.unit && at->second.per == metric.per)
       at->second.samples.insert(at->second.samples.end(), metric.samples.begin(), metric.samples.end());
   }
-  judge(pooled.verdict, pooled.reason, round.verdict, round.reason);
+  add_verdict(pooled.verdict, pooled.reason, round.verdict, round.reason);
 }
 
 // Makes one record of the rounds of a cell, which are in order of time.
-Record pooled(const std::vector<const Record*>& rounds) {
+Record pool(const std::vector<const Record*>& rounds) {
   Record all = *rounds.back();
   all.metrics.clear();
   all.verdict = Verdict::ok;
   all.reason.clear();
-  for (const Record* round : rounds) append(all, *round);
+  for (const Record* round : rounds) append_samples(all, *round);
   return all;
 }
 
@@ -46,26 +46,26 @@ std::size_t pool_rounds(std::vector<StoredRecord>& records) {
   for (const StoredRecord& stored : records)
     if (const std::string sweep = sweep_of(stored.record); !sweep.empty() && is_usable(stored.record))
       sweeps[sweep].push_back(&stored.record);
-  std::map<const Record*, Record> pools;  // latest round -> pooled record
-  std::set<const Record*> gone;
+  std::map<const Record*, Record> pooled_records;  // latest round -> pooled record
+  std::set<const Record*> merged;
   for (const auto& [sweep, members] : sweeps) {
     for (Cell& cell : match_cells(members, {}).cells) {
       if (cell.base.size() < 2) continue;
       std::stable_sort(cell.base.begin(), cell.base.end(),
                        [](const Record* a, const Record* b) { return a->started < b->started; });
-      pools.emplace(cell.base.back(), pooled(cell.base));
-      gone.insert(cell.base.begin(), cell.base.end() - 1);
+      pooled_records.emplace(cell.base.back(), pool(cell.base));
+      merged.insert(cell.base.begin(), cell.base.end() - 1);
     }
   }
-  std::vector<StoredRecord> kept;
+  std::vector<StoredRecord> remaining;
   for (StoredRecord& stored : records) {
-    if (gone.contains(&stored.record)) continue;
-    const auto at = pools.find(&stored.record);
-    StoredRecord& placed = kept.emplace_back(std::move(stored));
-    if (at != pools.end()) placed.record = std::move(at->second);
+    if (merged.contains(&stored.record)) continue;
+    const auto at = pooled_records.find(&stored.record);
+    StoredRecord& copy = remaining.emplace_back(std::move(stored));
+    if (at != pooled_records.end()) copy.record = std::move(at->second);
   }
-  records = std::move(kept);
-  return gone.size();
+  records = std::move(remaining);
+  return merged.size();
 }
 
 }  // namespace penstock

@@ -26,61 +26,61 @@ std::vector<std::size_t> doubled_ranks(std::span<const double> values) {
 namespace {
 
 // The probability of a standard normal value above z.
-double above(double z) {
+double upper_tail(double z) {
   return std::erfc(z / std::sqrt(2.0)) / 2;
 }
 
 // For every s: the probability that the sum is s, if each of `ranks` is added with probability 1/2.
-std::vector<double> sum_of_some(std::span<const std::size_t> ranks) {
+std::vector<double> subset_sum_chances(std::span<const std::size_t> ranks) {
   const std::size_t most = std::accumulate(ranks.begin(), ranks.end(), std::size_t{0});
-  std::vector<double> chance(most + 1, 0.0);
-  chance[0] = 1;
+  std::vector<double> chances(most + 1, 0.0);
+  chances[0] = 1;
   std::size_t reached = 0;
   for (const std::size_t rank : ranks) {
     reached += rank;
     for (std::size_t sum = reached + 1; sum-- > 0;)
-      chance[sum] = (chance[sum] + (sum >= rank ? chance[sum - rank] : 0)) / 2;
+      chances[sum] = (chances[sum] + (sum >= rank ? chances[sum - rank] : 0)) / 2;
   }
-  return chance;
+  return chances;
 }
 
-// For every s: the probability that the sum of `take` of the ranks is s, if all choices are equally likely.
-std::vector<double> sum_of_chosen(std::span<const std::size_t> ranks, std::size_t take) {
+// For every s: the probability that the sum of `count` of the ranks is s, if all choices are equally likely.
+std::vector<double> choice_sum_chances(std::span<const std::size_t> ranks, std::size_t count) {
   const std::size_t most = std::accumulate(ranks.begin(), ranks.end(), std::size_t{0});
-  // chance[k][s] is the probability that k of the ranks seen so far were chosen, with the sum s. Rank i joins
-  // k chosen ones with probability (take - k) / (ranks left). Choosing one by one avoids binomials, which
-  // overflow.
-  std::vector<std::vector<double>> chance(take + 1, std::vector<double>(most + 1, 0.0));
-  chance[0][0] = 1;
+  // chances[k][s] is the probability that k of the ranks seen so far were chosen, with the sum s. Rank i
+  // joins k chosen ones with probability (count - k) / (ranks left). Choosing one by one avoids binomials,
+  // which overflow.
+  std::vector<std::vector<double>> chances(count + 1, std::vector<double>(most + 1, 0.0));
+  chances[0][0] = 1;
   std::size_t reached = 0;
   for (std::size_t i = 0; i < ranks.size(); ++i) {
-    const auto left = static_cast<double>(ranks.size() - i);
-    for (std::size_t taken = std::min(i, take) + 1; taken-- > 0;) {
-      const double join = static_cast<double>(take - taken) / left;
-      std::vector<double>& from = chance[taken];
+    const auto ranks_left = static_cast<double>(ranks.size() - i);
+    for (std::size_t chosen = std::min(i, count) + 1; chosen-- > 0;) {
+      const double probability = static_cast<double>(count - chosen) / ranks_left;
+      std::vector<double>& from = chances[chosen];
       for (std::size_t sum = 0; sum <= reached; ++sum) {
         if (from[sum] == 0) continue;
-        if (taken < take) chance[taken + 1][sum + ranks[i]] += from[sum] * join;
-        from[sum] *= 1 - join;
+        if (chosen < count) chances[chosen + 1][sum + ranks[i]] += from[sum] * probability;
+        from[sum] *= 1 - probability;
       }
     }
     reached += ranks[i];
   }
-  return chance[take];
+  return chances[count];
 }
 
-double tail_from(const std::vector<double>& chance, std::size_t from) {
+double tail_from(const std::vector<double>& chances, std::size_t from) {
   double tail = 0;
-  for (std::size_t sum = chance.size(); sum-- > from;) tail += chance[sum];
+  for (std::size_t sum = chances.size(); sum-- > from;) tail += chances[sum];
   return std::min(tail, 1.0);
 }
 
 // The largest cut for which the probability of a sum of at most cut - 1 is within (1 - confidence) / 2.
-std::optional<std::size_t> cut_of(const std::vector<double>& chance, double confidence) {
+std::optional<std::size_t> cut_of(const std::vector<double>& chances, double confidence) {
   double tail = 0;
   std::size_t cut = 0;
-  for (; cut < chance.size(); ++cut) {
-    tail += chance[cut];
+  for (; cut < chances.size(); ++cut) {
+    tail += chances[cut];
     if (tail > (1 - confidence) / 2) break;
   }
   if (cut == 0) return std::nullopt;
@@ -114,14 +114,14 @@ double signed_rank_p(std::span<const double> differences) {
     if (differences[i] > 0) above_zero += ranks[i];
   }
   if (signed_ranks.empty()) return 1;
-  if (signed_ranks.size() <= kExactPairs) return tail_from(sum_of_some(signed_ranks), above_zero);
+  if (signed_ranks.size() <= kExactPairs) return tail_from(subset_sum_chances(signed_ranks), above_zero);
   double sum = 0;
   double squares = 0;
   for (const std::size_t rank : signed_ranks) {
     sum += static_cast<double>(rank);
     squares += static_cast<double>(rank) * static_cast<double>(rank);
   }
-  return above((static_cast<double>(above_zero) - sum / 2 - 1) / (std::sqrt(squares) / 2));
+  return upper_tail((static_cast<double>(above_zero) - sum / 2 - 1) / (std::sqrt(squares) / 2));
 }
 
 double rank_sum_p(std::span<const double> first, std::span<const double> second) {
@@ -131,7 +131,7 @@ double rank_sum_p(std::span<const double> first, std::span<const double> second)
   const std::vector<std::size_t> ranks = doubled_ranks(all);
   const std::size_t sum = std::accumulate(
       ranks.begin(), ranks.begin() + static_cast<std::ptrdiff_t>(second.size()), std::size_t{0});
-  if (all.size() <= kExactSamples) return tail_from(sum_of_chosen(ranks, second.size()), sum);
+  if (all.size() <= kExactSamples) return tail_from(choice_sum_chances(ranks, second.size()), sum);
   const auto m = static_cast<double>(first.size());
   const auto n = static_cast<double>(second.size());
   const double mean = m + n + 1;  // the mean of one doubled rank
@@ -140,7 +140,7 @@ double rank_sum_p(std::span<const double> first, std::span<const double> second)
     variance += (static_cast<double>(rank) - mean) * (static_cast<double>(rank) - mean);
   variance *= m * n / ((m + n) * (m + n - 1));
   if (variance == 0) return 1;
-  return above((static_cast<double>(sum) - n * mean - 1) / std::sqrt(variance));
+  return upper_tail((static_cast<double>(sum) - n * mean - 1) / std::sqrt(variance));
 }
 
 std::vector<double> holm(std::span<const double> p, std::size_t tests) {
@@ -150,8 +150,8 @@ std::vector<double> holm(std::span<const double> p, std::size_t tests) {
   std::vector<double> adjusted(p.size());
   double so_far = 0;
   for (std::size_t i = 0; i < order.size(); ++i) {
-    const auto left = static_cast<double>(std::max(tests, p.size()) - i);
-    so_far = std::max(so_far, std::min(1.0, left * p[order[i]]));
+    const auto tests_left = static_cast<double>(std::max(tests, p.size()) - i);
+    so_far = std::max(so_far, std::min(1.0, tests_left * p[order[i]]));
     adjusted[order[i]] = so_far;
   }
   return adjusted;
@@ -165,7 +165,7 @@ std::size_t least_pairs(std::size_t tests, double alpha) {
 }
 
 std::optional<std::size_t> walsh_cut(std::size_t n, double confidence) {
-  if (n <= kExactPairs) return cut_of(sum_of_some(first_numbers(n)), confidence);
+  if (n <= kExactPairs) return cut_of(subset_sum_chances(first_numbers(n)), confidence);
   const auto count = static_cast<double>(n);
   return cut_of(count * (count + 1) / 4, std::sqrt(count * (count + 1) * (2 * count + 1) / 24), confidence);
 }
@@ -173,10 +173,10 @@ std::optional<std::size_t> walsh_cut(std::size_t n, double confidence) {
 std::optional<std::size_t> moses_cut(std::size_t first, std::size_t second, double confidence) {
   if (first == 0 || second == 0) return std::nullopt;
   if (first + second <= kExactSamples) {
-    std::vector<double> chance = sum_of_chosen(first_numbers(first + second), second);
+    std::vector<double> chances = choice_sum_chances(first_numbers(first + second), second);
     // Shift the distribution so that the smallest possible sum of ranks is at 0 (the statistic U).
-    chance.erase(chance.begin(), chance.begin() + static_cast<std::ptrdiff_t>(second * (second + 1) / 2));
-    return cut_of(chance, confidence);
+    chances.erase(chances.begin(), chances.begin() + static_cast<std::ptrdiff_t>(second * (second + 1) / 2));
+    return cut_of(chances, confidence);
   }
   const auto m = static_cast<double>(first);
   const auto n = static_cast<double>(second);

@@ -25,22 +25,23 @@ struct Cell {
   std::vector<const Record*> records;  // in the order of the set
 };
 
-std::string plain(std::string text) {
+std::string without_slash(std::string text) {
   std::replace(text.begin(), text.end(), '/', '_');
   return text;
 }
 
 std::string short_name(const Record& record) {
   std::string name = record.command;
-  if (const std::string tier = parameter_text(record, "tier"); !tier.empty()) name += "/" + plain(tier);
+  if (const std::string tier = parameter_text(record, "tier"); !tier.empty())
+    name += "/" + without_slash(tier);
   for (const std::string& parameter : work_parameters(record))
     if (const std::string text = parameter == "tier" ? "" : work_text(record, parameter); !text.empty())
-      name += "/" + parameter + ":" + plain(text);
+      name += "/" + parameter + ":" + without_slash(text);
   return name;
 }
 
 // Everything that may distinguish a cell from others: its work parameters and its labels.
-Json asked(const Record& record) {
+Json cell_parameters(const Record& record) {
   Json all = Json::object();
   for (const std::string& name : work_parameters(record)) all[name] = record.parameters.at(name);
   for (const auto& [key, value] : record.label) all["label." + key] = value;
@@ -50,15 +51,16 @@ Json asked(const Record& record) {
 // Adds to the names of cells with the same name the parameters in which they differ.
 void distinguish(std::vector<Cell*>& cells) {
   std::vector<Json> all;
-  for (const Cell* cell : cells) all.push_back(asked(*cell->records.front()));
-  std::map<std::string, std::vector<std::string>> words;  // key -> the value of each cell
+  for (const Cell* cell : cells) all.push_back(cell_parameters(*cell->records.front()));
+  std::map<std::string, std::vector<std::string>> values;  // key -> the value of each cell
   for (const Json& one : all)
-    for (const auto& [key, value] : one.items()) words[key].resize(cells.size());
-  for (auto& [key, of_cells] : words)
+    for (const auto& [key, value] : one.items()) values[key].resize(cells.size());
+  for (auto& [key, of_cells] : values)
     for (std::size_t i = 0; i < cells.size(); ++i) of_cells[i] = member_any_text(all[i], key);
-  for (const auto& [key, of_cells] : words)
+  for (const auto& [key, of_cells] : values)
     if (std::set<std::string>(of_cells.begin(), of_cells.end()).size() > 1)
-      for (std::size_t i = 0; i < cells.size(); ++i) cells[i]->name += "/" + key + ":" + plain(of_cells[i]);
+      for (std::size_t i = 0; i < cells.size(); ++i)
+        cells[i]->name += "/" + key + ":" + without_slash(of_cells[i]);
 }
 
 std::vector<Cell> cells_of(const RecordSet& set) {
@@ -66,14 +68,15 @@ std::vector<Cell> cells_of(const RecordSet& set) {
   std::map<std::pair<std::string, std::string>, std::size_t> known;  // name, parameters -> index
   for (const StoredRecord& stored : set.records) {
     const std::string name = short_name(stored.record);
-    const auto [at, fresh] = known.emplace(std::pair(name, asked(stored.record).dump()), cells.size());
+    const auto [at, fresh] =
+        known.emplace(std::pair(name, cell_parameters(stored.record).dump()), cells.size());
     if (fresh) cells.push_back({name, {}});
     cells[at->second].records.push_back(&stored.record);
   }
   std::map<std::string, std::vector<Cell*>> by_name;
   for (Cell& cell : cells) by_name[cell.name].push_back(&cell);
-  for (auto& [name, alike] : by_name)
-    if (alike.size() > 1) distinguish(alike);
+  for (auto& [name, same_name] : by_name)
+    if (same_name.size() > 1) distinguish(same_name);
   return cells;
 }
 
@@ -177,8 +180,8 @@ std::string google_benchmark_json(const RecordSet& set) {
     for (std::size_t i = before; i < benchmarks.size(); ++i) benchmarks[i]["family_index"] = family;
     if (benchmarks.size() > before) ++family;
   }
-  const Json whole{{"context", context_of(set)}, {"benchmarks", std::move(benchmarks)}};
-  return indented(whole, 2) + "\n";
+  const Json document{{"context", context_of(set)}, {"benchmarks", std::move(benchmarks)}};
+  return indented(document, 2) + "\n";
 }
 
 }  // namespace penstock

@@ -27,13 +27,13 @@ std::string option(const Json& fio, const Json& job, std::string_view name) {
   return own.empty() ? member_text(member_object(fio, "global options"), name) : own;
 }
 
-std::string first_given(const Json& fio, const Json& job, std::initializer_list<std::string_view> names) {
+std::string first_option(const Json& fio, const Json& job, std::initializer_list<std::string_view> names) {
   for (const std::string_view name : names)
     if (std::string text = option(fio, job, name); !text.empty()) return text;
   return "";
 }
 
-double number_of(const std::string& text) {
+double parse_number(const std::string& text) {
   double number = 0;
   const auto parsed = std::from_chars(text.data(), text.data() + text.size(), number);
   return parsed.ec == std::errc() && number >= 0 ? number : 0;
@@ -41,7 +41,7 @@ double number_of(const std::string& text) {
 
 // A number of jobs or of operations in flight; 1 if the text is empty or invalid.
 std::uint64_t count_of(const std::string& text) {
-  const double number = number_of(text);
+  const double number = parse_number(text);
   return number >= 1 && number <= kMostCount ? static_cast<std::uint64_t>(number) : 1;
 }
 
@@ -71,23 +71,23 @@ double seconds_of(const Clones& clones) {
 
 struct Latencies {
   std::string_view name;  // "lat": from submission; "clat": without the time that submission took
-  std::vector<const Json*> of;
-  double to_ns = 1;
+  std::vector<const Json*> clones;
+  double ns_per_unit = 1;
 };
 
 // The total latencies if fio has their percentiles (lat_percentiles), else the completion latencies. Nothing
 // if not all clones have either.
 std::optional<Latencies> latencies_of(const Clones& clones) {
-  for (const auto& [ours, theirs, to_ns] :
+  for (const auto& [name, fio_name, ns_per_unit] :
        {std::tuple("lat", "lat_ns", 1.0), std::tuple("clat", "clat_ns", 1.0),
         std::tuple("clat", "clat", 1e3)}) {
-    Latencies found{ours, {}, to_ns};
+    Latencies found{name, {}, ns_per_unit};
     for (const Json* clone : clones) {
-      const Json& latency = member_object(*clone, theirs);
+      const Json& latency = member_object(*clone, fio_name);
       if (!member_object(latency, "percentile").empty() || !member_object(latency, "bins").empty())
-        found.of.push_back(&latency);
+        found.clones.push_back(&latency);
     }
-    if (found.of.size() == clones.size()) return found;
+    if (found.clones.size() == clones.size()) return found;
   }
   return std::nullopt;
 }
@@ -96,13 +96,13 @@ std::optional<Latencies> latencies_of(const Clones& clones) {
 std::optional<double> merged_percentile(const Latencies& latencies, double percent) {
   std::map<double, double> bins;
   double total = 0;
-  for (const Json* latency : latencies.of) {
+  for (const Json* latency : latencies.clones) {
     const Json& own = member_object(*latency, "bins");
     if (own.empty()) return std::nullopt;
     for (const auto& [time, count] : own.items()) {
       const double number = count.is_number() ? count.get<double>() : 0;
       if (number <= 0) continue;
-      bins[number_of(time)] += number;
+      bins[parse_number(time)] += number;
       total += number;
     }
   }
@@ -113,12 +113,12 @@ std::optional<double> merged_percentile(const Latencies& latencies, double perce
 }
 
 std::optional<double> percentile_of(const Latencies& latencies, double percent) {
-  const auto found =
-      latencies.of.size() == 1
-          ? member_number(member_object(*latencies.of.front(), "percentile"), fmt::format("{:.6f}", percent))
-          : std::nullopt;
+  const auto found = latencies.clones.size() == 1
+                         ? member_number(member_object(*latencies.clones.front(), "percentile"),
+                                         fmt::format("{:.6f}", percent))
+                         : std::nullopt;
   const auto time = found ? found : merged_percentile(latencies, percent);
-  return time ? std::optional(*time * latencies.to_ns) : std::nullopt;
+  return time ? std::optional(*time * latencies.ns_per_unit) : std::nullopt;
 }
 
 constexpr MetricInfo kFioRate{"payload_bytes_per_s", "B/s", Better::higher, "run", kHeadline};
@@ -175,7 +175,7 @@ void add_block(Record& record, const std::string& text, std::size_t direction) {
   record.parameters["block"] = bytes.ok() ? Json(*bytes) : Json(own);
 }
 
-void add_place(Record& record, const Json& fio, const Json& job) {
+void add_tier(Record& record, const Json& fio, const Json& job) {
   const std::string folder = option(fio, job, "directory");
   std::string path = option(fio, job, "filename");
   path = path.substr(0, path.find(':'));  // the first of several paths
@@ -188,15 +188,15 @@ void add_place(Record& record, const Json& fio, const Json& job) {
 // Records the options of the job.
 void add_parameters(Record& record, const Json& fio, const Json& job, std::size_t direction,
                     std::size_t clones) {
-  add_place(record, fio, job);
+  add_tier(record, fio, job);
   Json& parameters = record.parameters;
   parameters["job"] = member_text(job, "jobname");
   parameters["operation"] = kDirections[direction];
-  const std::string pattern = first_given(fio, job, {"rw", "readwrite"});
+  const std::string pattern = first_option(fio, job, {"rw", "readwrite"});
   parameters["rw"] = pattern.empty() ? "read" : pattern;
   parameters["threads"] = std::max<std::uint64_t>(count_of(option(fio, job, "numjobs")), clones);
   parameters["depth"] = count_of(option(fio, job, "iodepth"));
-  const std::string block = first_given(fio, job, {"bs", "blocksize"});
+  const std::string block = first_option(fio, job, {"bs", "blocksize"});
   add_block(record, block.empty() ? "4k" : block, direction);
   const std::string direct = option(fio, job, "direct");
   parameters["direct"] = direct == "1";
@@ -209,14 +209,15 @@ void add_failures(Record& record, const std::vector<const Json*>& jobs) {
   double errors = 0;
   for (const Json* job : jobs) {
     if (const auto failed = member_number(*job, "error"); failed && *failed > 0 && *failed < kMostErrno)
-      judge(record.verdict, record.reason, Verdict::failed,
-            fmt::format("fio ended with: {}", std::generic_category().message(static_cast<int>(*failed))));
+      add_verdict(
+          record.verdict, record.reason, Verdict::failed,
+          fmt::format("fio ended with: {}", std::generic_category().message(static_cast<int>(*failed))));
     errors += member_number(*job, "total_err").value_or(0);
   }
   if (errors <= 0) return;
   add_sample(record, kErrors, errors);
-  judge(record.verdict, record.reason, Verdict::degraded,
-        fmt::format("fio counted {} errors and went on", errors));
+  add_verdict(record.verdict, record.reason, Verdict::degraded,
+              fmt::format("fio counted {} errors and went on", errors));
 }
 
 Record record_of(const Json& fio, const std::vector<const Json*>& jobs, std::size_t direction) {
@@ -245,7 +246,7 @@ Record record_of(const Json& fio, const std::vector<const Json*>& jobs, std::siz
   return record;
 }
 
-bool did_something(const std::vector<const Json*>& jobs, std::size_t direction) {
+bool has_work(const std::vector<const Json*>& jobs, std::size_t direction) {
   return std::any_of(jobs.begin(), jobs.end(), [&](const Json* job) {
     const Json& own = member_object(*job, kDirections[direction]);
     return member_number(own, "io_bytes").value_or(0) > 0 || member_number(own, "total_ios").value_or(0) > 0;
@@ -253,16 +254,17 @@ bool did_something(const std::vector<const Json*>& jobs, std::size_t direction) 
 }
 
 // The direction that the job's options ask for first. It is used for the record of a job that did nothing.
-std::size_t asked_for(const Json& fio, const Json& job) {
-  const std::string pattern = first_given(fio, job, {"rw", "readwrite"});
+std::size_t requested_direction(const Json& fio, const Json& job) {
+  const std::string pattern = first_option(fio, job, {"rw", "readwrite"});
   return pattern.find("trim") != std::string::npos ? 2 : pattern.find("write") != std::string::npos ? 1 : 0;
 }
 
 bool is_clone(const Json& one, const Json& other) {
   for (const std::string_view name : {"jobname", "groupid", "hostname", "job options"}) {
     const Json* const own = member(one, name);
-    const Json* const its = member(other, name);
-    if ((own == nullptr) != (its == nullptr) || (own != nullptr && *own != *its)) return false;
+    const Json* const other_value = member(other, name);
+    if ((own == nullptr) != (other_value == nullptr) || (own != nullptr && *own != *other_value))
+      return false;
   }
   return true;
 }
@@ -294,19 +296,19 @@ Imported import_fio(const Json& json, const std::string& id) {
       same->push_back(&job);
   }
   Imported imported;
-  const auto keep = [&](Record record) {
+  const auto add = [&](Record record) {
     record.id = fmt::format("{}-{}", id, imported.records.size());
     imported.records.push_back(std::move(record));
   };
   for (const std::vector<const Json*>& group : groups) {
     const std::size_t before = imported.records.size();
     for (std::size_t direction = 0; direction < kDirections.size(); ++direction)
-      if (did_something(group, direction)) keep(record_of(json, group, direction));
+      if (has_work(group, direction)) add(record_of(json, group, direction));
     if (imported.records.size() > before) continue;
-    Record nothing = record_of(json, group, asked_for(json, *group.front()));
-    nothing.metrics.clear();
-    judge(nothing.verdict, nothing.reason, Verdict::failed, "fio did nothing in this job");
-    keep(std::move(nothing));
+    Record empty_record = record_of(json, group, requested_direction(json, *group.front()));
+    empty_record.metrics.clear();
+    add_verdict(empty_record.verdict, empty_record.reason, Verdict::failed, "fio did nothing in this job");
+    add(std::move(empty_record));
   }
   return imported;
 }

@@ -164,7 +164,7 @@ TEST(Fio, APlaceIsCalledAsTheRecordsOfItsTierCallIt) {
         std::pair("/datax/p", "/datax/p"), std::pair("/other/p/x", "root"), std::pair("/srv", "/srv")}) {
     auto records = records_of(file_of(job(R"("filename": ")" + std::string(place) + '"', did("read", 4096))));
     Record* const all[] = {&ours, &other, &records.at(0)};
-    name_places(all);
+    name_fio_tiers(all);
     EXPECT_EQ(records[0].parameters.at("tier"), name) << place;
     EXPECT_EQ(records[0].tiers.at("data").at("name"), name) << place;
   }

@@ -13,13 +13,13 @@
 namespace penstock {
 namespace {
 
-constexpr int kMostForeignDepth = 32;        // of JSON nesting; these tools need six
-constexpr double kLatest = 32503680000;      // the year 3000
-constexpr std::string_view kOwnMount = "/";  // the root mount contains every path, so it identifies no tier
+constexpr int kMostForeignDepth = 32;         // of JSON nesting; these tools need six
+constexpr double kLatest = 32503680000;       // the year 3000
+constexpr std::string_view kRootMount = "/";  // the root mount contains every path, so it identifies no tier
 
 // The JSON object in the text: from the first '{' at the start of a line to the last '}' at the start of a
 // line.
-std::string_view object_in(std::string_view text) {
+std::string_view find_json_object(std::string_view text) {
   std::size_t begin = 0;
   if (!text.starts_with('{')) {
     begin = text.find("\n{");
@@ -32,7 +32,7 @@ std::string_view object_in(std::string_view text) {
 }
 
 // Replaces NaN and Infinity by null: Google Benchmark writes them although JSON does not allow them.
-std::string without_odd_numbers(std::string_view text) {
+std::string replace_odd_numbers(std::string_view text) {
   std::string plain;
   bool quoted = false;
   for (std::size_t i = 0; i < text.size(); ++i) {
@@ -43,29 +43,29 @@ std::string without_odd_numbers(std::string_view text) {
     }
     if (text[i] == '"') quoted = !quoted;
     const std::string_view rest = quoted ? std::string_view() : text.substr(i);
-    std::size_t odd = 0;
+    std::size_t odd_length = 0;
     for (const std::string_view word : {"-Infinity", "Infinity", "-NaN", "NaN"})
-      if (odd == 0 && rest.starts_with(word)) odd = word.size();
-    plain += odd == 0 ? std::string_view(&text[i], 1) : std::string_view("null");
-    if (odd > 0) i += odd - 1;
+      if (odd_length == 0 && rest.starts_with(word)) odd_length = word.size();
+    plain += odd_length == 0 ? std::string_view(&text[i], 1) : std::string_view("null");
+    if (odd_length > 0) i += odd_length - 1;
   }
   return plain;
 }
 
-bool lies_below(const std::filesystem::path& path, const std::filesystem::path& folder) {
+bool is_below(const std::filesystem::path& path, const std::filesystem::path& folder) {
   if (folder.empty() || path.empty()) return false;
   const std::filesystem::path rest = path.lexically_normal().lexically_relative(folder.lexically_normal());
   return !rest.empty() && *rest.begin() != "..";
 }
 
-using Places = std::map<std::string, std::string>;  // folder -> the name of the tier
+using TierFolders = std::map<std::string, std::string>;  // folder -> the name of the tier
 
 // The tier whose folder is the nearest one above `path`; "" if there is none.
-std::string nearest_place(const Places& places, const std::string& path) {
+std::string nearest_tier(const TierFolders& folders, const std::string& path) {
   std::string_view nearest;
   std::string name;
-  for (const auto& [folder, tier] : places)
-    if (lies_below(path, folder) && (name.empty() || folder.size() > nearest.size())) {
+  for (const auto& [folder, tier] : folders)
+    if (is_below(path, folder) && (name.empty() || folder.size() > nearest.size())) {
       nearest = folder;
       name = tier;
     }
@@ -80,11 +80,11 @@ std::string utc_time(double seconds) {
 }
 
 std::optional<Imported> import_foreign(std::string_view text) {
-  const std::string_view object = object_in(text);
+  const std::string_view object = find_json_object(text);
   if (object.empty()) return std::nullopt;
   const auto shallow = [](int depth, Json::parse_event_t, Json&) { return depth <= kMostForeignDepth; };
   Json json = Json::parse(object.begin(), object.end(), shallow, false);
-  if (json.is_discarded()) json = Json::parse(without_odd_numbers(object), shallow, false);
+  if (json.is_discarded()) json = Json::parse(replace_odd_numbers(object), shallow, false);
   if (!json.is_object()) return std::nullopt;
   const std::string id = fmt::format("{:08x}", crc32c(std::as_bytes(std::span(object))));
   if (is_google_benchmark(json)) return import_google_benchmark(json, id);
@@ -92,23 +92,23 @@ std::optional<Imported> import_foreign(std::string_view text) {
   return std::nullopt;
 }
 
-void name_places(std::span<Record* const> records) {
-  Places roots;
-  Places mounts;
+void name_fio_tiers(std::span<Record* const> records) {
+  TierFolders roots;
+  TierFolders mounts;
   for (const Record* record : records) {
     const Json& data = member_object(record->tiers, "data");
     const std::string root = member_text(data, "root");
     const std::string name = member_text(data, "name");
     if (record->command == "fio" || root.empty() || name.empty()) continue;
     roots.emplace(root, name);
-    if (const std::string mount = member_text(data, "mount_point"); mount != kOwnMount)
+    if (const std::string mount = member_text(data, "mount_point"); mount != kRootMount)
       mounts.emplace(mount, name);
   }
   for (Record* record : records) {
     const std::string path = member_text(member_object(record->tiers, "data"), "root");
     if (record->command != "fio" || path.empty()) continue;
-    std::string name = nearest_place(roots, path);
-    if (name.empty()) name = nearest_place(mounts, path);
+    std::string name = nearest_tier(roots, path);
+    if (name.empty()) name = nearest_tier(mounts, path);
     if (name.empty()) continue;
     record->tiers["data"]["name"] = name;
     record->parameters["tier"] = name;

@@ -52,6 +52,6 @@ std::span<const MetricInfo> fio_metrics();
 // Names the tiers of fio's records, which have only a path. A tier gets the name that penstock's records of
 // the same place use: by the tier's root, else by the mount point. So results of both tools are next to each
 // other.
-void name_places(std::span<Record* const> records);
+void name_fio_tiers(std::span<Record* const> records);
 
 }  // namespace penstock

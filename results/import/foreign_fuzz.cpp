@@ -25,7 +25,7 @@ extern "C" int LLVMFuzzerTestOneInput(const std::uint8_t* data, std::size_t size
     set.records.push_back({record, "peers.json", set.records.size() + 1});
   }
   for (penstock::StoredRecord& stored : set.records) all.push_back(&stored.record);
-  penstock::name_places(all);
+  penstock::name_fio_tiers(all);
   if (!penstock::import_foreign(penstock::google_benchmark_json(set))) std::abort();
   return 0;
 }

@@ -14,15 +14,15 @@ namespace penstock {
 namespace {
 
 // The standard members of an entry; every other number is a counter.
-constexpr std::array<std::string_view, 17> kOwn{"family_index",  "per_family_instance_index",
-                                                "repetitions",   "repetition_index",
-                                                "threads",       "iterations",
-                                                "real_time",     "cpu_time",
-                                                "time_unit",     "name",
-                                                "run_name",      "run_type",
-                                                "label",         "error_occurred",
-                                                "error_message", "skipped",
-                                                "skip_message"};
+constexpr std::array<std::string_view, 17> kStandardMembers{"family_index",  "per_family_instance_index",
+                                                            "repetitions",   "repetition_index",
+                                                            "threads",       "iterations",
+                                                            "real_time",     "cpu_time",
+                                                            "time_unit",     "name",
+                                                            "run_name",      "run_type",
+                                                            "label",         "error_occurred",
+                                                            "error_message", "skipped",
+                                                            "skip_message"};
 constexpr double kMostThreads = 1e9;
 constexpr std::array<std::string_view, 6> kAggregates{"_mean", "_median", "_stddev", "_cv", "_BigO", "_RMS"};
 
@@ -35,16 +35,16 @@ std::optional<double> seconds_of(std::string_view unit) {
 }
 
 // "2026-11-20T10:30:00+01:00" (and "2026-11-20 10:30:00" of early versions) in UTC.
-std::string started(const std::string& date) {
-  int year = 0, month = 0, day = 0, hour = 0, minute = 0, second = 0, off_hours = 0, off_minutes = 0;
+std::string utc_of_date(const std::string& date) {
+  int year = 0, month = 0, day = 0, hour = 0, minute = 0, second = 0, offset_hours = 0, offset_minutes = 0;
   char sign = '+';
   const int found = std::sscanf(date.c_str(), "%4d-%2d-%2d%*1[T ]%2d:%2d:%2d%c%2d:%2d", &year, &month, &day,
-                                &hour, &minute, &second, &sign, &off_hours, &off_minutes);
+                                &hour, &minute, &second, &sign, &offset_hours, &offset_minutes);
   const std::chrono::year_month_day on{std::chrono::year(year),
                                        std::chrono::month(static_cast<unsigned>(month)),
                                        std::chrono::day(static_cast<unsigned>(day))};
   if (found < 6 || !on.ok()) return "";
-  const int offset = (sign == '-' ? -1 : 1) * (off_hours * 60 + off_minutes) * 60;
+  const int offset = (sign == '-' ? -1 : 1) * (offset_hours * 60 + offset_minutes) * 60;
   const auto midnight = std::chrono::sys_days(on).time_since_epoch() / std::chrono::seconds(1);
   return utc_time(static_cast<double>(midnight + hour * 3600 + minute * 60 + second - offset));
 }
@@ -66,14 +66,14 @@ std::string run_name(const Json& entry) {
 
 // Whether `aggregate` belongs to `run`. It is of that run, or of all runs of a family (complexity): "BM_x" of
 // "BM_x/8" and "BM_x/64".
-bool is_of(const std::string& run, const std::string& aggregate) {
+bool belongs_to(const std::string& run, const std::string& aggregate) {
   return run == aggregate || run.starts_with(aggregate + "/");
 }
 
 Record record_of(const Json& context, const std::string& name, const Json& entry) {
   Record record;
   record.command = "google_benchmark";
-  record.started = started(member_text(context, "date"));
+  record.started = utc_of_date(member_text(context, "date"));
   if (const std::string program = member_text(context, "executable"); !program.empty())
     record.argv.push_back(program);
   const std::string version = member_text(context, "library_version");
@@ -104,7 +104,9 @@ constexpr MetricInfo kMetrics[] = {kRealTime, kCpuTime, kPayloadRate, kSampleRat
 
 void add_counters(Record& record, const Json& entry) {
   for (const auto& [name, value] : entry.items()) {
-    if (!value.is_number() || std::find(kOwn.begin(), kOwn.end(), name) != kOwn.end()) continue;
+    if (!value.is_number() ||
+        std::find(kStandardMembers.begin(), kStandardMembers.end(), name) != kStandardMembers.end())
+      continue;
     if (name == "bytes_per_second") {
       add_sample(record, kPayloadRate, value.get<double>());
     } else if (name == "items_per_second") {
@@ -118,15 +120,15 @@ void add_counters(Record& record, const Json& entry) {
 void add_repetition(Record& record, const Json& entry) {
   const bool failed = member_true(entry, "error_occurred");
   if (failed || member_true(entry, "skipped")) {
-    const std::string why = member_text(entry, failed ? "error_message" : "skip_message");
-    judge(record.verdict, record.reason, failed ? Verdict::failed : Verdict::skipped,
-          why.empty() ? "it says no more" : why);
+    const std::string reason = member_text(entry, failed ? "error_message" : "skip_message");
+    add_verdict(record.verdict, record.reason, failed ? Verdict::failed : Verdict::skipped,
+                reason.empty() ? "it says no more" : reason);
     return;
   }
   const auto unit = seconds_of(member_text(entry, "time_unit"));
   if (!unit) {
-    judge(record.verdict, record.reason, Verdict::failed,
-          fmt::format("unknown time unit '{}'", member_text(entry, "time_unit")));
+    add_verdict(record.verdict, record.reason, Verdict::failed,
+                fmt::format("unknown time unit '{}'", member_text(entry, "time_unit")));
     return;
   }
   if (const auto time = member_number(entry, "real_time")) add_sample(record, kRealTime, *time * *unit);
@@ -175,7 +177,8 @@ Imported import_google_benchmark(const Json& json, const std::string& id) {
     }
   }
   for (const std::string& name : aggregated)
-    if (std::none_of(order.begin(), order.end(), [&](const std::string& run) { return is_of(run, name); }))
+    if (std::none_of(order.begin(), order.end(),
+                     [&](const std::string& run) { return belongs_to(run, name); }))
       imported.problems.push_back(
           fmt::format("of '{}' there are aggregates alone: without its repetitions nothing can be compared "
                       "(--benchmark_report_aggregates_only=false)",

@@ -23,40 +23,40 @@ constexpr std::string_view kSuffix = ".jsonl";
 constexpr std::string_view kForeignSuffix = ".json";
 constexpr int kMostRecordDepth = 32;  // of JSON nesting; records need five
 
-class Reading {
+class RecordReader {
  public:
-  // `named` is true if the user named the file, and false if it was found in a folder.
-  void file(const fs::path& path, bool named);
-  RecordSet done() &&;
+  // `is_argument` is true if the user named the file, and false if it was found in a folder.
+  void read_file(const fs::path& path, bool is_argument);
+  RecordSet finish() &&;
 
  private:
-  void lines(std::istream& in, const fs::path& path);
-  void foreign(std::istream& in, const fs::path& path, bool named);
-  void problem(const fs::path& path, std::size_t line, std::string_view what) {
+  void read_lines(std::istream& in, const fs::path& path);
+  void read_foreign(std::istream& in, const fs::path& path, bool is_argument);
+  void add_problem(const fs::path& path, std::size_t line, std::string_view text) {
     set_.problems.push_back(path.string() + (line == 0 ? "" : ":" + std::to_string(line)) + ": " +
-                            std::string(what));
+                            std::string(text));
   }
 
   RecordSet set_;
-  std::set<std::pair<dev_t, ino_t>> known_;  // a file that two paths lead to counts once
+  std::set<std::pair<dev_t, ino_t>> files_read_;  // a file that two paths lead to counts once
 };
 
-void Reading::file(const fs::path& path, bool named) {
+void RecordReader::read_file(const fs::path& path, bool is_argument) {
   struct stat status {};
-  if (::stat(path.c_str(), &status) == 0 && !known_.emplace(status.st_dev, status.st_ino).second) return;
+  if (::stat(path.c_str(), &status) == 0 && !files_read_.emplace(status.st_dev, status.st_ino).second) return;
   std::ifstream in(path, std::ios::binary);
   if (!in) {
     set_.problems.push_back(errno_error(errno, "cannot open", path.string()).message());
     return;
   }
   if (path.extension() == kSuffix)
-    lines(in, path);
+    read_lines(in, path);
   else
-    foreign(in, path, named);
+    read_foreign(in, path, is_argument);
   if (in.bad()) set_.problems.push_back(errno_error(EIO, "cannot read all of", path.string()).message());
 }
 
-void Reading::lines(std::istream& in, const fs::path& path) {
+void RecordReader::read_lines(std::istream& in, const fs::path& path) {
   set_.files.push_back(path);
   SealedRuns runs;
   std::size_t number = 0;
@@ -67,22 +67,22 @@ void Reading::lines(std::istream& in, const fs::path& path) {
     empty = false;
     auto parsed = parse_sealed_line(line);
     if (!parsed) {
-      runs.damaged();
-      problem(path, number, parsed.error().message());
+      runs.unreadable_line();
+      add_problem(path, number, parsed.error().message());
       continue;
     }
     if (parsed->seal)
-      if (const std::string missing = runs.at(*parsed->seal); !missing.empty())
-        problem(path, number, missing);
+      if (const std::string missing = runs.next_line(*parsed->seal); !missing.empty())
+        add_problem(path, number, missing);
     parsed->file = path;
     parsed->line = number;
     set_.records.push_back(*std::move(parsed));
   }
-  if (const std::string missing = runs.at_end(); !missing.empty()) problem(path, 0, missing);
-  if (empty && !in.bad()) problem(path, 0, "holds no record");
+  if (const std::string missing = runs.end_of_file(); !missing.empty()) add_problem(path, 0, missing);
+  if (empty && !in.bad()) add_problem(path, 0, "holds no record");
 }
 
-void Reading::foreign(std::istream& in, const fs::path& path, bool named) {
+void RecordReader::read_foreign(std::istream& in, const fs::path& path, bool is_argument) {
   std::ostringstream all;
   all << in.rdbuf();
   const std::string text = std::move(all).str();
@@ -90,23 +90,23 @@ void Reading::foreign(std::istream& in, const fs::path& path, bool named) {
   if (!imported) {
     if (path.extension() != kForeignSuffix) {
       std::istringstream again(text);
-      lines(again, path);
-    } else if (named) {
+      read_lines(again, path);
+    } else if (is_argument) {
       set_.files.push_back(path);
-      problem(path, 0, "neither records nor what Google Benchmark or fio writes as JSON");
+      add_problem(path, 0, "neither records nor what Google Benchmark or fio writes as JSON");
     }
     return;
   }
   set_.files.push_back(path);
-  for (const std::string& what : imported->problems) problem(path, 0, what);
+  for (const std::string& problem : imported->problems) add_problem(path, 0, problem);
   std::size_t number = 0;
   for (Record& record : imported->records) set_.records.push_back({std::move(record), path, ++number});
 }
 
-RecordSet Reading::done() && {
+RecordSet RecordReader::finish() && {
   std::vector<Record*> records;
   for (StoredRecord& stored : set_.records) records.push_back(&stored.record);
-  name_places(records);
+  name_fio_tiers(records);
   return std::move(set_);
 }
 
@@ -128,11 +128,11 @@ Result<std::vector<fs::path>> record_files(const fs::path& folder) {
 
 Result<StoredRecord> parse_sealed_line(std::string_view line) {
   bool too_deep = false;
-  const auto watch = [&](int depth, Json::parse_event_t, Json&) {
+  const auto limit_depth = [&](int depth, Json::parse_event_t, Json&) {
     if (depth > kMostRecordDepth) too_deep = true;
     return depth <= kMostRecordDepth;
   };
-  const Json json = Json::parse(line.begin(), line.end(), watch, false);
+  const Json json = Json::parse(line.begin(), line.end(), limit_depth, false);
   if (json.is_discarded()) return make_error(Errc::corrupt, "not a record: no JSON (cut short?)");
   if (too_deep) return make_error(Errc::corrupt, "not a record: nested too deeply");
   StoredRecord parsed;
@@ -147,7 +147,7 @@ Result<Record> parse_record_line(std::string_view line) {
 }
 
 Result<RecordSet> read_records(std::span<const fs::path> paths) {
-  Reading reading;
+  RecordReader reader;
   for (const fs::path& path : paths) {
     std::error_code code;
     const fs::file_status status = fs::status(path, code);
@@ -155,19 +155,19 @@ Result<RecordSet> read_records(std::span<const fs::path> paths) {
       if (!is_baseline(path))
         return errno_error(code ? code.value() : ENOENT, "cannot read records from", path.string());
       PENSTOCK_ASSIGN(const std::vector<fs::path> files, baseline_files(path));
-      for (const fs::path& file : files) reading.file(file, true);
+      for (const fs::path& file : files) reader.read_file(file, true);
     } else if (fs::is_directory(status)) {
       PENSTOCK_ASSIGN(const std::vector<fs::path> files, record_files(path));
-      for (const fs::path& file : files) reading.file(file, false);
+      for (const fs::path& file : files) reader.read_file(file, false);
     } else {
-      reading.file(path, true);
+      reader.read_file(path, true);
     }
   }
-  return std::move(reading).done();
+  return std::move(reader).finish();
 }
 
 std::vector<fs::path> with_folders(const fs::path& path) {
-  constexpr int kDeep = 1;  // levels of folders below its own folders
+  constexpr int kDeeperLevels = 1;  // levels of folders below its own folders
   std::vector<fs::path> paths{path};
   std::error_code code;
   if (!fs::is_directory(path, code)) return paths;
@@ -175,7 +175,7 @@ std::vector<fs::path> with_folders(const fs::path& path) {
     std::error_code unknown;
     const bool folder = at->is_directory(unknown) && !at->path().filename().string().starts_with('.');
     if (folder) paths.push_back(at->path());
-    if (!folder || at.depth() >= kDeep) at.disable_recursion_pending();
+    if (!folder || at.depth() >= kDeeperLevels) at.disable_recursion_pending();
   }
   std::sort(paths.begin() + 1, paths.end());
   return paths;

@@ -20,7 +20,7 @@ namespace {
 namespace fs = std::filesystem;
 
 constexpr std::string_view kFolder = "baselines";
-constexpr std::string_view kWritten = "baseline:";
+constexpr std::string_view kBaselinePrefix = "baseline:";
 constexpr int kDepth = 8;
 constexpr std::size_t kBlock = 1U << 16;
 
@@ -45,7 +45,7 @@ Result<Baseline::File> inspect(const fs::path& path) {
   return file;
 }
 
-fs::path place_of(const fs::path& folder, const Baseline::File& file) {
+fs::path path_of(const fs::path& folder, const Baseline::File& file) {
   return (folder / file.path).lexically_normal();
 }
 
@@ -88,10 +88,10 @@ bool is_plain_word(std::string_view name) {
 }
 
 Result<Baseline> parse_baseline(std::string_view text, const std::string& what) {
-  const Error none = make_error(Errc::corrupt, fmt::format("'{}' is no baseline", what));
+  const Error no_baseline = make_error(Errc::corrupt, fmt::format("'{}' is no baseline", what));
   const auto shallow = [](int depth, Json::parse_event_t, Json&) { return depth <= kDepth; };
   const Json json = Json::parse(text.begin(), text.end(), shallow, false);
-  if (!json.is_object() || !json.contains("files") || !json.at("files").is_array()) return none;
+  if (!json.is_object() || !json.contains("files") || !json.at("files").is_array()) return no_baseline;
   Baseline baseline{member_text(json, "baseline"), member_text(json, "saved"), {}};
   for (const Json& entry : json.at("files")) {
     Baseline::File file{member_text(entry, "path"), 0, 0};
@@ -100,16 +100,16 @@ Result<Baseline> parse_baseline(std::string_view text, const std::string& what) 
     const Json* const bytes = member(entry, "bytes");
     if (file.path.empty() || crc.size() != 8 || parsed.ptr != crc.data() + crc.size() || bytes == nullptr ||
         !bytes->is_number_unsigned())
-      return none;
+      return no_baseline;
     file.bytes = bytes->get<std::uint64_t>();
     baseline.files.push_back(std::move(file));
   }
-  if (!is_plain_word(baseline.name) || baseline.files.empty()) return none;
+  if (!is_plain_word(baseline.name) || baseline.files.empty()) return no_baseline;
   return baseline;
 }
 
 Result<Baseline> save_baseline(const fs::path& folder, const std::string& name,
-                               std::span<const fs::path> paths, const StoreStep& step) {
+                               std::span<const fs::path> paths, const FileStepHook& hook) {
   PENSTOCK_TRY(check_name(name));
   PENSTOCK_ASSIGN(const RecordSet set, read_records(paths));
   if (!set.problems.empty())
@@ -123,7 +123,9 @@ Result<Baseline> save_baseline(const fs::path& folder, const std::string& name,
   }
   if (baseline.files.empty())
     return make_error(Errc::invalid_argument, fmt::format("baseline '{}' would name no record file", name));
-  PENSTOCK_TRY(write_whole(folder / kFolder, name, baseline_json(baseline).dump(1) + "\n", true, step));
+  PENSTOCK_TRY(make_results_folder(folder / kFolder));
+  PENSTOCK_TRY(
+      write_durable_file(folder / kFolder, name, baseline_json(baseline).dump(1) + "\n", true, hook));
   return baseline;
 }
 
@@ -156,13 +158,13 @@ Result<void> remove_baseline(const fs::path& folder, const std::string& name) {
 
 Result<void> check_baseline(const fs::path& folder, const Baseline& baseline) {
   for (const Baseline::File& file : baseline.files) {
-    const fs::path path = place_of(folder, file);
-    const Result<Baseline::File> now = inspect(path);
-    if (!now && now.error().sys_errno == ENOENT)
+    const fs::path path = path_of(folder, file);
+    const Result<Baseline::File> current = inspect(path);
+    if (!current && current.error().sys_errno == ENOENT)
       return make_error(Errc::not_found, fmt::format("baseline '{}' does not hold any more: '{}' is gone",
                                                      baseline.name, path.string()));
-    PENSTOCK_TRY(now);
-    if (now->bytes != file.bytes || now->crc != file.crc)
+    PENSTOCK_TRY(current);
+    if (current->bytes != file.bytes || current->crc != file.crc)
       return make_error(Errc::corrupt, fmt::format("baseline '{}' does not hold any more: '{}' has changed",
                                                    baseline.name, path.string()));
   }
@@ -170,16 +172,16 @@ Result<void> check_baseline(const fs::path& folder, const Baseline& baseline) {
 }
 
 bool is_baseline(const fs::path& path) {
-  return path.filename().string().starts_with(kWritten);
+  return path.filename().string().starts_with(kBaselinePrefix);
 }
 
 Result<std::vector<fs::path>> baseline_files(const fs::path& path) {
   const fs::path folder = path.has_parent_path() ? path.parent_path() : fs::path(kResultsFolder);
   PENSTOCK_ASSIGN(const Baseline baseline,
-                  read_baseline(folder, path.filename().string().substr(kWritten.size())));
+                  read_baseline(folder, path.filename().string().substr(kBaselinePrefix.size())));
   PENSTOCK_TRY(check_baseline(folder, baseline));
   std::vector<fs::path> files;
-  for (const Baseline::File& file : baseline.files) files.push_back(place_of(folder, file));
+  for (const Baseline::File& file : baseline.files) files.push_back(path_of(folder, file));
   return files;
 }
 

@@ -36,9 +36,9 @@ struct Baseline {
 
 // Saves a baseline of the records in `paths`, as read_records() reads them. A folder stands for the files
 // that it has now. Errors: invalid_argument if is_plain_word(name) is false or `paths` have no record file;
-// corrupt if not all of their records can be read. `step` is for tests (StoreStep).
+// corrupt if not all of their records can be read. `hook` is for tests.
 Result<Baseline> save_baseline(const std::filesystem::path& folder, const std::string& name,
-                               std::span<const std::filesystem::path> paths, const StoreStep& step = {});
+                               std::span<const std::filesystem::path> paths, const FileStepHook& hook = {});
 
 // All baselines of the folder, sorted by name; empty if it has none. A baseline that cannot be read is an
 // error that names it.

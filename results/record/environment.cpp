@@ -56,7 +56,7 @@ std::string line_value(const fs::path& path, std::string_view key) {
 
 // Sets `key` to `number` unless it already has a smaller one.
 template <class T>
-void tighten(Json& json, const char* key, T number) {
+void keep_smaller(Json& json, const char* key, T number) {
   if (!json.contains(key) || json[key].get<T>() > number) json[key] = number;
 }
 
@@ -66,14 +66,15 @@ void inspect_v2(const fs::path& mount, const std::string& path, Json& limits) {
   fs::path folder = mount / fs::path(path).relative_path();
   for (;; folder = folder.parent_path()) {
     if (const auto text = file_text(folder / "memory.max"))
-      if (const auto number = parse_digits<std::uint64_t>(*text)) tighten(limits, "memory_bytes", *number);
+      if (const auto number = parse_digits<std::uint64_t>(*text))
+        keep_smaller(limits, "memory_bytes", *number);
     if (const auto text = file_text(folder / "cpu.max")) {
       std::istringstream words(*text);
       std::string quota;
       double period = 0;
       if (words >> quota >> period; period > 0)
         if (const auto number = parse_digits<std::uint64_t>(quota))
-          tighten(limits, "cpus", static_cast<double>(*number) / period);
+          keep_smaller(limits, "cpus", static_cast<double>(*number) / period);
     }
     if (const auto text = file_text(folder / "io.max"); text && !text->empty() && !limits.contains("io"))
       limits["io"] = *text;
@@ -88,7 +89,7 @@ void inspect_v1(const fs::path& mount, const std::string& controllers, const std
     return wrapped.find("," + std::string(name) + ",") != std::string::npos;
   };
   // Inside a container the host's path may not exist. The mounted root is then the group of this process.
-  const auto own = [&](std::string_view controller) {
+  const auto group_folder = [&](std::string_view controller) {
     const fs::path base = mount / controller;
     const fs::path folder = base / fs::path(path).relative_path();
     std::error_code ignored;
@@ -96,25 +97,26 @@ void inspect_v1(const fs::path& mount, const std::string& controllers, const std
   };
   if (has("memory")) {
     // The kernel writes "no limit" as a huge number rounded to pages.
-    if (const auto text = file_text(own("memory") / "memory.limit_in_bytes"))
+    if (const auto text = file_text(group_folder("memory") / "memory.limit_in_bytes"))
       if (const auto number = parse_digits<std::uint64_t>(*text);
           number && *number < (std::uint64_t{1} << 60))
-        tighten(limits, "memory_bytes", *number);
+        keep_smaller(limits, "memory_bytes", *number);
   }
   if (has("cpu")) {
-    const auto quota = file_text(own("cpu") / "cpu.cfs_quota_us");
-    const auto period = file_text(own("cpu") / "cpu.cfs_period_us");
+    const auto quota = file_text(group_folder("cpu") / "cpu.cfs_quota_us");
+    const auto period = file_text(group_folder("cpu") / "cpu.cfs_period_us");
     if (quota && period)
       if (const auto q = parse_digits<std::uint64_t>(*quota), p = parse_digits<std::uint64_t>(*period);
           q && p && *p > 0)
-        tighten(limits, "cpus", static_cast<double>(*q) / static_cast<double>(*p));
+        keep_smaller(limits, "cpus", static_cast<double>(*q) / static_cast<double>(*p));
   }
   if (has("blkio")) {
     std::string lines;
-    for (const char* what : {"read_bps", "write_bps", "read_iops", "write_iops"})
-      if (const auto text = file_text(own("blkio") / (std::string("blkio.throttle.") + what + "_device"));
+    for (const char* limit : {"read_bps", "write_bps", "read_iops", "write_iops"})
+      if (const auto text =
+              file_text(group_folder("blkio") / (std::string("blkio.throttle.") + limit + "_device"));
           text && !text->empty())
-        lines += (lines.empty() ? "" : "; ") + std::string(what) + " " + *text;
+        lines += (lines.empty() ? "" : "; ") + std::string(limit) + " " + *text;
     if (!lines.empty()) limits["io"] = lines;
   }
 }
@@ -154,16 +156,16 @@ std::uint64_t memory_bytes() {
   return pages > 0 && size > 0 ? static_cast<std::uint64_t>(pages) * static_cast<std::uint64_t>(size) : 0;
 }
 
-std::uint64_t memory_left() {
-  std::uint64_t left = 0;
+std::uint64_t available_memory() {
+  std::uint64_t bytes = 0;
   std::ifstream meminfo("/proc/meminfo");
   std::string key;
   std::uint64_t kib = 0;
-  for (std::string rest; left == 0 && meminfo >> key >> kib && std::getline(meminfo, rest);)
-    if (key == "MemAvailable:") left = kib * 1024;
+  for (std::string rest; bytes == 0 && meminfo >> key >> kib && std::getline(meminfo, rest);)
+    if (key == "MemAvailable:") bytes = kib * 1024;
   const Json limits = cgroup_limits("/");
-  if (limits.contains("memory_bytes")) left = std::min(left, limits["memory_bytes"].get<std::uint64_t>());
-  return left;
+  if (limits.contains("memory_bytes")) bytes = std::min(bytes, limits["memory_bytes"].get<std::uint64_t>());
+  return bytes;
 }
 
 double clock_read_ns() {

@@ -24,24 +24,24 @@ Result<GatheredJson> gather_json(Communicator& ranks, const Json& mine,
                                  const std::function<Json(const std::vector<Json>&)>& join) {
   // Each rank sends its signal with its JSON, and the answer has the first signal of any rank. So every rank
   // knows of a signal when this call returns, and the ranks can stop together.
-  const std::vector<std::uint8_t> words = Json::to_cbor(Json::array({interrupt_signal(), mine}));
-  PENSTOCK_ASSIGN(const auto gathered, ranks.gather(std::as_bytes(std::span(words))));
+  const std::vector<std::uint8_t> bytes = Json::to_cbor(Json::array({interrupt_signal(), mine}));
+  PENSTOCK_ASSIGN(const auto gathered, ranks.gather(std::as_bytes(std::span(bytes))));
   std::vector<std::byte> answer;
   if (ranks.root()) {
     std::vector<Json> each;
     std::vector<int> signals;
-    for (const std::vector<std::byte>& bytes : gathered) {
-      Json said = Json::from_cbor(bytes);
-      signals.push_back(said[0].get<int>());
-      each.push_back(std::move(said[1]));
+    for (const std::vector<std::byte>& of_rank : gathered) {
+      Json message = Json::from_cbor(of_rank);
+      signals.push_back(message[0].get<int>());
+      each.push_back(std::move(message[1]));
     }
     const std::vector<std::uint8_t> joined = Json::to_cbor(Json::array({first_signal(signals), join(each)}));
-    const auto bytes = std::as_bytes(std::span(joined));
-    answer.assign(bytes.begin(), bytes.end());
+    const auto answer_bytes = std::as_bytes(std::span(joined));
+    answer.assign(answer_bytes.begin(), answer_bytes.end());
   }
   PENSTOCK_TRY(ranks.broadcast(answer));
-  Json said = Json::from_cbor(answer);
-  GatheredJson all{std::move(said[1]), said[0].get<int>()};
+  Json message = Json::from_cbor(answer);
+  GatheredJson all{std::move(message[1]), message[0].get<int>()};
   // Simulate the signal on the ranks that did not receive it.
   if (all.signal != 0 && !interrupted()) simulate_interrupt(all.signal);
   return all;
@@ -54,11 +54,11 @@ Result<Json> gather_ranks(Communicator& ranks, const Json& host, const Json& bef
                   {"rank_on_node", ranks.rank_on_node()},
                   {"clock", {{"offset_ns", clock.offset_ns}, {"error_ns", clock.error_ns}}}};
   // Rank 0 gets one entry for each rank; the others get none and return [].
-  const std::vector<std::uint8_t> words = Json::to_cbor(mine);
-  PENSTOCK_ASSIGN(const auto all, ranks.gather(std::as_bytes(std::span(words))));
+  const std::vector<std::uint8_t> bytes = Json::to_cbor(mine);
+  PENSTOCK_ASSIGN(const auto all, ranks.gather(std::as_bytes(std::span(bytes))));
   Json rows = Json::array();
-  for (const std::vector<std::byte>& bytes : all) {
-    Json rank = Json::from_cbor(bytes);
+  for (const std::vector<std::byte>& of_rank : all) {
+    Json rank = Json::from_cbor(of_rank);
     Json clocks = rows.size() < before.size() ? before[rows.size()]["clock"] : Json::array();
     clocks.push_back(std::move(rank["clock"]));
     rank["clock"] = std::move(clocks);
@@ -67,20 +67,20 @@ Result<Json> gather_ranks(Communicator& ranks, const Json& host, const Json& bef
   return rows;
 }
 
-Json packed(const Error& error) {
+Json error_json(const Error& error) {
   return {{"code", static_cast<int>(error.code)}, {"errno", error.sys_errno}, {"what", error.what}};
 }
 
-Error error_of(const Json& json) {
+Error error_from_json(const Json& json) {
   return {static_cast<Errc>(json["code"].get<int>()), json["errno"].get<int>(),
           json["what"].get<std::string>()};
 }
 
-Json packed_number(const std::optional<double>& number) {
+Json number_json(const std::optional<double>& number) {
   return number ? Json(*number) : Json();
 }
 
-std::optional<double> number_of(const Json& json) {
+std::optional<double> number_from_json(const Json& json) {
   return json.is_null() ? std::nullopt : std::optional(json.get<double>());
 }
 

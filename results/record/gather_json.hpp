@@ -26,11 +26,11 @@ Result<GatheredJson> gather_json(Communicator& ranks, const Json& mine,
 // offsets are put before the new one. Returns [] on the other ranks.
 Result<Json> gather_ranks(Communicator& ranks, const Json& host, const Json& before);
 
-Json packed(const Error& error);
-Error error_of(const Json& json);
+Json error_json(const Error& error);
+Error error_from_json(const Json& json);
 
 // JSON null stands for an absent number.
-Json packed_number(const std::optional<double>& number);
-std::optional<double> number_of(const Json& json);
+Json number_json(const std::optional<double>& number);
+std::optional<double> number_from_json(const Json& json);
 
 }  // namespace penstock

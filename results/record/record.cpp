@@ -1,12 +1,27 @@
 #include "results/record/record.hpp"
 
-#include <algorithm>
-#include <cmath>
+#include <fmt/format.h>
+#include <stdlib.h>
+#include <sys/stat.h>
+#include <unistd.h>
 
+#include <algorithm>
+#include <cerrno>
+#include <cmath>
+#include <system_error>
+
+#include "io_backends/core/checksums/crc32c.hpp"
+#include "io_backends/core/random.hpp"
+#include "io_backends/core/system/fd.hpp"
 #include "results/record/statistics.hpp"
 
 namespace penstock {
 namespace {
+
+namespace fs = std::filesystem;
+
+constexpr std::string_view kSuffix = ".jsonl";
+constexpr std::size_t kShortId = 8;
 
 // In the order of Verdict.
 constexpr std::string_view kVerdictNames[] = {"ok",        "short",    "client_bound", "ceiling_invalid",
@@ -15,15 +30,51 @@ constexpr std::string_view kVerdictNames[] = {"ok",        "short",    "client_b
 
 Json metric_json(const Metric& metric) {
   Json json = Json::object();
-  const bool known = std::any_of(metric.samples.begin(), metric.samples.end(),
-                                 [](double sample) { return std::isfinite(sample); });
-  json["value"] = known ? Json(metric.value()) : Json();
+  const bool has_value = std::any_of(metric.samples.begin(), metric.samples.end(),
+                                     [](double sample) { return std::isfinite(sample); });
+  json["value"] = has_value ? Json(metric.value()) : Json();
   json["unit"] = metric.unit;
   json["better"] = better_name(metric.better);
   json["per"] = metric.per;
   if (metric.headline) json["headline"] = true;
   json["samples"] = metric.samples;
   return json;
+}
+
+// "2026-11-20T09:30:00Z" becomes "20261120T093000Z". Drops all other characters, so that a name from a record
+// cannot leave the folder.
+std::string file_name_part(std::string_view text, std::string_view also_allowed) {
+  std::string part;
+  for (const char c : text) {
+    const bool plain = (c >= '0' && c <= '9') || (c >= 'a' && c <= 'z') || (c >= 'A' && c <= 'Z');
+    if (plain || also_allowed.find(c) != std::string_view::npos) part += c;
+  }
+  return part;
+}
+
+// Makes a file in `folder` and removes it; returns 0 or the errno of the step that failed. Missing folders
+// are made below a unique name: another process that checks or writes must not find a folder that is removed
+// again. `made` gets the folders that were made, the outermost first; the caller removes them.
+int try_file_in(const fs::path& folder, std::vector<fs::path>& made) {
+  std::error_code code;
+  fs::path at = folder;
+  while (!fs::exists(fs::symlink_status(at, code)) && at.has_relative_path()) at = at.parent_path();
+  if (at != folder) {
+    const fs::path missing = folder.lexically_relative(at);
+    std::string own = (at / ".penstock-XXXXXX").string();
+    if (::mkdtemp(own.data()) == nullptr) return errno;
+    made.push_back(at = own);
+    for (const fs::path& name : missing) {
+      if (name.empty()) continue;  // after a slash at the end
+      at /= name;
+      if (::mkdir(at.c_str(), 0777) != 0) return errno;
+      made.push_back(at);
+    }
+  }
+  std::string file = (at / ".penstock-XXXXXX").string();
+  const Fd fd(::mkstemp(file.data()));
+  if (!fd) return errno;
+  return ::unlink(file.c_str()) == 0 ? 0 : errno;
 }
 
 }  // namespace
@@ -37,13 +88,13 @@ int verdict_exit_code(Verdict verdict) {
   return verdict == Verdict::skipped ? 77 : 1;
 }
 
-void judge(Verdict& verdict, std::string& reason, Verdict what, std::string_view why) {
-  if (what == verdict) return;
-  const Verdict lesser = std::min(verdict, what);
-  const std::string lesser_reason = what > verdict ? reason : std::string(why);
-  if (what > verdict) {
-    verdict = what;
-    reason = why;
+void add_verdict(Verdict& verdict, std::string& reason, Verdict added, std::string_view added_reason) {
+  if (added == verdict) return;
+  const Verdict lesser = std::min(verdict, added);
+  const std::string lesser_reason = added > verdict ? reason : std::string(added_reason);
+  if (added > verdict) {
+    verdict = added;
+    reason = added_reason;
   }
   const std::string also = "; also " + std::string(verdict_name(lesser)) + ": ";
   if (lesser != Verdict::ok && verdict_exit_code(verdict) == 0 && reason.find(also) == std::string::npos)
@@ -100,6 +151,57 @@ Json to_json(const Record& record) {
 
 std::string record_line(const Record& record) {
   return one_line(to_json(record));
+}
+
+std::string seal_line(std::string_view record, std::size_t line, std::size_t lines) {
+  std::string sealed(record.substr(0, record.size() - 1));  // without its '}'
+  sealed += fmt::format(R"(,"seal":{{"line":{},"of":{})", line, lines);
+  return sealed + seal_checksum(sealed);
+}
+
+std::string seal_checksum(std::string_view text) {
+  return fmt::format("{}{:08x}{}", kChecksumBegin, crc32c(std::as_bytes(std::span(text))), kChecksumEnd);
+}
+
+Result<void> make_results_folder(const fs::path& folder) {
+  std::error_code code;
+  if (fs::is_directory(folder, code)) return success();
+  fs::create_directories(folder, code);
+  if (code) return errno_error(code.value(), "cannot make the results folder", folder.string());
+  const fs::path parent = fs::absolute(folder, code).lexically_normal().parent_path();
+  return sync_folder(parent.empty() ? fs::path(".") : parent);
+}
+
+Result<fs::path> write_records(const fs::path& folder, std::span<const Record> records,
+                               const FileStepHook& hook) {
+  if (records.empty()) return make_error(Errc::internal, "there is no record to write");
+  PENSTOCK_TRY(make_results_folder(folder));
+  std::string text;
+  for (std::size_t i = 0; i < records.size(); ++i)
+    text += seal_line(record_line(records[i]), i + 1, records.size()) + "\n";
+  const Record& first = records.front();
+  const std::string stem =
+      file_name_part(first.started, "") + "-" + file_name_part(first.command, "_-") + "-";
+  std::string id = file_name_part(first.id, "").substr(0, kShortId);
+  if (id.size() < kShortId) id = random_id(kShortId);
+  for (int attempt = 0;; ++attempt) {
+    const std::string name = stem + id + std::string(kSuffix);
+    const Result<void> written = write_durable_file(folder, name, text, false, hook);
+    if (written) return folder / name;
+    if (written.error().code != Errc::already_exists || attempt == 8) return written.error();
+    id = random_id(kShortId);
+  }
+}
+
+Result<void> check_results_folder(const fs::path& folder) {
+  std::error_code code;
+  std::vector<fs::path> made;
+  const int failure = try_file_in(fs::absolute(folder, code).lexically_normal(), made);
+  for (auto at = made.rbegin(); at != made.rend(); ++at) ::rmdir(at->c_str());
+  if (failure == 0) return success();
+  Error error = errno_error(failure, "cannot write records into", folder.string());
+  error.what += " (--results DIR names another folder)";
+  return error;
 }
 
 }  // namespace penstock

@@ -1,8 +1,18 @@
-// A record: one measured cell with everything that a reader needs to trust it. Field names are a contract
-// (docs/records.md).
+// A record: one measured cell with everything that a reader needs to trust it, and the files of records.
+// Field names are a contract (docs/records.md).
+//
+// A file is immutable and has the records of one run: `<utc time>-<command>-<short id>.jsonl`, with one
+// sealed record per line. It appears whole or not at all (write_durable_file()).
+//
+// The seal of a line has its number, the number of lines of its run, and the CRC32C of all text before it. It
+// is the last member of the record's own JSON object, so that every line stays a record:
+//
+//   {"schema":1,...,"reason":"","seal":{"line":2,"of":3,"crc32c":"0a1b2c3d"}}
 #pragma once
 
+#include <cstddef>
 #include <cstdint>
+#include <filesystem>
 #include <map>
 #include <optional>
 #include <span>
@@ -12,6 +22,8 @@
 
 #include "io_backends/core/json_text.hpp"
 #include "io_backends/core/metric.hpp"
+#include "io_backends/core/result.hpp"
+#include "io_backends/core/system/durable_file.hpp"
 
 namespace penstock {
 
@@ -34,7 +46,7 @@ std::string_view verdict_name(Verdict verdict);
 int verdict_exit_code(Verdict verdict);  // 0, 1 or 77 (docs/records.md)
 // Adds one more verdict on the same cell: the worst one wins, with its reason. If the worst still leaves a
 // number, the lesser verdict is added to the reason: "3 samples were skipped; also client_bound: ...".
-void judge(Verdict& verdict, std::string& reason, Verdict what, std::string_view why);
+void add_verdict(Verdict& verdict, std::string& reason, Verdict added, std::string_view added_reason);
 
 struct Metric {
   std::string unit;  // "B/s", "s", "ns", "1/s", "1", "B"
@@ -82,5 +94,28 @@ bool is_declared(std::string_view name, const Metric& metric, std::span<const Me
 
 Json to_json(const Record& record);
 std::string record_line(const Record& record);  // the JSON in one line, no newline; always UTF-8
+
+// Writes the records of one run, and returns the path once the file is durable under its name. Makes the
+// folder if it is missing. The name is made from `command` and the first record's `started` and `id`; if the
+// name is taken, another id is tried. After an error no file is left that a reader takes for records. The
+// exception is a failed "sync_dir", which leaves the whole file in place.
+Result<std::filesystem::path> write_records(const std::filesystem::path& folder,
+                                            std::span<const Record> records, const FileStepHook& hook = {});
+
+// Makes the folder if it is missing. Syncs its parent, so that the new name is durable too.
+Result<void> make_results_folder(const std::filesystem::path& folder);
+
+// Checks before a measurement that write_records() can make its file in `folder`. Permissions alone do not
+// show what a file system accepts. So this makes the missing folders under a unique name, with an empty file
+// in the innermost, and removes them again. Several processes may do this at the same time.
+Result<void> check_results_folder(const std::filesystem::path& folder);
+
+// Adds the seal to `record`, a JSON object in one line: it is line number `line` (from 1) of `lines` lines.
+std::string seal_line(std::string_view record, std::size_t line, std::size_t lines);
+
+// The end of a sealed line: the CRC32C of `text`, which is everything before it.
+std::string seal_checksum(std::string_view text);
+inline constexpr std::string_view kChecksumBegin = R"(,"crc32c":")";
+inline constexpr std::string_view kChecksumEnd = R"("}})";
 
 }  // namespace penstock

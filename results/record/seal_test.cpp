@@ -62,11 +62,11 @@ std::vector<std::string> said(std::initializer_list<Seal> seals) {
   std::vector<std::string> words;
   for (const Seal& seal : seals) {
     if (seal.line == 0)
-      runs.damaged();
-    else if (std::string missing = runs.at(seal); !missing.empty())
+      runs.unreadable_line();
+    else if (std::string missing = runs.next_line(seal); !missing.empty())
       words.push_back(std::move(missing));
   }
-  if (std::string missing = runs.at_end(); !missing.empty()) words.push_back(std::move(missing));
+  if (std::string missing = runs.end_of_file(); !missing.empty()) words.push_back(std::move(missing));
   return words;
 }
 

@@ -4,38 +4,38 @@
 
 namespace penstock {
 
-std::string SealedRuns::missing(std::size_t first, std::size_t last, std::size_t of) {
+std::string SealedRuns::missing(std::size_t first, std::size_t last, std::size_t lines) {
   if (first > last) return "";
-  if (first == last) return fmt::format("line {} of {} of a run is missing", first, of);
-  return fmt::format("lines {} to {} of {} of a run are missing", first, last, of);
+  if (first == last) return fmt::format("line {} of {} of a run is missing", first, lines);
+  return fmt::format("lines {} to {} of {} of a run are missing", first, last, lines);
 }
 
-std::string SealedRuns::at(const Seal& seal) {
-  std::string words;
-  if (of_ != 0 && (seal.of != of_ || seal.line < next_)) {
-    words = missing(next_, of_, of_);
-    next_ = 1;
+std::string SealedRuns::next_line(const Seal& seal) {
+  std::string text;
+  if (lines_ != 0 && (seal.lines != lines_ || seal.line < next_number_)) {
+    text = missing(next_number_, lines_, lines_);
+    next_number_ = 1;
   }
-  const std::string here = missing(next_, seal.line - 1, seal.of);
-  if (!here.empty()) words += (words.empty() ? "" : "; ") + here;
-  next_ = seal.line + 1;
-  of_ = seal.of;
-  if (next_ > of_) {
-    next_ = 1;
-    of_ = 0;
+  const std::string before_line = missing(next_number_, seal.line - 1, seal.lines);
+  if (!before_line.empty()) text += (text.empty() ? "" : "; ") + before_line;
+  next_number_ = seal.line + 1;
+  lines_ = seal.lines;
+  if (next_number_ > lines_) {
+    next_number_ = 1;
+    lines_ = 0;
   }
-  return words;
+  return text;
 }
 
-std::string SealedRuns::at_end() {
-  return of_ == 0 ? "" : missing(next_, of_, of_);
+std::string SealedRuns::end_of_file() {
+  return lines_ == 0 ? "" : missing(next_number_, lines_, lines_);
 }
 
-void SealedRuns::damaged() {
-  ++next_;
-  if (of_ != 0 && next_ > of_) {
-    next_ = 1;
-    of_ = 0;
+void SealedRuns::unreadable_line() {
+  ++next_number_;
+  if (lines_ != 0 && next_number_ > lines_) {
+    next_number_ = 1;
+    lines_ = 0;
   }
 }
 

@@ -12,19 +12,19 @@ namespace penstock {
 // one after the other.
 class SealedRuns {
  public:
-  // at() takes the seal of the next line, at_end() the end of the file. Each returns a text such as "line 3
-  // of 3 of a run is missing", or "" if no line is missing.
-  std::string at(const Seal& seal);
-  std::string at_end();
+  // next_line() takes the seal of the next line, end_of_file() the end of the file. Each returns a text such
+  // as "line 3 of 3 of a run is missing", or "" if no line is missing.
+  std::string next_line(const Seal& seal);
+  std::string end_of_file();
   // Counts a line that could not be read. It is reported elsewhere, so it must not be reported as missing
   // too.
-  void damaged();
+  void unreadable_line();
 
  private:
-  static std::string missing(std::size_t first, std::size_t last, std::size_t of);
+  static std::string missing(std::size_t first, std::size_t last, std::size_t lines);
 
-  std::size_t next_ = 1;  // the number of the line that should come next
-  std::size_t of_ = 0;    // lines of the current run; 0 before its first line
+  std::size_t next_number_ = 1;  // the number of the line that should come next
+  std::size_t lines_ = 0;        // lines of the current run; 0 before its first line
 };
 
 }  // namespace penstock

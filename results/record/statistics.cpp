@@ -71,10 +71,12 @@ double spread(std::span<const double> samples) {
   return middle == 0 || values.size() < 2 ? 0 : (values.back() - values.front()) / std::abs(middle);
 }
 
-std::optional<PairedRatio> paired_ratio(std::span<const double> over, std::span<const double> under) {
+std::optional<PairedRatio> paired_ratio(std::span<const double> numerators,
+                                        std::span<const double> denominators) {
   std::vector<double> ratios;
-  for (std::size_t i = 0; i < std::min(over.size(), under.size()); ++i)
-    if (under[i] != 0 && std::isfinite(over[i] / under[i])) ratios.push_back(over[i] / under[i]);
+  for (std::size_t i = 0; i < std::min(numerators.size(), denominators.size()); ++i)
+    if (denominators[i] != 0 && std::isfinite(numerators[i] / denominators[i]))
+      ratios.push_back(numerators[i] / denominators[i]);
   if (ratios.empty()) return std::nullopt;
   return PairedRatio{median(ratios), median_interval(ratios), ratios.size()};
 }

@@ -41,8 +41,9 @@ struct PairedRatio {
   std::size_t pairs = 0;
 };
 
-// Pairs sample i of `over` with sample i of `under`. A sample without a partner, or with a partner of 0, is
-// left out. Absent if no pair is left.
-std::optional<PairedRatio> paired_ratio(std::span<const double> over, std::span<const double> under);
+// Pairs sample i of `numerators` with sample i of `denominators`. A sample without a partner, or with a
+// partner of 0, is left out. Absent if no pair is left.
+std::optional<PairedRatio> paired_ratio(std::span<const double> numerators,
+                                        std::span<const double> denominators);
 
 }  // namespace penstock

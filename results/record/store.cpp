@@ -12,9 +12,9 @@ class Fields {
  public:
   Fields(const Json& json, std::string path) : json_(json), path_(std::move(path)) {}
 
-  Error bad(std::string_view name, std::string_view wanted) const {
+  Error field_error(std::string_view name, std::string_view expected) const {
     return make_error(Errc::corrupt, "not a record: field '" + path_ + std::string(name) +
-                                         "' is missing or no " + std::string(wanted));
+                                         "' is missing or no " + std::string(expected));
   }
   const Json* find(std::string_view name) const {
     const auto at = json_.find(std::string(name));
@@ -22,39 +22,39 @@ class Fields {
   }
   Result<std::string> text(std::string_view name) const {
     const Json* value = find(name);
-    if (value == nullptr || !value->is_string()) return bad(name, "text");
+    if (value == nullptr || !value->is_string()) return field_error(name, "text");
     return value->get<std::string>();
   }
   Result<double> number(std::string_view name) const {
     const Json* value = find(name);
-    if (value == nullptr || !value->is_number()) return bad(name, "number");
+    if (value == nullptr || !value->is_number()) return field_error(name, "number");
     return value->get<double>();
   }
-  Result<std::uint64_t> whole(std::string_view name) const {
+  Result<std::uint64_t> whole_number(std::string_view name) const {
     const Json* value = find(name);
     if (value == nullptr || !value->is_number_integer() ||
         (!value->is_number_unsigned() && value->get<std::int64_t>() < 0))
-      return bad(name, "whole number");
+      return field_error(name, "whole number");
     return value->get<std::uint64_t>();
   }
   Result<std::vector<double>> numbers(std::string_view name) const {
     const Json* value = find(name);
-    if (value == nullptr || !value->is_array()) return bad(name, "list of numbers");
+    if (value == nullptr || !value->is_array()) return field_error(name, "list of numbers");
     std::vector<double> numbers;
     for (const Json& entry : *value) {
       // JSON has no notation for a number that is not finite, so it is null.
-      if (!entry.is_number() && !entry.is_null()) return bad(name, "list of numbers");
+      if (!entry.is_number() && !entry.is_null()) return field_error(name, "list of numbers");
       numbers.push_back(entry.is_null() ? std::nan("") : entry.get<double>());
     }
     return numbers;
   }
-  // For a list that exists. `wanted` describes it in errors: "list of words".
-  Result<std::vector<std::string>> texts(std::string_view name, std::string_view wanted) const {
+  // For a list that exists. `expected` describes it in errors: "list of words".
+  Result<std::vector<std::string>> texts(std::string_view name, std::string_view expected) const {
     const Json& value = *find(name);
-    if (!value.is_array()) return bad(name, wanted);
+    if (!value.is_array()) return field_error(name, expected);
     std::vector<std::string> texts;
     for (const Json& entry : value) {
-      if (!entry.is_string()) return bad(name, wanted);
+      if (!entry.is_string()) return field_error(name, expected);
       texts.push_back(entry.get<std::string>());
     }
     return texts;
@@ -63,7 +63,7 @@ class Fields {
   Result<Json> object(std::string_view name) const {
     const Json* value = find(name);
     if (value == nullptr) return Json(Json::object());
-    if (!value->is_object()) return bad(name, "object");
+    if (!value->is_object()) return field_error(name, "object");
     return *value;
   }
 
@@ -81,16 +81,17 @@ Result<Metric> metric_from_json(const Json& json, const std::string& name) {
   PENSTOCK_ASSIGN(const std::string better, fields.text("better"));
   for (const Better known : {Better::higher, Better::lower, Better::neither})
     if (better_name(known) == better) metric.better = known;
-  if (better_name(metric.better) != better) return fields.bad("better", "'higher', 'lower' or 'neither'");
+  if (better_name(metric.better) != better)
+    return fields.field_error("better", "'higher', 'lower' or 'neither'");
   if (const Json* headline = fields.find("headline"); headline != nullptr) {
-    if (!headline->is_boolean()) return fields.bad("headline", "true or false");
+    if (!headline->is_boolean()) return fields.field_error("headline", "true or false");
     metric.headline = headline->get<bool>();
   }
   return metric;
 }
 
 Result<void> read_identity(const Fields& fields, Record& record) {
-  PENSTOCK_ASSIGN(const std::uint64_t schema, fields.whole("schema"));
+  PENSTOCK_ASSIGN(const std::uint64_t schema, fields.whole_number("schema"));
   if (schema != 1)
     return make_error(Errc::unsupported,
                       "record of schema " + std::to_string(schema) + "; this program reads schema 1");
@@ -102,11 +103,11 @@ Result<void> read_identity(const Fields& fields, Record& record) {
   }
   PENSTOCK_ASSIGN(const Json label, fields.object("label"));
   for (const auto& [key, value] : label.items()) {
-    if (!value.is_string()) return fields.bad("label." + key, "text");
+    if (!value.is_string()) return fields.field_error("label." + key, "text");
     record.label[key] = value.get<std::string>();
   }
   if (fields.find("seed") != nullptr) {
-    PENSTOCK_ASSIGN(record.seed, fields.whole("seed"));
+    PENSTOCK_ASSIGN(record.seed, fields.whole_number("seed"));
   }
   return success();
 }
@@ -114,16 +115,16 @@ Result<void> read_identity(const Fields& fields, Record& record) {
 Result<void> read_measurements(const Fields& fields, Record& record) {
   PENSTOCK_ASSIGN(const Json metrics, fields.object("metrics"));
   for (const auto& [name, value] : metrics.items()) {
-    if (!value.is_object()) return fields.bad("metrics." + name, "object");
+    if (!value.is_object()) return fields.field_error("metrics." + name, "object");
     PENSTOCK_ASSIGN(record.metrics[name], metric_from_json(value, name));
   }
   PENSTOCK_ASSIGN(const Json series, fields.object("series"));
   for (const auto& [name, value] : series.items()) {
-    if (!value.is_object()) return fields.bad("series." + name, "object");
-    const Fields one(value, "series." + name + ".");
+    if (!value.is_object()) return fields.field_error("series." + name, "object");
+    const Fields series_fields(value, "series." + name + ".");
     Series& target = record.series[name];
-    PENSTOCK_ASSIGN(target.interval_s, one.number("interval_s"));
-    PENSTOCK_ASSIGN(target.values, one.numbers("values"));
+    PENSTOCK_ASSIGN(target.interval_s, series_fields.number("interval_s"));
+    PENSTOCK_ASSIGN(target.values, series_fields.numbers("values"));
   }
   PENSTOCK_ASSIGN(const std::string verdict, fields.text("verdict"));
   PENSTOCK_ASSIGN(record.verdict, parse_verdict(verdict));
@@ -133,10 +134,10 @@ Result<void> read_measurements(const Fields& fields, Record& record) {
   return success();
 }
 
-constexpr std::size_t kSumBytes = kSumBegins.size() + 8 + kSumEnds.size();
+constexpr std::size_t kChecksumBytes = kChecksumBegin.size() + 8 + kChecksumEnd.size();
 
-bool is_sum(std::string_view text) {
-  return text.starts_with(kSumBegins) && text.ends_with(kSumEnds);
+bool is_checksum(std::string_view text) {
+  return text.starts_with(kChecksumBegin) && text.ends_with(kChecksumEnd);
 }
 
 std::size_t count_at(const Json& json, const char* key) {
@@ -148,19 +149,19 @@ std::size_t count_at(const Json& json, const char* key) {
 
 Result<std::optional<Seal>> check_seal(std::string_view line, const Json& json) {
   line = line.substr(0, line.find_last_not_of(" \t\r") + 1);
-  const std::size_t body = line.size() < kSumBytes ? 0 : line.size() - kSumBytes;
+  const std::size_t body = line.size() < kChecksumBytes ? 0 : line.size() - kChecksumBytes;
   const auto seal = json.find("seal");
-  if (seal == json.end() && !is_sum(line.substr(body))) return std::optional<Seal>();
+  if (seal == json.end() && !is_checksum(line.substr(body))) return std::optional<Seal>();
   const Error changed =
       make_error(Errc::corrupt,
                  "changed since it was written: its checksum does not hold (without the member 'seal' it is "
                  "read as it is)");
 #ifndef FUZZING_BUILD_MODE_UNSAFE_FOR_PRODUCTION
-  if (line.substr(body) != seal_end(line.substr(0, body))) return changed;
+  if (line.substr(body) != seal_checksum(line.substr(0, body))) return changed;
 #endif
   if (seal == json.end() || !seal->is_object()) return changed;
   const Seal found{count_at(*seal, "line"), count_at(*seal, "of")};
-  if (found.line == 0 || found.line > found.of) return changed;
+  if (found.line == 0 || found.line > found.lines) return changed;
   return std::optional<Seal>(found);
 }
 

@@ -1,4 +1,4 @@
-// Reads records from files and folders. record_file.hpp writes them; import/record_files.cpp finds and reads
+// Reads records from files and folders. record.hpp writes them; import/record_files.cpp finds and reads
 // the files.
 #pragma once
 
@@ -12,7 +12,6 @@
 
 #include "io_backends/core/result.hpp"
 #include "results/record/record.hpp"
-#include "results/record/record_file.hpp"
 
 namespace penstock {
 
@@ -22,7 +21,7 @@ Result<Verdict> parse_verdict(std::string_view name);
 // The number of a line among the lines of its run.
 struct Seal {
   std::size_t line = 0;  // from 1
-  std::size_t of = 0;
+  std::size_t lines = 0;
 };
 
 // Checks the seal of a line; `json` is the parsed line. Nothing if it has no seal: it is from an earlier

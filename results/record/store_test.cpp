@@ -10,6 +10,8 @@
 #include <string>
 #include <thread>
 
+#include "io_backends/core/random.hpp"
+
 namespace penstock {
 namespace {
 
@@ -101,9 +103,9 @@ TEST_F(Store, AFailedStepIsAnErrorAndLeavesNoTemporaryFile) {
 }
 
 TEST_F(Store, AFileIsReplacedOnlyWhereThatWasAskedFor) {
-  ASSERT_TRUE(write_whole(dir_, "it", "one", false).ok());
-  EXPECT_EQ(write_whole(dir_, "it", "two", false).error().code, Errc::already_exists);
-  ASSERT_TRUE(write_whole(dir_, "it", "three", true).ok());
+  ASSERT_TRUE(write_durable_file(dir_, "it", "one", false).ok());
+  EXPECT_EQ(write_durable_file(dir_, "it", "two", false).error().code, Errc::already_exists);
+  ASSERT_TRUE(write_durable_file(dir_, "it", "three", true).ok());
   std::string text;
   std::ifstream(dir_ / "it") >> text;
   EXPECT_EQ(text, "three");

@@ -11,12 +11,12 @@
 
 #include "io_backends/core/cli/print.hpp"
 #include "io_backends/core/cli/progress.hpp"
+#include "io_backends/core/random.hpp"
 #include "io_backends/core/ranks/collectives.hpp"
 #include "io_backends/core/system/interrupt.hpp"
 #include "io_backends/core/units.hpp"
 #include "io_backends/core/utc_time.hpp"
 #include "results/record/gather_json.hpp"
-#include "results/record/record_file.hpp"
 
 namespace penstock {
 namespace {
@@ -71,18 +71,18 @@ void add_parameter(Json& parameters, const std::string& name, Json value) {
     parameters[name] = std::move(value);
     return;
   }
-  Json& there = parameters[name];
-  if (!there.is_array()) there = Json::array({there});
-  there.push_back(std::move(value));
+  Json& values = parameters[name];
+  if (!values.is_array()) values = Json::array({values});
+  values.push_back(std::move(value));
 }
 
-Result<std::map<std::string, std::string>> parse_labels(const std::vector<std::string>& words) {
+Result<std::map<std::string, std::string>> parse_labels(const std::vector<std::string>& texts) {
   std::map<std::string, std::string> labels;
-  for (const std::string& word : words) {
-    const auto divider = word.find('=');
+  for (const std::string& text : texts) {
+    const auto divider = text.find('=');
     if (divider == 0 || divider == std::string::npos)
-      return make_error(Errc::invalid_argument, "--label takes KEY=VALUE, not '" + word + "'");
-    labels[word.substr(0, divider)] = word.substr(divider + 1);
+      return make_error(Errc::invalid_argument, "--label takes KEY=VALUE, not '" + text + "'");
+    labels[text.substr(0, divider)] = text.substr(divider + 1);
   }
   return labels;
 }
@@ -94,11 +94,13 @@ Json pair_json(std::string_view suite, std::uint64_t index, std::string_view arm
 // Parses "SUITE,INDEX,ARM"; the suite may contain commas. "" is no pair.
 Result<Json> parse_pair(const std::string& text) {
   if (text.empty()) return Json::object();
-  const auto behind = text.rfind(',');
-  const auto before = behind == std::string::npos || behind == 0 ? behind : text.rfind(',', behind - 1);
-  if (before != std::string::npos && before > 0 && behind > before && behind + 1 < text.size())
-    if (const auto index = parse_count(std::string_view(text).substr(before + 1, behind - before - 1)))
-      return pair_json(text.substr(0, before), *index, text.substr(behind + 1));
+  const auto index_end = text.rfind(',');
+  const auto suite_end =
+      index_end == std::string::npos || index_end == 0 ? index_end : text.rfind(',', index_end - 1);
+  if (suite_end != std::string::npos && suite_end > 0 && index_end > suite_end && index_end + 1 < text.size())
+    if (const auto index =
+            parse_count(std::string_view(text).substr(suite_end + 1, index_end - suite_end - 1)))
+      return pair_json(text.substr(0, suite_end), *index, text.substr(index_end + 1));
   return make_error(Errc::invalid_argument, "--pair takes SUITE,INDEX,ARM, not '" + text + "'");
 }
 
@@ -116,12 +118,7 @@ bool device_of(fs::path path, dev_t& device) {
   }
 }
 
-void print_record(const Record& record) {
-  print_json(to_json(record));
-  std::fflush(stdout);
-}
-
-constexpr std::string_view kStopped = "stopped before its measurement was complete";
+constexpr std::string_view kInterruptedReason = "stopped before its measurement was complete";
 
 }  // namespace
 
@@ -139,29 +136,25 @@ void Trial::sample(const MetricInfo& family, std::string_view part, double value
 }
 
 void Trial::verdict(Verdict verdict, std::string_view reason) {
-  judge(record_.verdict, record_.reason, verdict, reason);
+  add_verdict(record_.verdict, record_.reason, verdict, reason);
 }
 
 void Trial::fail(const Error& error) {
-  Verdict what = Verdict::failed;
-  if (error.code == Errc::interrupted) what = Verdict::interrupted;
-  if (error.code == Errc::timed_out) what = Verdict::timed_out;
-  if (error.code == Errc::unsupported) what = Verdict::skipped;
-  verdict(what, error.message());
+  Verdict failure = Verdict::failed;
+  if (error.code == Errc::interrupted) failure = Verdict::interrupted;
+  if (error.code == Errc::timed_out) failure = Verdict::timed_out;
+  if (error.code == Errc::unsupported) failure = Verdict::skipped;
+  verdict(failure, error.message());
 }
 
+Run::Run(const CommandContext& context) : context_(context), results_(context.options.text("results")) {}
+
 Result<Run> Run::begin(const CommandContext& context) {
-  Run run;
+  Run run(context);
   PENSTOCK_ASSIGN(run.prototype_.label, parse_labels(context.options.texts("label")));
   PENSTOCK_ASSIGN(run.prototype_.pair, parse_pair(context.options.text("pair")));
-  run.results_ = context.options.text("results");
   if (run.results_.empty()) return make_error(Errc::invalid_argument, "--results needs a folder");
-  run.json_ = context.output.json;
-  run.root_ = context.communicator.root();
-  run.communicator_ = &context.communicator;
-  PENSTOCK_TRY(all_ok(context.communicator, run.root_ ? check_results_folder(run.results_) : success()));
-  run.metrics_ = context.metrics;
-  run.findings_ = context.findings;
+  PENSTOCK_TRY(all_ok(context.communicator, run.root() ? check_results_folder(run.results_) : success()));
   run.prototype_.id = random_id(16);
   run.prototype_.command = context.command;
   run.prototype_.argv.assign(context.argv.begin(), context.argv.end());
@@ -180,9 +173,9 @@ Result<Run> Run::begin(const CommandContext& context) {
 }
 
 Result<void> Run::inspect_ranks() {
-  Communicator& ranks = *communicator_;
-  if (ranks.size() == 1) return success();
-  PENSTOCK_ASSIGN(ranks_, gather_ranks(ranks, prototype_.environment["host"], ranks_));
+  if (ranks() == 1) return success();
+  PENSTOCK_ASSIGN(rank_records_,
+                  gather_ranks(context_.communicator, prototype_.environment["host"], rank_records_));
   return success();
 }
 
@@ -195,41 +188,48 @@ Trial Run::trial() const {
 }
 
 std::vector<std::string> Run::work_of(const Json& parameters) const {
+  const std::span<const std::string_view> findings = context_.findings;
   std::vector<std::string> names;
   for (const auto& [name, value] : parameters.items()) {
     const auto option = roles_.find(name);
     const bool is_work = option == roles_.end()
-                             ? std::find(findings_.begin(), findings_.end(), name) == findings_.end()
+                             ? std::find(findings.begin(), findings.end(), name) == findings.end()
                              : option->second == OptionRole::work;
     if (is_work) names.push_back(name);
   }
   return names;
 }
 
-void Run::keep(Trial trial) {
-  if (interrupted()) trial.verdict(Verdict::interrupted, kStopped);
+void Run::add(Trial trial) {
+  if (interrupted()) trial.verdict(Verdict::interrupted, kInterruptedReason);
   for ([[maybe_unused]] const auto& [name, metric] : trial.record_.metrics)
-    assert((metrics_.empty() || is_declared(name, metric, metrics_)) && "a metric is in its command's table");
+    assert((context_.metrics.empty() || is_declared(name, metric, context_.metrics)) &&
+           "a metric is in its command's table");
   Record& record = records_.emplace_back(std::move(trial.record_));
   record.id = prototype_.id + "-" + std::to_string(records_.size() - 1);
   record.work = work_of(record.parameters);
   if (!warnings_.empty()) record.environment["warnings"] = warnings_;
-  if (!ranks_.empty()) record.environment["ranks"] = ranks_;
-  if (json_ && root_) print_record(record);
+  if (!rank_records_.empty()) record.environment["ranks"] = rank_records_;
+  if (context_.output.json && root()) {
+    print_json(to_json(record));
+    std::fflush(stdout);
+  }
 }
 
-void Run::measured_tier(const Tier& tier) {
-  if (root_)
+void Run::check_tier(const Tier& tier) {
+  if (root())
     for (const std::string& remark : tier.remarks()) note(tier.name + ": " + remark);
   if (tier.facts.memory || tier.facts.fs_type.empty()) return;  // the results folder cannot be on such a tier
-  dev_t here = 0;
-  dev_t there = 0;
-  if (!device_of(results_, here) || !device_of(tier.root, there) || here != there) return;
+  dev_t results_device = 0;
+  dev_t tier_device = 0;
+  if (!device_of(results_, results_device) || !device_of(tier.root, tier_device) ||
+      results_device != tier_device)
+    return;
   std::string text = "the results folder '" + results_ + "' lies on the measured tier '" + tier.name +
                      "'; it is written after the measurement ends (--results DIR moves it)";
   if (std::find(warnings_.begin(), warnings_.end(), text) != warnings_.end()) return;
   std::error_code unknown;
-  if (root_ && !fs::exists(results_, unknown)) warn(text);
+  if (root() && !fs::exists(results_, unknown)) warn(text);
   warnings_.push_back(std::move(text));
 }
 
@@ -237,12 +237,12 @@ Result<std::string> Run::finish() {
   if (interrupted() && std::none_of(records_.begin(), records_.end(), [](const Record& record) {
         return record.verdict == Verdict::interrupted;
       })) {
-    Trial rest = trial();
-    rest.verdict(Verdict::interrupted, "stopped after " + std::to_string(records_.size()) +
-                                           " complete cells; the others were not measured");
-    keep(std::move(rest));
+    Trial unfinished = trial();
+    unfinished.verdict(Verdict::interrupted, "stopped after " + std::to_string(records_.size()) +
+                                                 " complete cells; the others were not measured");
+    add(std::move(unfinished));
   }
-  if (records_.empty() || !root_) return std::string();
+  if (records_.empty() || !root()) return std::string();
   PENSTOCK_ASSIGN(const fs::path path, write_records(results_, records_));
   note("record: " + path.string());
   return path.string();

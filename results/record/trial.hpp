@@ -1,8 +1,9 @@
 // The only way from a measurement to a record file: Run, Trial, Record.
 //
-// A Run is one call of a measuring command. A Trial is one cell of it: it takes the parameters and raw
-// samples, holds the worst verdict with its reason, and becomes a Record. A failure becomes a record with a
-// reason, so that no row is missing. Neither class is for several threads at once.
+// A Run is one call of a measuring command. It is part of the command: it prints what users must know. A
+// Trial is one cell of it: it takes the parameters and raw samples, holds the worst verdict with its reason,
+// and becomes a Record. A failure becomes a record with a reason, so that no row is missing. Neither class is
+// for several threads at once.
 #pragma once
 
 #include <cstdint>
@@ -37,7 +38,7 @@ class Trial {
   void sample(const MetricInfo& metric, double value) { sample(metric, "", value); }
   void sample(const MetricInfo& family, std::string_view part, double value);
 
-  // The worst verdict given wins, with its reason (judge() in record.hpp).
+  // The worst verdict given wins, with its reason (add_verdict() in record.hpp).
   void verdict(Verdict verdict, std::string_view reason);
   void fail(const Error& error);
 
@@ -53,29 +54,30 @@ class Run {
   // Starts a run: inspects the environment once and checks that records can be written. `--results`,
   // `--label`, `--pair` and `--json` come from the context. So do the first parameters: every option with a
   // value, and options of role `work` even without one (false or null). They are typed, '-' in a name becomes
-  // '_', and durations are in seconds with "_s" at the end of the name. Collective.
+  // '_', and durations are in seconds with "_s" at the end of the name. What `context` refers to must outlive
+  // the run. Collective.
   static Result<Run> begin(const CommandContext& context);
 
-  int ranks() const { return communicator_->size(); }
+  int ranks() const { return context_.communicator.size(); }
 
   Trial trial() const;  // has this run's command line, seed, labels, environment and resolved options
   // Takes a finished trial: finish() will write its record, and with --json rank 0 prints it now. All its
   // metrics must be declared in the command's table (asserted). If the user has stopped the program, its
   // verdict is `interrupted`.
-  void keep(Trial trial);
+  void add(Trial trial);
   std::span<const Record> records() const { return records_; }
 
   // If the job has several ranks: measures the clock offsets of all ranks again, after begin() did so first.
-  // Records that are kept from now on have both. Collective; call it when the measurement has ended.
+  // Records that are added from now on have both. Collective; call it when the measurement has ended.
   Result<void> inspect_ranks();
 
   // Adds a warning to later records if the results folder is on the same device as this tier. The figures are
   // not affected, since the file is written after the measurement. So the warning is printed only by the run
   // that makes the folder. Rank 0 also prints the tier's remarks.
-  void measured_tier(const Tier& tier);
+  void check_tier(const Tier& tier);
 
   // Writes the record file of this run, prints its path to stderr and returns it. Returns "" without writing
-  // if there is no record or this is not rank 0. If the user has stopped the program and no kept record has
+  // if there is no record or this is not rank 0. If the user has stopped the program and no record has
   // the verdict `interrupted`, it first adds a record with that verdict and without metrics.
   Result<std::string> finish();
 
@@ -83,17 +85,15 @@ class Run {
   int exit_code() const;
 
  private:
-  Run() = default;
+  explicit Run(const CommandContext& context);
   std::vector<std::string> work_of(const Json& parameters) const;  // names of those that are work, in order
-  Record prototype_;
+  bool root() const { return context_.communicator.root(); }
+
+  CommandContext context_;
+  std::string results_;                      // the folder
   std::map<std::string, OptionRole> roles_;  // parameter name -> role of its option
-  std::span<const MetricInfo> metrics_;
-  std::span<const std::string_view> findings_;
-  std::string results_;
-  bool json_ = false;
-  bool root_ = true;
-  Communicator* communicator_ = nullptr;
-  Json ranks_ = Json::array();  // on rank 0
+  Record prototype_;                         // what all records of the run have in common
+  Json rank_records_ = Json::array();        // environment.ranks of the records; [] on ranks other than 0
   std::vector<Record> records_;
   std::vector<std::string> warnings_;
 };

@@ -77,8 +77,8 @@ TEST_F(RunTest, RecordsCarryTheRunAndTypedParameters) {
   trial.sample(kWall, 2);
   trial.sample(kWall, 4);
   trial.sample(kCalls, "pread", 9);
-  run->keep(std::move(trial));
-  run->keep(run->trial());
+  run->add(std::move(trial));
+  run->add(run->trial());
   const auto path = run->finish();
   ASSERT_TRUE(path.ok()) << path.error().message();
   const RecordSet set = stored();
@@ -148,11 +148,11 @@ TEST_F(RunTest, TheWorstVerdictWinsWithItsReason) {
   trial.verdict(Verdict::degraded, "later");
   EXPECT_EQ(trial.record().verdict, Verdict::failed);
   EXPECT_EQ(trial.record().reason, "cannot read 'x'");
-  run->keep(std::move(trial));
+  run->add(std::move(trial));
   Trial lacking = run->trial();
   lacking.fail(make_error(Errc::unsupported, "no direct I/O here"));
   EXPECT_EQ(lacking.record().verdict, Verdict::skipped);
-  run->keep(std::move(lacking));
+  run->add(std::move(lacking));
   EXPECT_EQ(run->exit_code(), 1);
 }
 
@@ -160,21 +160,21 @@ TEST_F(RunTest, ExitCodesAreZeroOr77WhereNothingFailed) {
   auto run = begin();
   ASSERT_TRUE(run.ok());
   EXPECT_EQ(run->exit_code(), 0);
-  run->keep(run->trial());
+  run->add(run->trial());
   EXPECT_EQ(run->exit_code(), 0);
   Trial lacking = run->trial();
   lacking.verdict(Verdict::skipped, "no MPI");
-  run->keep(std::move(lacking));
+  run->add(std::move(lacking));
   EXPECT_EQ(run->exit_code(), 77);
 }
 
 TEST_F(RunTest, AnInterruptMarksTheCellThatItCut) {
   auto run = begin();
   ASSERT_TRUE(run.ok());
-  run->keep(run->trial());
+  run->add(run->trial());
   Trial cut = run->trial();
   simulate_interrupt(SIGINT);
-  run->keep(std::move(cut));
+  run->add(std::move(cut));
   ASSERT_TRUE(run->finish().ok());
   const RecordSet set = stored();
   ASSERT_EQ(set.records.size(), 2U);
@@ -186,7 +186,7 @@ TEST_F(RunTest, AnInterruptBetweenCellsIsARecordToo) {
   auto run = begin({}, true);
   ASSERT_TRUE(run.ok());
   testing::internal::CaptureStdout();
-  run->keep(run->trial());
+  run->add(run->trial());
   simulate_interrupt(SIGTERM);
   const auto path = run->finish();
   const std::string printed = testing::internal::GetCapturedStdout();
@@ -207,24 +207,24 @@ TEST_F(RunTest, WarnsWhereTheResultsLieOnAMeasuredTier) {
   tier.facts.network = true;
   tier.root = (dir_ / "not" / "there" / "yet").string();
   testing::internal::CaptureStderr();
-  run->measured_tier(tier);
-  run->measured_tier(tier);
+  run->check_tier(tier);
+  run->check_tier(tier);
   const std::string said = testing::internal::GetCapturedStderr();
   EXPECT_NE(said.find("'disk'"), std::string::npos);
   EXPECT_EQ(said.find("'disk'"), said.rfind("'disk'"));
-  run->keep(run->trial());
+  run->add(run->trial());
   EXPECT_EQ(run->records()[0].environment["warnings"].size(), 1U);
   fs::create_directories(dir_ / "runs");
   tier.name = "other";
   testing::internal::CaptureStderr();
-  run->measured_tier(tier);
+  run->check_tier(tier);
   EXPECT_EQ(testing::internal::GetCapturedStderr(), "") << "a folder that is there is said no more";
-  run->keep(run->trial());
+  run->add(run->trial());
   EXPECT_EQ(run->records()[1].environment["warnings"].size(), 2U) << "but recorded";
   tier.facts.memory = true;
   tier.name = "fast";
-  run->measured_tier(tier);
-  run->keep(run->trial());
+  run->check_tier(tier);
+  run->add(run->trial());
   EXPECT_EQ(run->records()[2].environment["warnings"].size(), 2U);
 }
 

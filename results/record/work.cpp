@@ -63,21 +63,21 @@ std::string work_text(const Record& record, std::string_view name) {
   return value == nullptr || *value == Json(false) ? "" : any_text(*value);
 }
 
-std::string work_key(const Record& record, std::span<const std::string_view> but) {
+std::string work_key(const Record& record, std::span<const std::string_view> excluded) {
   // Sorted by name, because another version's option table may have another order.
   std::map<std::string, std::string> values;
   for (const std::string& name : work_parameters(record))
-    if (std::find(but.begin(), but.end(), name) == but.end())
+    if (std::find(excluded.begin(), excluded.end(), name) == excluded.end())
       if (std::string text = work_text(record, name); !text.empty()) values[name] = std::move(text);
   return one_line(values);
 }
 
 std::vector<std::vector<std::string>> work_rows(std::span<const Record* const> records,
-                                                std::span<const std::string_view> but) {
+                                                std::span<const std::string_view> excluded) {
   std::vector<std::string> names;  // in the order of their first record
   for (const Record* const record : records)
     for (std::string& name : work_parameters(*record))
-      if (std::find(but.begin(), but.end(), name) == but.end() &&
+      if (std::find(excluded.begin(), excluded.end(), name) == excluded.end() &&
           std::find(names.begin(), names.end(), name) == names.end())
         names.push_back(std::move(name));
   std::vector<std::vector<std::string>> rows;

@@ -27,14 +27,15 @@ std::vector<std::string> work_parameters(const Record& record);
 // means the same as one with `false`.
 std::string work_text(const Record& record, std::string_view name);
 
-// All work parameters with a value, except those named in `but`, as one text. Records of the same work have
-// equal texts.
-std::string work_key(const Record& record, std::span<const std::string_view> but);
+// All work parameters with a value, except those named in `excluded`, as one text. Records of the same work
+// have equal texts.
+std::string work_key(const Record& record, std::span<const std::string_view> excluded);
 
 // For each record a row of texts such as "depth 4", with one column for each work parameter of any record,
-// except `but`. "" if a record has no value. titles_of() in cells.hpp keeps the columns that differ.
+// except those in `excluded`. "" if a record has no value. titles_of() in cells.hpp keeps the columns that
+// differ.
 std::vector<std::vector<std::string>> work_rows(std::span<const Record* const> records,
-                                                std::span<const std::string_view> but);
+                                                std::span<const std::string_view> excluded);
 
 // Whether the value of this parameter is unknown. False if the record has the parameter, even as null. Also
 // false for a flag in a record of an earlier version: those recorded a flag only when it was given.

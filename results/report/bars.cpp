@@ -21,20 +21,20 @@ std::string bars_html(const std::string& caption, const std::vector<Bar>& bars, 
                     "</figcaption>\n<div class=\"legend\">";
   for (const Segment& segment : bars.front().segments)
     out += "<span class=\"key\"><i class=\"segment " + std::string(segment.kind) + "\"></i>" +
-           escape(segment.words) + "</span>";
+           escape(segment.label) + "</span>";
   out += "</div>\n";
   for (const Bar& bar : bars) {
-    std::string what = bar.label + ":";
+    std::string description = bar.label + ":";
     std::string segments;
     for (const Segment& segment : bar.segments) {
       if (segment.seconds <= 0) continue;
-      const std::string words = fmt::format(" {} {}", segment.words, format_seconds(segment.seconds));
-      what += words;
+      const std::string text = fmt::format(" {} {}", segment.label, format_seconds(segment.seconds));
+      description += text;
       segments += fmt::format("<span class=\"segment {}\" style=\"width:{:.3f}%\" title=\"{}\"></span>",
-                              segment.kind, 100 * segment.seconds / longest, escape(bar.label + words));
+                              segment.kind, 100 * segment.seconds / longest, escape(bar.label + text));
     }
     out += "<div class=\"bar\"><span class=\"bar-label\">" + escape(bar.label) +
-           "</span><span class=\"track\" role=\"img\" aria-label=\"" + escape(what) + "\">" + segments +
+           "</span><span class=\"track\" role=\"img\" aria-label=\"" + escape(description) + "\">" + segments +
            "</span></div>\n";
   }
   return out + "<div class=\"bar-scale\"><span>0</span><span>" + escape(format_seconds(longest)) +

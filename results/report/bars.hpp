@@ -9,7 +9,7 @@ namespace penstock::report {
 
 struct Segment {
   std::string_view kind;  // a class of the page: "busy", "starved", "blocked"
-  std::string_view words;
+  std::string_view label;
   double seconds = 0;
 };
 struct Bar {

@@ -34,14 +34,14 @@ Json chart_json(const Chart& chart) {
                           {"low", numbers_json(one.low)},
                           {"high", numbers_json(one.high)}});
     if (one.mark) series.back()["mark"] = *one.mark;
-    if (!one.sure.empty()) series.back()["sure"] = one.sure;
+    if (!one.is_interval.empty()) series.back()["sure"] = one.is_interval;
   }
   return Json{{"id", chart.id},
               {"title", chart.title},
               {"x_label", chart.x_label},
               {"y_label", chart.y_label},
-              {"x_doubles", chart.x_doubles},
-              {"low", chart.low},
+              {"x_doubles", chart.x_is_log2},
+              {"low", chart.half_height},
               {"logarithmic", chart.logarithmic},
               {"x", chart.x},
               {"series", series}};
@@ -68,7 +68,7 @@ std::size_t colour_of(std::vector<std::string>& tiers, const std::string& tier) 
   return tiers.size() - 1;
 }
 
-Band band_of(const Metric& metric) {
+RepeatRange repeat_range(const Metric& metric) {
   if (const auto interval = median_interval(metric.samples)) return {*interval, true};
   return {{percentile(metric.samples, 0), percentile(metric.samples, 100)}, false};
 }

@@ -22,18 +22,18 @@ struct ChartSeries {
   std::vector<std::optional<double>> low;  // the range at each x, or empty
   std::vector<std::optional<double>> high;
   // For each x: true if the range is a 95% interval of the median, false if it is lowest to highest.
-  std::vector<bool> sure = {};
+  std::vector<bool> is_interval = {};
   std::optional<std::size_t> mark = {};  // shape of the marks, if not the one of the colour
 };
 
 struct Chart {
-  std::string id;  // id of the chart on the page; set by PageState::place(), never from a record
+  std::string id;  // id of the chart on the page; set by PageState::add_chart(), never from a record
   std::string title;
   std::string summary;  // read by screen readers
   std::string x_label;
   std::string y_label;
-  bool x_doubles = false;    // the x axis is logarithmic to base 2, with a tick at every value
-  bool low = false;          // half as high as other charts; above a chart with the same x
+  bool x_is_log2 = false;    // the x axis is logarithmic to base 2, with a tick at every value
+  bool half_height = false;  // half as high as other charts; above a chart with the same x
   bool logarithmic = false;  // the y axis is logarithmic at first; the reader may switch
   std::vector<double> x;
   std::vector<ChartSeries> series;
@@ -53,11 +53,11 @@ std::size_t colour_of(std::vector<std::string>& tiers, const std::string& tier);
 
 // The range of a point's repeats: a 95% interval of the median if there are enough repeats, else lowest to
 // highest.
-struct Band {
+struct RepeatRange {
   Interval range;
-  bool sure = false;
+  bool is_interval = false;
 };
-Band band_of(const Metric& metric);
+RepeatRange repeat_range(const Metric& metric);
 
 // A chart of payload bytes per second over time, one line for each record that has a series; at most eight
 // lines.

@@ -5,6 +5,7 @@
 #include <string_view>
 
 #include "io_backends/core/build_info.hpp"
+#include "io_backends/core/random.hpp"
 #include "results/record/store.hpp"
 #include "results/report/assets.hpp"
 #include "results/report/html.hpp"

@@ -9,23 +9,24 @@ namespace {
 
 constexpr int kColourSteps = 10;
 
-int step_of(double value, double full) {
-  if (full <= 0) return 0;
-  return std::clamp(static_cast<int>(std::clamp(value / full, 0.0, 1.0) * kColourSteps), 0, kColourSteps - 1);
+int step_of(double value, double highest) {
+  if (highest <= 0) return 0;
+  return std::clamp(static_cast<int>(std::clamp(value / highest, 0.0, 1.0) * kColourSteps), 0,
+                    kColourSteps - 1);
 }
 
 std::string scale_html(const HeatMap& map) {
   std::string steps;
   for (int step = 0; step < kColourSteps; ++step) steps += fmt::format("<i class=\"heat-{}\"></i>", step);
-  return "<p class=\"heat-scale\" aria-hidden=\"true\"><span>" + escape(map.zero_text) + "</span>" + steps +
-         "<span>" + escape(map.full_text) + "</span></p>\n";
+  return "<p class=\"heat-scale\" aria-hidden=\"true\"><span>" + escape(map.lowest_text) + "</span>" + steps +
+         "<span>" + escape(map.highest_text) + "</span></p>\n";
 }
 
 }  // namespace
 
 std::string heat_map_html(const HeatMap& map, PageState& state) {
-  std::vector<HtmlTable::Column> columns{{map.rows_are}};
-  std::vector<std::string> names{map.rows_are};
+  std::vector<HtmlTable::Column> columns{{map.row_label}};
+  std::vector<std::string> names{map.row_label};
   for (const std::string& name : map.column_names) {
     columns.push_back({name});
     names.push_back(name);
@@ -41,15 +42,15 @@ std::string heat_map_html(const HeatMap& map, PageState& state) {
         marked.push_back({"-", "heat-none"});
         continue;
       }
-      Markup mark = text(cell.words);
+      Markup mark = text(cell.text);
       if (cell.record != nullptr)
         mark.html = fmt::format("<a href=\"#record-{}\">{}</a>", state.number_of(*cell.record), mark.html);
-      mark.cell_class = fmt::format("heat-{}", step_of(*cell.value, map.full));
+      mark.cell_class = fmt::format("heat-{}", step_of(*cell.value, map.highest));
       marked.push_back(std::move(mark));
     }
     table.row(std::move(marked));
   }
-  table.dress("heat", state.keep(map.title, std::move(names), std::move(rows)));
+  table.set_class_and_button("heat", state.add_sheet(map.title, std::move(names), std::move(rows)));
   return "<div class=\"heat-map\">\n" + table.html() + scale_html(map) + "</div>\n";
 }
 

@@ -13,19 +13,19 @@ namespace penstock::report {
 
 struct HeatCell {
   std::optional<double> value;
-  std::string words;               // the number as text
+  std::string text;                // the number as text
   const Record* record = nullptr;  // the record of the number
 };
 
 struct HeatMap {
   std::string title;
-  std::string rows_are;  // "threads"
+  std::string row_label;  // "threads"
   std::vector<std::string> column_names;
   std::vector<std::string> row_names;
   std::vector<std::vector<HeatCell>> cells;  // by row
-  double full = 1;                           // the value with the brightest colour; 0 has the darkest
-  std::string zero_text;
-  std::string full_text;
+  double highest = 1;                        // the value with the brightest colour; 0 has the darkest
+  std::string lowest_text;
+  std::string highest_text;
 };
 
 // The colours are ten steps of cividis, whose brightness rises evenly for all readers, also colour-blind ones

@@ -77,15 +77,15 @@ void HtmlTable::row(const std::vector<std::string>& cells, std::string_view row_
   row(std::move(marked), row_class);
 }
 
-void HtmlTable::dress(std::string_view table_class, std::string behind_caption) {
+void HtmlTable::set_class_and_button(std::string_view table_class, std::string after_caption) {
   class_ = table_class;
-  behind_caption_ = std::move(behind_caption);
+  after_caption_ = std::move(after_caption);
 }
 
 std::string HtmlTable::html() const {
   std::string out = "<div class=\"table" + (class_.empty() ? class_ : " " + escape(class_)) +
                     "\" tabindex=\"0\" role=\"region\" aria-label=\"" + escape(caption_) +
-                    "\"><table><caption>" + escape(caption_) + behind_caption_ + "</caption>\n<thead><tr>";
+                    "\"><table><caption>" + escape(caption_) + after_caption_ + "</caption>\n<thead><tr>";
   for (const Column& column : columns_) {
     out += "<th scope=\"col\"";
     if (column.kind == Kind::number) out += " class=\"number\"";

@@ -40,7 +40,7 @@ class HtmlTable {
   void row(const std::vector<std::string>& cells, std::string_view row_class = "");
   bool empty() const { return rows_ == 0; }
   // Sets the CSS class of the whole table, and finished HTML that follows the caption.
-  void dress(std::string_view table_class, std::string behind_caption);
+  void set_class_and_button(std::string_view table_class, std::string after_caption);
   std::string html() const;
 
  private:
@@ -48,7 +48,7 @@ class HtmlTable {
   std::string caption_;
   std::string body_;
   std::string class_;
-  std::string behind_caption_;
+  std::string after_caption_;
   std::size_t rows_ = 0;
 };
 

@@ -65,8 +65,8 @@ Page make_page(const RecordSet& set, const Output& output, const std::string& ti
   }
   PageState state;
   state.output = output;
-  state.said = sentences(records, output);
-  state.first = records.data();
+  state.sentences = sentences(records, output);
+  state.first_record = records.data();
   // The calls must stay in this order: it decides colours, chart numbers and contents.
   std::string body = headline_section(records, set.problems, state);
   body += comparison_section(comparisons, state);
@@ -79,7 +79,7 @@ Page make_page(const RecordSet& set, const Output& output, const std::string& ti
   if (std::string corpora = describe_corpora(records, output); !corpora.empty())
     subtitles.push_back(std::move(corpora));
   std::string html = frame_page(title, subtitles, body, state, lines);
-  return {std::move(html), std::move(state.said), std::move(state.sheets)};
+  return {std::move(html), std::move(state.sentences), std::move(state.sheets)};
 }
 
 }  // namespace penstock::report

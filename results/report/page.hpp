@@ -14,9 +14,9 @@
 namespace penstock::report {
 
 struct Page {
-  std::string html;            // always the same, except for the nonce of the script policy
-  std::vector<Sentence> said;  // the sentences on the page
-  std::vector<Sheet> sheets;   // the numbers of its charts, bars and heat maps, in order
+  std::string html;                 // always the same, except for the nonce of the script policy
+  std::vector<Sentence> sentences;  // the sentences on the page
+  std::vector<Sheet> sheets;        // the numbers of its charts, bars and heat maps, in order
 };
 
 // Makes the report of all records of `set`. `title` is the heading of the page.

@@ -13,16 +13,16 @@ namespace {
 constexpr std::size_t kUnfolded = 8;
 constexpr std::size_t kRanges = 6;  // ranges of record numbers in one cell of a table
 
-const Sentence* first_of(const std::vector<Sentence>& said, std::string_view kind) {
+const Sentence* first_of(const std::vector<Sentence>& sentences, std::string_view kind) {
   for (const Tone tone : {Tone::finding, Tone::caution})
-    for (const Sentence& sentence : said)
+    for (const Sentence& sentence : sentences)
       if (sentence.tone == tone && sentence.kind == kind) return &sentence;
   return nullptr;
 }
 
 }  // namespace
 
-std::string PageState::place(Chart chart) {
+std::string PageState::add_chart(Chart chart) {
   chart.id = fmt::format("chart-{}", charts.size() + 1);
   Sheet sheet = chart_sheet(chart);
   std::string out = chart_library_js.empty() ? "" : chart_html(chart, csv_button(sheet));
@@ -31,31 +31,31 @@ std::string PageState::place(Chart chart) {
   return out;
 }
 
-std::string PageState::place_with(Chart chart, const HtmlTable& table) {
-  return "<div class=\"side-by-side\">\n" + (chart.series.empty() ? "" : place(std::move(chart))) +
+std::string PageState::add_chart_with_table(Chart chart, const HtmlTable& table) {
+  return "<div class=\"side-by-side\">\n" + (chart.series.empty() ? "" : add_chart(std::move(chart))) +
          table.html() + "</div>\n";
 }
 
-std::string PageState::keep(std::string_view title, std::vector<std::string> columns,
-                            std::vector<std::vector<std::string>> rows) {
+std::string PageState::add_sheet(std::string_view title, std::vector<std::string> columns,
+                                 std::vector<std::vector<std::string>> rows) {
   const auto before =
       std::count_if(sheets.begin(), sheets.end(), [](const Sheet& sheet) { return !sheet.of_chart; });
   Sheet sheet{fmt::format("table-{}", before + 1), "", std::move(columns), std::move(rows)};
-  sheet.name = sheet.id + "-" + file_text(title);
+  sheet.name = sheet.id + "-" + file_name_part(title);
   sheets.push_back(std::move(sheet));
   return csv_button(sheets.back());
 }
 
-std::string PageState::place_bars(const std::string& caption, const std::vector<Bar>& bars) {
+std::string PageState::add_bars(const std::string& caption, const std::vector<Bar>& bars) {
   if (bars_html(caption, bars, "").empty()) return "";
   std::vector<std::string> columns{"bar"};
-  for (const Segment& segment : bars.front().segments) columns.push_back(std::string(segment.words) + " (s)");
+  for (const Segment& segment : bars.front().segments) columns.push_back(std::string(segment.label) + " (s)");
   std::vector<std::vector<std::string>> rows;
   for (const Bar& bar : bars) {
     rows.push_back({bar.label});
     for (const Segment& segment : bar.segments) rows.back().push_back(plain_number(segment.seconds));
   }
-  return bars_html(caption, bars, keep(caption, std::move(columns), std::move(rows)));
+  return bars_html(caption, bars, add_sheet(caption, std::move(columns), std::move(rows)));
 }
 
 std::string PageState::open_section(std::string_view id, std::string_view title, std::string_view lead,
@@ -71,13 +71,13 @@ std::string PageState::open_section(std::string_view id, std::string_view title,
 std::string PageState::answers(std::initializer_list<std::string_view> kinds) const {
   std::string out;
   for (const std::string_view kind : kinds)
-    if (const Sentence* const sentence = first_of(said, kind))
+    if (const Sentence* const sentence = first_of(sentences, kind))
       out += answer_html(sentence->text, sentence->anchor);
   return out;
 }
 
 std::size_t PageState::number_of(const Record& record) const {
-  return static_cast<std::size_t>(&record - first) + 1;
+  return static_cast<std::size_t>(&record - first_record) + 1;
 }
 
 Markup PageState::record_link(const Record& record) const {
@@ -88,8 +88,8 @@ std::string rate_or_dash(const std::optional<double>& bytes_per_s, const Output&
   return bytes_per_s ? format_rate(*bytes_per_s, output) : "-";
 }
 
-std::string answer_html(std::string_view words, std::string_view anchor, std::string_view link_text) {
-  std::string out = "<p class=\"answer\">" + escape(words);
+std::string answer_html(std::string_view sentence, std::string_view anchor, std::string_view link_text) {
+  std::string out = "<p class=\"answer\">" + escape(sentence);
   if (!anchor.empty())
     out += " <a class=\"to\" href=\"#" + escape(anchor) + "\">" + escape(link_text) + "</a>";
   return out + "</p>\n";
@@ -109,9 +109,9 @@ std::string_view verdict_class(Verdict verdict) {
 }
 
 std::string verdict_title(Verdict verdict) {
-  std::string words(verdict_name(verdict));
-  std::replace(words.begin(), words.end(), '_', ' ');
-  return words;
+  std::string title(verdict_name(verdict));
+  std::replace(title.begin(), title.end(), '_', ' ');
+  return title;
 }
 
 std::string verdict_html(Verdict verdict) {

@@ -25,17 +25,17 @@ struct PageState {
   std::vector<Chart> charts;                                  // drawn by the script
   std::vector<Sheet> sheets;                                  // the numbers of every picture, in order
   std::vector<std::pair<std::string, std::string>> contents;  // id and title of every section
-  std::vector<Sentence> said;                                 // the sentences about all records
-  const Record* first = nullptr;                              // the first of the array of all records
+  std::vector<Sentence> sentences;                            // the sentences about all records
+  const Record* first_record = nullptr;                              // the first of the array of all records
 
-  std::string place(Chart chart);  // stores the chart and returns its HTML element
+  std::string add_chart(Chart chart);  // stores the chart and returns its HTML element
   // The HTML of a chart next to the table with its numbers. Without lines only the table.
-  std::string place_with(Chart chart, const HtmlTable& table);
+  std::string add_chart_with_table(Chart chart, const HtmlTable& table);
   // The HTML of bars_html() with a button that saves the numbers; "" if all bars have length 0.
-  std::string place_bars(const std::string& caption, const std::vector<Bar>& bars);
+  std::string add_bars(const std::string& caption, const std::vector<Bar>& bars);
   // Stores the numbers of a picture that needs no script. Returns the button that saves them as CSV.
-  std::string keep(std::string_view title, std::vector<std::string> columns,
-                   std::vector<std::vector<std::string>> rows);
+  std::string add_sheet(std::string_view title, std::vector<std::string> columns,
+                        std::vector<std::vector<std::string>> rows);
 
   // Starts a section: its heading, then `answer` (finished HTML), then `lead`, which explains how to read the
   // section.
@@ -52,7 +52,7 @@ struct PageState {
 std::string rate_or_dash(const std::optional<double>& bytes_per_s, const Output& output);
 
 // One sentence that answers the question of a section, with a link to its numbers.
-std::string answer_html(std::string_view words, std::string_view anchor,
+std::string answer_html(std::string_view sentence, std::string_view anchor,
                         std::string_view link_text = "numbers");
 
 // A tile of the first screen: a number, its unit and what it is.

@@ -17,13 +17,13 @@ std::string section(const std::string& page, const std::string& id) {
   return at == std::string::npos ? "" : page.substr(at, page.find("</section>", at) - at);
 }
 
-TEST(Band, CoversTheMedianFromSixRepeatsOnAndElseAllRepeats) {
-  const Band few = band_of({"B/s", Better::higher, "repeat", {3, 1, 2}});
-  EXPECT_FALSE(few.sure);
+TEST(RepeatRange, CoversTheMedianFromSixRepeatsOnAndElseAllRepeats) {
+  const RepeatRange few = repeat_range({"B/s", Better::higher, "repeat", {3, 1, 2}});
+  EXPECT_FALSE(few.is_interval);
   EXPECT_EQ(few.range.low, 1);
   EXPECT_EQ(few.range.high, 3);
-  const Band many = band_of({"B/s", Better::higher, "repeat", {1, 2, 3, 4, 5, 6, 7, 8, 90}});
-  EXPECT_TRUE(many.sure);
+  const RepeatRange many = repeat_range({"B/s", Better::higher, "repeat", {1, 2, 3, 4, 5, 6, 7, 8, 90}});
+  EXPECT_TRUE(many.is_interval);
   EXPECT_EQ(many.range.low, 2);
   EXPECT_EQ(many.range.high, 8);
 }
@@ -31,8 +31,8 @@ TEST(Band, CoversTheMedianFromSixRepeatsOnAndElseAllRepeats) {
 TEST(Sheet, QuotesWhatWouldBreakALine) {
   EXPECT_EQ(csv_text({"", "", {"a", "b,c"}, {{"say \"x\"", "two\nlines"}, {"", "plain"}}}),
             "a,\"b,c\"\r\n\"say \"\"x\"\"\",\"two\nlines\"\r\n,plain\r\n");
-  EXPECT_EQ(file_text("../Über 4 threads, \"cold\"/"), "ber-4-threads-cold");
-  EXPECT_LE(file_text(std::string(500, 'x')).size(), 60U);
+  EXPECT_EQ(file_name_part("../Über 4 threads, \"cold\"/"), "ber-4-threads-cold");
+  EXPECT_LE(file_name_part(std::string(500, 'x')).size(), 60U);
 }
 
 TEST(Sheet, HoldsNoNumberThatIsNone) {
@@ -69,7 +69,7 @@ TEST(HeatMap, HasItsNumbersInCellsThatLinkToTheirRecords) {
 TEST(HeatMap, ColoursNothingWithoutAScale) {
   const std::vector<Record> none;
   PageState state;
-  state.first = none.data();
+  state.first_record = none.data();
   const std::string html = heat_map_html(
       {"m", "rows", {"a", "b"}, {"1"}, {{{0.0, "0", nullptr}, {1e300, "huge", nullptr}}}, 0, "0", "0"},
       state);

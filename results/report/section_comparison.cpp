@@ -21,31 +21,31 @@ std::string signed_percent(double fraction) {
   return (fraction < 0 ? "\u2212" : "+") + size;
 }
 
-// The position of a change on a scale from -reach to +reach, in percent of the scale's width.
-double place_on(double change, double reach) {
-  return 50 + 50 * std::clamp(change / reach, -1.0, 1.0);
+// The position of a change on a scale from -limit to +limit, in percent of the scale's width.
+double bar_position(double change, double limit) {
+  return 50 + 50 * std::clamp(change / limit, -1.0, 1.0);
 }
 
 // A bar with a mark at the change, its interval, and a line at "no change".
-std::string change_bar(const ComparedMetric& row, double reach) {
+std::string change_bar(const ComparedMetric& row, double limit) {
   if (!row.change || !std::isfinite(*row.change)) return "";
-  const double low = place_on(row.interval ? row.interval->low : *row.change, reach);
-  const double high = place_on(row.interval ? row.interval->high : *row.change, reach);
+  const double low = bar_position(row.interval ? row.interval->low : *row.change, limit);
+  const double high = bar_position(row.interval ? row.interval->high : *row.change, limit);
   return fmt::format(
       "<span class=\"change {}\" aria-hidden=\"true\"><span class=\"none-at\"></span><span class=\"range\" "
       "style=\"left:{:.2f}%;width:{:.2f}%\"></span><span class=\"at\" style=\"left:{:.2f}%\"></span></span>",
-      names_of(row.outcome).weight, low, std::max(0.0, high - low), place_on(*row.change, reach));
+      names_of(row.outcome).severity, low, std::max(0.0, high - low), bar_position(*row.change, limit));
 }
 
-double reach_of(const std::vector<ComparedMetric>& rows) {
-  double reach = 0.1;
+double scale_limit(const std::vector<ComparedMetric>& rows) {
+  double limit = 0.1;
   for (const ComparedMetric& row : rows) {
     if (!row.change || !std::isfinite(*row.change)) continue;
-    reach = std::max(reach, std::abs(*row.change));
+    limit = std::max(limit, std::abs(*row.change));
     if (row.interval && std::isfinite(row.interval->low) && std::isfinite(row.interval->high))
-      reach = std::max({reach, std::abs(row.interval->low), std::abs(row.interval->high)});
+      limit = std::max({limit, std::abs(row.interval->low), std::abs(row.interval->high)});
   }
-  return std::min(reach * 1.05, 2.0);
+  return std::min(limit * 1.05, 2.0);
 }
 
 std::string change_text(const ComparedMetric& row) {
@@ -55,20 +55,21 @@ std::string change_text(const ComparedMetric& row) {
 }
 
 // The names of the first two changes with this outcome, and how many more there are.
-std::string most_of(const Comparison& comparison, GateOutcome outcome) {
+std::string first_changes(const Comparison& comparison, GateOutcome outcome) {
   std::vector<std::string> names;
   for (const ComparedMetric& row : comparison.rows)
     if (row.outcome == outcome) names.push_back(change_text(row));
   return verdicts::enumerate(names, 2);
 }
 
-std::string said_of(const NamedComparison& one) {
+std::string summary_sentence(const NamedComparison& one) {
   const Comparison& all = one.comparison;
   std::vector<std::string> parts;
-  const auto add = [&](GateOutcome outcome, const char* words, bool named) {
+  const auto add = [&](GateOutcome outcome, const char* outcome_text, bool with_names) {
     const std::size_t count = all.count(outcome);
     if (count > 0)
-      parts.push_back(fmt::format("{} {}{}", count, words, named ? ": " + most_of(all, outcome) : ""));
+      parts.push_back(
+          fmt::format("{} {}{}", count, outcome_text, with_names ? ": " + first_changes(all, outcome) : ""));
   };
   add(GateOutcome::regression, "worse", true);
   add(GateOutcome::better, "better", true);
@@ -107,24 +108,24 @@ std::string p_text(const ComparedMetric& row) {
   return row.p && row.outcome != GateOutcome::better ? fmt::format("{:.2g}", *row.p) : "-";
 }
 
-void add_row(HtmlTable& table, const ComparedMetric& row, double reach, const Output& output) {
+void add_row(HtmlTable& table, const ComparedMetric& row, double limit, const Output& output) {
   const bool base = row.base_samples > 0;
   const bool candidate = row.candidate_samples > 0;
-  std::string words = escape(row.reason);
+  std::string remark = escape(row.reason);
   if (row.outcome == GateOutcome::same && row.detectable)
-    words +=
-        fmt::format("{}{} would have been found", words.empty() ? "" : "; ", format_percent(*row.detectable));
+    remark += fmt::format("{}{} would have been found", remark.empty() ? "" : "; ",
+                          format_percent(*row.detectable));
   table.row({text(row.cell), text(row.metric),
-             Markup{fmt::format("<span class=\"verdict {}\">{}</span>", names_of(row.outcome).weight,
-                                names_of(row.outcome).on_page)},
+             Markup{fmt::format("<span class=\"verdict {}\">{}</span>", names_of(row.outcome).severity,
+                                names_of(row.outcome).report_text)},
              text(base ? value_text(row.base, row.unit, output) : "-"),
              text(candidate ? value_text(row.candidate, row.unit, output) : "-"),
              text(row.change ? signed_percent(*row.change) : "-"),
              text(row.interval ? fmt::format("{} to {}", signed_percent(row.interval->low),
                                              signed_percent(row.interval->high))
                                : "-"),
-             Markup{change_bar(row, reach)}, text(p_text(row)),
-             text(fmt::format("{}, {}", row.base_samples, row.candidate_samples)), Markup{words}});
+             Markup{change_bar(row, limit)}, text(p_text(row)),
+             text(fmt::format("{}, {}", row.base_samples, row.candidate_samples)), Markup{remark}});
 }
 
 HtmlTable changes_table(const std::string& title, const NamedComparison& one) {
@@ -144,21 +145,21 @@ HtmlTable changes_table(const std::string& title, const NamedComparison& one) {
 
 std::string comparison_html(const NamedComparison& one, PageState& state) {
   const std::vector<ComparedMetric>& rows = one.comparison.rows;
-  const double reach = reach_of(rows);
+  const double limit = scale_limit(rows);
   const std::string title = fmt::format("From {} to {}", one.base, one.candidate);
   std::vector<std::vector<std::string>> sheet;
   for (const ComparedMetric& row : rows) sheet.push_back(sheet_row(row));
-  const std::string button = state.keep(title,
-                                        {"cell", "metric", "unit", "outcome", "base", "candidate", "change",
-                                         "low", "high", "p", "how", "reason"},
-                                        std::move(sheet));
+  const std::string button = state.add_sheet(title,
+                                             {"cell", "metric", "unit", "outcome", "base", "candidate",
+                                              "change", "low", "high", "p", "how", "reason"},
+                                             std::move(sheet));
   std::string out;
   for (std::size_t from = 0; from < rows.size(); from += kComparisonRows) {
     const std::size_t to = std::min(rows.size(), from + kComparisonRows);
     HtmlTable table =
         changes_table(from == 0 ? title : fmt::format("{}, rows {} to {}", title, from + 1, to), one);
-    for (std::size_t i = from; i < to; ++i) add_row(table, rows[i], reach, state.output);
-    table.dress("changes", from == 0 ? button : "");
+    for (std::size_t i = from; i < to; ++i) add_row(table, rows[i], limit, state.output);
+    table.set_class_and_button("changes", from == 0 ? button : "");
     out += from == 0 ? table.html()
                      : fmt::format("<details class=\"part\"><summary>Rows {} to {}</summary>\n{}</details>\n",
                                    from + 1, to, table.html());
@@ -177,7 +178,7 @@ std::string comparison_section(const std::vector<NamedComparison>& comparisons, 
   if (comparisons.empty()) return "";
   std::string answers;
   for (std::size_t i = 0; i < comparisons.size(); ++i)
-    answers += answer_html(said_of(comparisons[i]), group_anchor("changes", i));
+    answers += answer_html(summary_sentence(comparisons[i]), group_anchor("changes", i));
   std::string out = state.open_section(
       "changes", "What changed",
       "A metric is worse or better only where the samples exclude chance and the change is "

@@ -1,4 +1,4 @@
-// The section about tiers and machines, which marks the facts in which they differ.
+// The section about tiers and environments, which marks the facts in which they differ.
 #include <fmt/format.h>
 
 #include <algorithm>
@@ -70,23 +70,23 @@ std::string tiers_html(const std::vector<Record>& records) {
 }
 
 // The distinct environments in order of appearance, each with the numbers of its records.
-struct Machines {
-  std::vector<std::string> order;  // names of facts, in order of appearance
+struct Environments {
+  std::vector<std::string> fact_names;  // names of facts, in order of appearance
   std::vector<std::pair<Facts, std::vector<std::size_t>>> all;
 };
 
-Machines machines_of(const std::vector<Record>& records, const Output& output) {
-  Machines machines;
+Environments environments_of(const std::vector<Record>& records, const Output& output) {
+  Environments environments;
   std::map<Facts, std::size_t> index;
   for (std::size_t i = 0; i < records.size(); ++i) {
     Facts facts;
-    flatten(records[i].environment, "", output, facts, machines.order);
+    flatten(records[i].environment, "", output, facts, environments.fact_names);
     if (facts.empty()) continue;
-    const auto [at, fresh] = index.emplace(facts, machines.all.size());
-    if (fresh) machines.all.push_back({std::move(facts), {}});
-    machines.all[at->second].second.push_back(i + 1);
+    const auto [at, fresh] = index.emplace(facts, environments.all.size());
+    if (fresh) environments.all.push_back({std::move(facts), {}});
+    environments.all[at->second].second.push_back(i + 1);
   }
-  return machines;
+  return environments;
 }
 
 std::string fact_text(std::string name) {
@@ -96,21 +96,21 @@ std::string fact_text(std::string name) {
   return name;
 }
 
-constexpr const char* kNotSaid = "<span class=\"none\">not said</span>";
+constexpr const char* kUnknownValue = "<span class=\"none\">not said</span>";
 
 using Values =
     std::map<std::string, std::vector<std::size_t>>;  // value -> numbers of the records that have it
 
 // The facts that differ between records, with their values.
-std::vector<std::pair<std::string, Values>> differences(const Machines& machines,
+std::vector<std::pair<std::string, Values>> differences(const Environments& environments,
                                                         const std::vector<Record>& records) {
   std::vector<std::pair<std::string, Values>> found;
-  for (const std::string& name : machines.order) {
+  for (const std::string& name : environments.fact_names) {
     Values values;
-    for (const auto& [facts, numbers] : machines.all) {
+    for (const auto& [facts, numbers] : environments.all) {
       const auto at = facts.find(name);
-      auto& those = values[at == facts.end() ? "" : at->second];
-      those.insert(those.end(), numbers.begin(), numbers.end());
+      auto& numbers_of_value = values[at == facts.end() ? "" : at->second];
+      numbers_of_value.insert(numbers_of_value.end(), numbers.begin(), numbers.end());
     }
     if (values.size() > 1) found.emplace_back(fact_text(name), std::move(values));
   }
@@ -140,37 +140,38 @@ std::string differences_html(const std::vector<std::pair<std::string, Values>>& 
       std::vector<std::size_t> numbers = unsorted;
       std::sort(numbers.begin(), numbers.end());
       table.row({Markup{escape(name) + " <span class=\"mark\">differs</span>"},
-                 value.empty() ? Markup{kNotSaid} : text(value), Markup{record_ranges_html(numbers)}},
+                 value.empty() ? Markup{kUnknownValue} : text(value), Markup{record_ranges_html(numbers)}},
                 "differs");
     }
   return table.empty() ? "" : table.html();
 }
 
-std::string machines_html(const Machines& machines) {
+std::string environments_html(const Environments& environments) {
   constexpr std::size_t kColumns = 6;  // the table of differences above covers more environments
-  if (machines.all.empty()) return "";
-  const std::size_t shown = std::min(machines.all.size(), kColumns);
+  if (environments.all.empty()) return "";
+  const std::size_t shown = std::min(environments.all.size(), kColumns);
   std::vector<HtmlTable::Column> columns{{"", Kind::words}};
   for (std::size_t i = 0; i < shown; ++i)
-    columns.push_back({machines.all.size() == 1
-                           ? "every record"
-                           : fmt::format("environment {}, {} record{}", i + 1, machines.all[i].second.size(),
-                                         machines.all[i].second.size() == 1 ? "" : "s"),
-                       Kind::words, ""});
-  const std::string title = machines.all.size() == 1 ? "One environment for all records"
-                            : machines.all.size() == shown
+    columns.push_back(
+        {environments.all.size() == 1
+             ? "every record"
+             : fmt::format("environment {}, {} record{}", i + 1, environments.all[i].second.size(),
+                           environments.all[i].second.size() == 1 ? "" : "s"),
+         Kind::words, ""});
+  const std::string title = environments.all.size() == 1 ? "One environment for all records"
+                            : environments.all.size() == shown
                                 ? "Environments; rows that differ are marked"
                                 : fmt::format("The first {} of {} environments; rows that differ are marked",
-                                              shown, machines.all.size());
+                                              shown, environments.all.size());
   HtmlTable table(title, columns);
-  for (const std::string& name : machines.order) {
+  for (const std::string& name : environments.fact_names) {
     std::vector<Markup> row;
     std::set<std::string> values;
-    for (std::size_t i = 0; i < machines.all.size(); ++i) {
-      const auto at = machines.all[i].first.find(name);
-      const std::string value = at == machines.all[i].first.end() ? "" : at->second;
+    for (std::size_t i = 0; i < environments.all.size(); ++i) {
+      const auto at = environments.all[i].first.find(name);
+      const std::string value = at == environments.all[i].first.end() ? "" : at->second;
       values.insert(value);
-      if (i < shown) row.push_back(value.empty() ? Markup{kNotSaid} : text(value));
+      if (i < shown) row.push_back(value.empty() ? Markup{kUnknownValue} : text(value));
     }
     const bool differs = values.size() > 1;
     row.insert(row.begin(),
@@ -180,10 +181,10 @@ std::string machines_html(const Machines& machines) {
   return table.html();
 }
 
-std::string environment_answer(const Machines& machines,
+std::string environment_answer(const Environments& environments,
                                const std::vector<std::pair<std::string, Values>>& found) {
   if (found.empty())
-    return machines.all.empty()
+    return environments.all.empty()
                ? ""
                : answer_html("Nothing differs: all records come from one machine, kernel and build.", "");
   std::vector<std::string> names;
@@ -198,14 +199,14 @@ std::string environment_answer(const Machines& machines,
 
 std::string environment_section(const std::vector<Record>& records, PageState& state) {
   const std::string tiers = tiers_html(records);
-  const Machines machines = machines_of(records, state.output);
-  if (tiers.empty() && machines.all.empty()) return "";
-  const auto found = differences(machines, records);
+  const Environments environments = environments_of(records, state.output);
+  if (tiers.empty() && environments.all.empty()) return "";
+  const auto found = differences(environments, records);
   return state.open_section("environment", "Environment",
                             "What someone needs to believe these numbers, or to compare them with others.",
-                            environment_answer(machines, found)) +
-         "<div id=\"differences\">" + differences_html(found) + "</div>\n" + tiers + machines_html(machines) +
-         "</section>\n";
+                            environment_answer(environments, found)) +
+         "<div id=\"differences\">" + differences_html(found) + "</div>\n" + tiers +
+         environments_html(environments) + "</section>\n";
 }
 
 }  // namespace penstock::report

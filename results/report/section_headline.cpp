@@ -11,8 +11,8 @@
 namespace penstock::report {
 namespace {
 
-constexpr std::size_t kTiles = 6;
-constexpr std::size_t kShown = 16;  // sentences of one tone; more are folded
+constexpr std::size_t kMostTiles = 6;
+constexpr std::size_t kMostSentences = 16;  // sentences of one tone; more are folded
 
 std::string sentence_list(const std::vector<Sentence>& all, Tone tone, std::string_view tone_class,
                           std::string_view title) {
@@ -24,12 +24,12 @@ std::string sentence_list(const std::vector<Sentence>& all, Tone tone, std::stri
     const std::string to = sentence.anchor.empty()
                                ? ""
                                : " <a class=\"to\" href=\"#" + escape(sentence.anchor) + "\">numbers</a>";
-    (count++ < kShown ? items : folded) += "<li>" + escape(sentence.text) + to + "</li>\n";
+    (count++ < kMostSentences ? items : folded) += "<li>" + escape(sentence.text) + to + "</li>\n";
   }
   if (items.empty()) return "";
   if (!folded.empty())
     folded = fmt::format("<details class=\"part\"><summary>{} more</summary><ul>\n{}</ul></details>\n",
-                         count - kShown, folded);
+                         count - kMostSentences, folded);
   return fmt::format("<div class=\"sentences {0}\"><h3>{1}</h3>\n<ul>\n{2}</ul>{3}</div>\n", tone_class,
                      title, items, folded);
 }
@@ -38,22 +38,22 @@ std::string sentence_list(const std::vector<Sentence>& all, Tone tone, std::stri
 
 std::string headline_section(const std::vector<Record>& records, const std::vector<std::string>& problems,
                              PageState& state) {
-  const std::vector<Sentence>& all = state.said;
+  const std::vector<Sentence>& all = state.sentences;
   std::vector<std::string> tiles;
   for (const RecordView* const view : ordered_views())
     for (std::string& tile : view->tiles(records, state)) tiles.push_back(std::move(tile));
   std::string out = state.open_section("findings", "Findings", "");
   if (!tiles.empty()) {
     out += "<ul class=\"tiles\">\n";
-    for (std::size_t i = 0; i < std::min(tiles.size(), kTiles); ++i) out += tiles[i];
+    for (std::size_t i = 0; i < std::min(tiles.size(), kMostTiles); ++i) out += tiles[i];
     out += "</ul>\n";
   }
-  const std::string said = sentence_list(all, Tone::finding, "finding", "What the records say") +
-                           sentence_list(all, Tone::caution, "caution", "Before you believe it") +
-                           sentence_list(all, Tone::failure, "failure", "Without a number");
-  out += said.empty()
+  const std::string lists = sentence_list(all, Tone::finding, "finding", "What the records say") +
+                            sentence_list(all, Tone::caution, "caution", "Before you believe it") +
+                            sentence_list(all, Tone::failure, "failure", "Without a number");
+  out += lists.empty()
              ? "<p class=\"lead\">These records hold nothing to compare; the tables below show them.</p>\n"
-             : "<div class=\"said\">\n" + said + "</div>\n";
+             : "<div class=\"said\">\n" + lists + "</div>\n";
   if (!problems.empty()) {
     out += fmt::format(
         "<details class=\"problems\" open><summary>{} line{} could not be read as a record</summary><ul>\n",

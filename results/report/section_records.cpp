@@ -22,8 +22,8 @@ namespace {
 
 using Kind = HtmlTable::Kind;
 
-constexpr std::size_t kIntervals = 5;  // a shorter series gets no chart
-constexpr std::size_t kLines = 8;      // in one chart of byte series; more could not be distinguished
+constexpr std::size_t kLeastIntervals = 5;  // a shorter series gets no chart
+constexpr std::size_t kMostLines = 8;       // in one chart of byte series; more could not be distinguished
 
 std::string metric_text(const std::string& name, const Metric& metric, const Output& output) {
   const double value = metric.value();
@@ -51,7 +51,7 @@ using SeriesByWork = std::map<std::string, std::vector<NamedSeries>>;
 
 // A sentence about the series whose slowest interval is furthest below its median. The last interval is
 // ignored, since it may be shorter. "" without series.
-std::string unevenest(const SeriesByWork& charts) {
+std::string least_even_series(const SeriesByWork& charts) {
   double worst = 2;
   std::string name;
   std::size_t part = 0;
@@ -64,9 +64,9 @@ std::string unevenest(const SeriesByWork& charts) {
       if (middle <= 0 || percentile(full, 0) / middle >= worst) continue;
       worst = percentile(full, 0) / middle;
       name = fmt::format("{} ({})", rows[i].label, common);
-      worst_part = part + i / kLines;
+      worst_part = part + i / kMostLines;
     }
-    part += (rows.size() + kLines - 1) / kLines;
+    part += (rows.size() + kMostLines - 1) / kMostLines;
   }
   if (name.empty()) return "";
   return answer_html(
@@ -87,21 +87,21 @@ std::string value_text(double value, const std::string& unit, const Output& outp
 
 std::string cell_label(const Record& record) {
   const RecordView* const view = find_view(record.command);
-  std::vector<std::string> words =
-      view != nullptr ? view->label(record) : std::vector<std::string>{threads_label(record)};
+  std::vector<std::string> parts =
+      view != nullptr ? view->labels(record) : std::vector<std::string>{threads_label(record)};
   if (record.tiers.contains("data") || record.parameters.contains("tier"))
-    words.insert(words.begin(), tier_name(record));
-  words.insert(words.begin(), parameter_text(record, "app"));
-  for (const auto& [key, value] : record.label) words.push_back(fmt::format("{}={}", key, value));
-  std::erase(words, "");
-  return words.empty() ? record.command : fmt::format("{}", fmt::join(words, ", "));
+    parts.insert(parts.begin(), tier_name(record));
+  parts.insert(parts.begin(), parameter_text(record, "app"));
+  for (const auto& [key, value] : record.label) parts.push_back(fmt::format("{}={}", key, value));
+  std::erase(parts, "");
+  return parts.empty() ? record.command : fmt::format("{}", fmt::join(parts, ", "));
 }
 
 std::string series_section(const std::vector<Record>& records, PageState& state) {
   SeriesByWork charts;  // key: what the lines of a chart have in common
   for (const Record& record : records) {
     const auto at = record.series.find(std::string(shared_metrics::kPayloadSeries));
-    if (at == record.series.end() || at->second.values.size() < kIntervals || at->second.interval_s <= 0)
+    if (at == record.series.end() || at->second.values.size() < kLeastIntervals || at->second.interval_s <= 0)
       continue;
     std::string common = record.command + ", " + tier_name(record);
     if (const std::string cache = cache_name(record); !cache.empty()) common += ", " + cache;
@@ -111,13 +111,13 @@ std::string series_section(const std::vector<Record>& records, PageState& state)
   if (charts.empty()) return "";
   std::string out = state.open_section(
       "time", "Over time", "What arrived in each interval: a burst that runs dry, a tail, or a steady rate.",
-      unevenest(charts));
+      least_even_series(charts));
   std::size_t part = 0;
   for (const auto& [common, all] : charts)
-    for (std::size_t from = 0; from < all.size(); from += kLines) {
+    for (std::size_t from = 0; from < all.size(); from += kMostLines) {
       std::vector<NamedSeries> rows(
           all.begin() + static_cast<std::ptrdiff_t>(from),
-          all.begin() + static_cast<std::ptrdiff_t>(std::min(from + kLines, all.size())));
+          all.begin() + static_cast<std::ptrdiff_t>(std::min(from + kMostLines, all.size())));
       HtmlTable table(common + ": payload in each interval, " + std::string(rate_unit(state.output)),
                       {{"cell", Kind::words},
                        {"lowest"},
@@ -137,7 +137,8 @@ std::string series_section(const std::vector<Record>& records, PageState& state)
       Chart chart = series_chart(rows, state.output);
       chart.title = common + ": payload over time";
       const std::string title = chart.title;
-      out += part_html(part, group_anchor("time", part), title, state.place_with(std::move(chart), table));
+      out += part_html(part, group_anchor("time", part), title,
+                       state.add_chart_with_table(std::move(chart), table));
       ++part;
     }
   return out + "</section>\n";
@@ -147,8 +148,8 @@ std::string other_section(const std::vector<Record>& records, PageState& state) 
   std::map<std::string, std::vector<const Record*>> by_command;
   const std::vector<const RecordView*> views = ordered_views();
   for (const Record& record : records) {
-    const bool shown =
-        std::any_of(views.begin(), views.end(), [&](const RecordView* view) { return view->shows(record); });
+    const bool shown = std::any_of(views.begin(), views.end(),
+                                   [&](const RecordView* view) { return view->has_row(record); });
     if (!shown && !record.metrics.empty()) by_command[record.command].push_back(&record);
   }
   if (by_command.empty()) return "";

@@ -24,7 +24,7 @@ std::string value_at(const std::vector<std::optional<double>>& values, std::size
 
 std::string range_at(const ChartSeries& series, std::size_t i) {
   if (i >= series.low.size() || !series.low[i]) return "";
-  return i < series.sure.size() && series.sure[i] ? "95% of the median" : "lowest to highest";
+  return i < series.is_interval.size() && series.is_interval[i] ? "95% of the median" : "lowest to highest";
 }
 
 }  // namespace
@@ -36,7 +36,7 @@ std::string csv_text(const Sheet& sheet) {
   return out;
 }
 
-std::string file_text(std::string_view words) {
+std::string file_name_part(std::string_view words) {
   constexpr std::size_t kMost = 60;
   std::string out;
   for (const char c : words) {
@@ -57,7 +57,7 @@ std::string plain_number(double value) {
 }
 
 Sheet chart_sheet(const Chart& chart) {
-  Sheet sheet{chart.id, chart.id + "-" + file_text(chart.title), {chart.x_label}, {}, true};
+  Sheet sheet{chart.id, chart.id + "-" + file_name_part(chart.title), {chart.x_label}, {}, true};
   for (const ChartSeries& series : chart.series) {
     sheet.columns.push_back(fmt::format("{} ({})", series.label, chart.y_label));
     if (series.low.empty()) continue;

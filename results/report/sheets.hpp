@@ -21,7 +21,7 @@ struct Sheet {
 std::string csv_text(const Sheet& sheet);
 
 // Turns text into a part of a file name: lower-case letters, digits and dashes, at most 60 characters.
-std::string file_text(std::string_view words);
+std::string file_name_part(std::string_view words);
 
 // The shortest text that reads back as exactly this number.
 std::string plain_number(double value);

@@ -3,7 +3,7 @@
 // Memory: the parent makes the list of arguments before the fork. The child allocates nothing before
 // execvp().
 // Signals: run_child() passes a signal of this process on to the child as `stop_signal` says, and still waits
-// for its end. ask_tool() passes the signal on unchanged.
+// for its end. run_tool() passes the signal on unchanged.
 // Crash: if the thread that called fork() ends, the kernel sends SIGTERM to the child (PR_SET_PDEATHSIG). The
 // log has what the child wrote; it is not synced.
 #include "results/sweep/child.hpp"
@@ -31,28 +31,29 @@ constexpr int kCannotRun = 127;
 // The child between fork() and execvp(). It must not allocate or take a lock: another thread of the parent
 // may have held that lock at the fork. The kernel sends SIGTERM when the parent dies. getppid() finds a
 // parent that died before prctl() was called.
-[[noreturn]] void become(char* const* words, int out, int err, pid_t parent) {
-  const int nothing = ::open("/dev/null", O_RDONLY | O_CLOEXEC);
-  if (nothing < 0 || ::dup2(nothing, STDIN_FILENO) < 0 || ::dup2(out, STDOUT_FILENO) < 0 ||
+[[noreturn]] void run_program_in_child(char* const* argv, int out, int err, pid_t parent) {
+  const int null_device = ::open("/dev/null", O_RDONLY | O_CLOEXEC);
+  if (null_device < 0 || ::dup2(null_device, STDIN_FILENO) < 0 || ::dup2(out, STDOUT_FILENO) < 0 ||
       ::dup2(err, STDERR_FILENO) < 0 || ::prctl(PR_SET_PDEATHSIG, SIGTERM) != 0 || ::getppid() != parent)
     ::_exit(kCannotRun);
-  ::execvp(words[0], words);
-  constexpr char kWords[] = "cannot run this program: ";
-  const char* const why = ::strerror(errno);
-  static_cast<void>(::write(STDERR_FILENO, kWords, sizeof kWords - 1) < 0 ||
-                    ::write(STDERR_FILENO, why, std::strlen(why)) < 0 || ::write(STDERR_FILENO, "\n", 1) < 0);
+  ::execvp(argv[0], argv);
+  constexpr char kMessage[] = "cannot run this program: ";
+  const char* const reason = ::strerror(errno);
+  static_cast<void>(::write(STDERR_FILENO, kMessage, sizeof kMessage - 1) < 0 ||
+                    ::write(STDERR_FILENO, reason, std::strlen(reason)) < 0 ||
+                    ::write(STDERR_FILENO, "\n", 1) < 0);
   ::_exit(kCannotRun);
 }
 
 Result<pid_t> start(std::span<const std::string> argv, int out, int err) {
   // Made before the fork, because the child must not allocate.
-  std::vector<char*> words;
-  for (const std::string& word : argv) words.push_back(const_cast<char*>(word.c_str()));
-  words.push_back(nullptr);
+  std::vector<char*> child_argv;
+  for (const std::string& word : argv) child_argv.push_back(const_cast<char*>(word.c_str()));
+  child_argv.push_back(nullptr);
   const pid_t parent = ::getpid();
   const pid_t child = ::fork();
   if (child < 0) return errno_error(errno, "cannot start a process for", argv[0]);
-  if (child == 0) become(words.data(), out, err, parent);
+  if (child == 0) run_program_in_child(child_argv.data(), out, err, parent);
   return child;
 }
 
@@ -80,13 +81,13 @@ Result<int> run_child(std::span<const std::string> argv, const std::filesystem::
   return wait_for_child(*child, argv[0], stop_signal);
 }
 
-Result<ToolAnswer> ask_tool(std::span<const std::string> argv) {
+Result<ToolOutput> run_tool(std::span<const std::string> argv) {
   const File out(std::tmpfile());
   const File err(std::tmpfile());
   if (!out || !err) return errno_error(errno, "cannot keep what it says of", argv[0]);
   PENSTOCK_ASSIGN(const pid_t child, start(argv, ::fileno(out.get()), ::fileno(err.get())));
   PENSTOCK_ASSIGN(const int code, wait_for_child(child, argv[0]));
-  return ToolAnswer{code, text_of(out), text_of(err)};
+  return ToolOutput{code, text_of(out), text_of(err)};
 }
 
 std::string program_in_path(std::string_view name) {

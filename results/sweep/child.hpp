@@ -15,14 +15,14 @@ namespace penstock {
 // `stop_signal` is as in wait_for_child(): the signal that the child gets when this process is asked to stop.
 Result<int> run_child(std::span<const std::string> argv, const std::filesystem::path& log, int stop_signal);
 
-struct ToolAnswer {
+struct ToolOutput {
   int exit_code = 0;
   std::string out;  // standard output, without newlines at its end
   std::string err;
 };
 
 // Runs a program that ends soon, and returns what it printed.
-Result<ToolAnswer> ask_tool(std::span<const std::string> argv);
+Result<ToolOutput> run_tool(std::span<const std::string> argv);
 
 // The path of the first executable file of this name in PATH; "" if there is none.
 std::string program_in_path(std::string_view name);

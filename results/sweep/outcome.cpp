@@ -20,22 +20,22 @@ namespace {
 constexpr std::size_t kLeastTurns = 6;  // with fewer turns no interval covers the median with 95%
 
 // Titles that distinguish the records of one run.
-std::vector<std::string> distinctions(std::span<const StoredRecord> records) {
+std::vector<std::string> record_titles(std::span<const StoredRecord> records) {
   std::set<std::string> names;
   for (const StoredRecord& stored : records)
     for (const auto& [name, value] : stored.record.parameters.items()) names.insert(name);
-  std::vector<std::vector<std::string>> words;
+  std::vector<std::vector<std::string>> rows;
   for (const StoredRecord& stored : records) {
-    std::vector<std::string>& row = words.emplace_back();
+    std::vector<std::string>& row = rows.emplace_back();
     row.push_back(tier_name(stored.record));
     for (const std::string& name : names)
       if (name != "tier") row.push_back(fmt::format("{} {}", name, parameter_text(stored.record, name)));
   }
-  return titles_of(words);
+  return titles_of(rows);
 }
 
 // The values of each figure of one arm, by round.
-using Figures = std::map<std::string, std::map<std::uint64_t, double>>;  // what -> round -> value
+using Figures = std::map<std::string, std::map<std::uint64_t, double>>;  // label -> round -> value
 
 Figures figures_by_turn(std::span<const SweepTurn* const> turns, std::string_view arm) {
   Figures figures;
@@ -43,16 +43,16 @@ Figures figures_by_turn(std::span<const SweepTurn* const> turns, std::string_vie
     for (const SweepRun& run : turn->runs)
       for (const SweepFigure& figure : run.figures)
         if (run.arm == arm) {
-          auto& values = figures[figure.what];
+          auto& values = figures[figure.label];
           if (figure.value) values[turn->round] = *figure.value;
         }
   return figures;
 }
 
-bool is_narrow(const std::vector<double>& values, double wanted) {
+bool has_narrow_interval(const std::vector<double>& values, double relative_width) {
   const std::optional<Interval> interval = median_interval(values);
   return values.size() >= kLeastTurns && interval &&
-         interval->high - interval->low <= wanted * std::abs(median(values));
+         interval->high - interval->low <= relative_width * std::abs(median(values));
 }
 
 std::string value_text(double value, const SweepFigure& figure, const Output& output) {
@@ -72,11 +72,11 @@ std::string metric_text(const SweepFigure& figure, const Output& output) {
 std::vector<SweepFigure> figures_of(std::span<const StoredRecord> records, std::string_view metric,
                                     std::span<const MetricInfo> table) {
   std::vector<SweepFigure> figures;
-  const std::vector<std::string> titles = distinctions(records);
+  const std::vector<std::string> titles = record_titles(records);
   for (std::size_t i = 0; i < records.size(); ++i) {
     const Record& record = records[i].record;
     SweepFigure& figure = figures.emplace_back();
-    figure.what = titles[i];
+    figure.label = titles[i];
     figure.metric = metric.empty() ? first_metric(record, table) : std::string(metric);
     figure.verdict = record.verdict;
     figure.reason = record.reason;
@@ -106,17 +106,17 @@ bool is_settled(const SweepSpec& spec, std::span<const SweepTurn* const> turns) 
     return std::all_of(first.begin(), first.end(), [&](const auto& figure) {
       std::vector<double> values;
       for (const auto& [round, value] : figure.second) values.push_back(value);
-      return is_narrow(values, spec.until_interval);
+      return has_narrow_interval(values, spec.until_interval);
     });
   for (std::size_t arm = 1; arm < spec.arms.size(); ++arm) {
     const Figures other = figures_by_turn(turns, spec.arms[arm].name);
-    for (const auto& [what, base] : first) {
+    for (const auto& [label, base] : first) {
       std::vector<double> ratios;
-      if (const auto same = other.find(what); same != other.end())
+      if (const auto same = other.find(label); same != other.end())
         for (const auto& [round, value] : same->second)
           if (const auto partner = base.find(round); partner != base.end() && partner->second != 0)
             ratios.push_back(value / partner->second);
-      if (!is_narrow(ratios, spec.until_interval)) return false;
+      if (!has_narrow_interval(ratios, spec.until_interval)) return false;
     }
   }
   return true;
@@ -137,7 +137,7 @@ std::vector<SweepRow> sweep_rows(const SweepSpec& spec, std::span<const SweepCel
           for (const SweepFigure& figure : run.figures) {
             if (run.arm != arm) continue;
             auto row = std::find_if(rows.begin() + static_cast<std::ptrdiff_t>(begin), rows.end(),
-                                    [&](const SweepRow& known) { return known.first.what == figure.what; });
+                                    [&](const SweepRow& known) { return known.first.label == figure.label; });
             if (row == rows.end()) {
               row = rows.emplace(rows.end());
               row->cell = &cell;
@@ -147,7 +147,7 @@ std::vector<SweepRow> sweep_rows(const SweepSpec& spec, std::span<const SweepCel
             ++row->turns;
             if (figure.value) row->values.push_back(*figure.value);
             if (row->first.unit.empty()) row->first = figure;
-            judge(row->verdict, row->reason, figure.verdict, figure.reason);
+            add_verdict(row->verdict, row->reason, figure.verdict, figure.reason);
           }
     }
   }
@@ -165,17 +165,17 @@ std::string sweep_table(std::span<const SweepRow> rows, const Output& output) {
       {{"repeats"}, {"metric", Align::left}, {"median"}, {"95% interval"}, {"verdict", Align::left}});
   Table table(columns);
   for (const SweepRow& row : rows) {
-    std::vector<std::string> words{row.cell->title +
-                                   (row.first.what.empty() ? "" : fmt::format(" ({})", row.first.what))};
-    if (arms) words.push_back(row.arm);
-    words.push_back(std::to_string(row.turns));
-    words.push_back(metric_text(row.first, output));
-    words.push_back(row.values.empty() ? "-" : value_text(median(row.values), row.first, output));
-    words.push_back(row.interval ? fmt::format("{} .. {}", value_text(row.interval->low, row.first, output),
+    std::vector<std::string> texts{row.cell->title +
+                                   (row.first.label.empty() ? "" : fmt::format(" ({})", row.first.label))};
+    if (arms) texts.push_back(row.arm);
+    texts.push_back(std::to_string(row.turns));
+    texts.push_back(metric_text(row.first, output));
+    texts.push_back(row.values.empty() ? "-" : value_text(median(row.values), row.first, output));
+    texts.push_back(row.interval ? fmt::format("{} .. {}", value_text(row.interval->low, row.first, output),
                                                value_text(row.interval->high, row.first, output))
                                  : "-");
-    words.emplace_back(verdict_name(row.verdict));
-    table.row(std::move(words));
+    texts.emplace_back(verdict_name(row.verdict));
+    table.row(std::move(texts));
   }
   return table.text();
 }
@@ -183,7 +183,7 @@ std::string sweep_table(std::span<const SweepRow> rows, const Output& output) {
 std::string sweep_row_line(const SweepRow& row) {
   Json json{{"kind", "cell"}, {"cell", row.cell->key}, {"title", row.cell->title}};
   if (!row.arm.empty()) json["arm"] = row.arm;
-  if (!row.first.what.empty()) json["what"] = row.first.what;
+  if (!row.first.label.empty()) json["what"] = row.first.label;
   json["repeats"] = row.turns;
   json["metric"] = row.first.metric;
   json["unit"] = row.first.unit;
@@ -212,24 +212,24 @@ int sweep_exit_code(const SweepHistory& history) {
 }
 
 SweepTimes::SweepTimes(const SweepHistory& history) {
-  for (const SweepTurn& turn : history.turns) keep(turn);
-  median_of_all_ = median(all_);
+  for (const SweepTurn& turn : history.turns) add_seconds(turn);
+  median_of_all_ = median(all_seconds_);
 }
 
 void SweepTimes::add(const SweepTurn& turn) {
-  keep(turn);
-  median_of_all_ = median(all_);
+  add_seconds(turn);
+  median_of_all_ = median(all_seconds_);
 }
 
-void SweepTimes::keep(const SweepTurn& turn) {
+void SweepTimes::add_seconds(const SweepTurn& turn) {
   double seconds = 0;
   for (const SweepRun& run : turn.runs) seconds += run.seconds;
-  of_cell_[turn.cell].push_back(seconds);
-  all_.push_back(seconds);
+  cell_seconds_[turn.cell].push_back(seconds);
+  all_seconds_.push_back(seconds);
 }
 
 double SweepTimes::seconds(const SweepCell& cell, double guess) const {
-  if (const auto own = of_cell_.find(cell.key); own != of_cell_.end()) return median(own->second);
+  if (const auto own = cell_seconds_.find(cell.key); own != cell_seconds_.end()) return median(own->second);
   return std::max(median_of_all_, guess);
 }
 
@@ -252,7 +252,7 @@ double least_seconds(const CommandInfo& command, std::span<const std::string> wo
   return measured * times;
 }
 
-std::string about_so_long(double seconds) {
+std::string rough_duration(double seconds) {
   if (seconds < 100) return fmt::format("{:.0f} s", std::ceil(seconds));
   const auto minutes = static_cast<std::uint64_t>(std::ceil(seconds / 60));
   if (minutes < 100) return fmt::format("{} min", minutes);

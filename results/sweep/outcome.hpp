@@ -35,7 +35,7 @@ bool is_settled(const SweepSpec& spec, std::span<const SweepTurn* const> turns);
 struct SweepRow {
   const SweepCell* cell = nullptr;
   std::string arm;
-  SweepFigure first;           // only its `what`, `metric` and `unit` count
+  SweepFigure first;           // only its `label`, `metric` and `unit` count
   std::vector<double> values;  // one for each turn that has one
   std::size_t turns = 0;
   std::optional<Interval> interval;  // of the median
@@ -58,10 +58,10 @@ class SweepTimes {
   double seconds(const SweepCell& cell, double guess) const;
 
  private:
-  void keep(const SweepTurn& turn);
+  void add_seconds(const SweepTurn& turn);
 
-  std::map<std::string, std::vector<double>, std::less<>> of_cell_;
-  std::vector<double> all_;
+  std::map<std::string, std::vector<double>, std::less<>> cell_seconds_;
+  std::vector<double> all_seconds_;
   double median_of_all_ = 0;
 };
 
@@ -69,6 +69,6 @@ class SweepTimes {
 double least_seconds(const CommandInfo& command, std::span<const std::string> words);
 
 // A time as rough text: "45 s", "3 min", "1 h 20 min".
-std::string about_so_long(double seconds);
+std::string rough_duration(double seconds);
 
 }  // namespace penstock

@@ -110,10 +110,10 @@ TEST(SweepFigures, AreOfTheCommandsOwnMetricOrOfTheOneAskedFor) {
   auto figures = figures_of(records, "", kReadMetrics);
   ASSERT_EQ(figures.size(), 2U);
   EXPECT_EQ(figures[0].metric, "samples_per_s");
-  EXPECT_EQ(figures[0].what, "fast");
-  EXPECT_EQ(figures[1].what, "disk");
+  EXPECT_EQ(figures[0].label, "fast");
+  EXPECT_EQ(figures[1].label, "disk");
   figures = figures_of(std::span(records).first(1), "payload_bytes_per_s", kReadMetrics);
-  EXPECT_EQ(figures[0].what, "");
+  EXPECT_EQ(figures[0].label, "");
   EXPECT_DOUBLE_EQ(*figures[0].value, 100.0 * 1048576);
   EXPECT_FALSE(figures_of(records, "nothing", kReadMetrics)[0].value);
   records[0].record.verdict = Verdict::not_cold;
@@ -134,9 +134,9 @@ TEST(SweepTimesTest, ACellsOwnMedianThenAllsThenAGuess) {
   EXPECT_EQ(times.seconds(cells[1], 100), 100);
   times.add(SweepTurn{"threads=2", 0, {run_of("a", 1, 5)}});
   EXPECT_EQ(times.seconds(cells[1], 100), 5);
-  EXPECT_EQ(about_so_long(0.2), "1 s");
-  EXPECT_EQ(about_so_long(130), "3 min");
-  EXPECT_EQ(about_so_long(7300), "2 h 2 min");
+  EXPECT_EQ(rough_duration(0.2), "1 s");
+  EXPECT_EQ(rough_duration(130), "3 min");
+  EXPECT_EQ(rough_duration(7300), "2 h 2 min");
 }
 
 TEST(SweepTurnsLeft, CountsWhatIsNeitherDoneNorSettled) {

@@ -64,22 +64,23 @@ void add_jobs(std::vector<SweepCell>& cells, const SweepCell& cell, const SweepS
   }
 }
 
-bool is_no(const std::string& word) {
+bool is_off(const std::string& word) {
   return word == "false" || word == "no" || word == "off" || word == "0";
 }
 
-void add_option(std::vector<std::string>& words, const SweepSetting& setting, const CommandInfo& command) {
+void add_option(std::vector<std::string>& arguments, const SweepSetting& setting,
+                const CommandInfo& command) {
   const OptionSpec* const option = find_option(command, setting.key);
   const std::string flag = "--" + setting.key;
   if (option != nullptr && option->type == OptionType::flag) {
-    if (setting.values.size() != 1 || !is_no(setting.values.front())) words.push_back(flag);
+    if (setting.values.size() != 1 || !is_off(setting.values.front())) arguments.push_back(flag);
     return;
   }
   if (option != nullptr && !option->repeated) {
-    words.insert(words.end(), {flag, fmt::format("{}", fmt::join(setting.values, ","))});
+    arguments.insert(arguments.end(), {flag, fmt::format("{}", fmt::join(setting.values, ","))});
     return;
   }
-  for (const std::string& value : setting.values) words.insert(words.end(), {flag, value});
+  for (const std::string& value : setting.values) arguments.insert(arguments.end(), {flag, value});
 }
 
 // The settings of one run. An arm's setting replaces the one of all cells, and the grid's replaces both.
@@ -88,12 +89,12 @@ std::vector<SweepSetting> settings_of(const SweepSpec& spec, const SweepCell& ce
   const auto overlay = [&](const std::vector<SweepSetting>& more) {
     for (const SweepSetting& setting : more) {
       if (setting.key == kArguments) continue;
-      const auto there = std::find_if(settings.begin(), settings.end(),
-                                      [&](const SweepSetting& known) { return known.key == setting.key; });
-      if (there == settings.end())
+      const auto existing = std::find_if(settings.begin(), settings.end(),
+                                         [&](const SweepSetting& known) { return known.key == setting.key; });
+      if (existing == settings.end())
         settings.push_back(setting);
       else
-        *there = setting;
+        *existing = setting;
     }
   };
   if (arm < spec.arms.size()) overlay(spec.arms[arm].fixed);
@@ -107,58 +108,58 @@ Json arguments_json(const std::vector<SweepSetting>& settings) {
   return json;
 }
 
-Error changed(std::string_view what, std::string_view how) {
-  return make_error(Errc::invalid_argument, fmt::format("'{}' {}", what, how));
+Error change_error(std::string_view path, std::string_view change) {
+  return make_error(Errc::invalid_argument, fmt::format("'{}' {}", path, change));
 }
 
-Result<void> check_values(std::string_view what, const Json& before, const Json& now) {
+Result<void> check_values(std::string_view path, const Json& before, const Json& now) {
   for (const Json& value : before)
     if (std::find(now.begin(), now.end(), value) == now.end())
-      return changed(what, fmt::format("lacks {}, which it had", value.dump()));
+      return change_error(path, fmt::format("lacks {}, which it had", value.dump()));
   return success();
 }
 
 // Fails unless both have the same value or, as mappings, the same keys with the same values.
-Result<void> check_same(std::string_view what, const Json& before, const Json& now) {
+Result<void> check_same(std::string_view path, const Json& before, const Json& now) {
   if (before == now) return success();
   if (!before.is_object() || !now.is_object())
-    return changed(what, fmt::format("was {} and is {}", before.dump(), now.dump()));
+    return change_error(path, fmt::format("was {} and is {}", before.dump(), now.dump()));
   for (const auto& [key, value] : before.items()) {
-    const std::string inner = fmt::format("{}.{}", what, key);
-    if (!now.contains(key)) return changed(inner, "is gone");
+    const std::string inner = fmt::format("{}.{}", path, key);
+    if (!now.contains(key)) return change_error(inner, "is gone");
     PENSTOCK_TRY(check_same(inner, value, now[key]));
   }
   for (const auto& [key, value] : now.items())
-    if (!before.contains(key)) return changed(fmt::format("{}.{}", what, key), "is new");
+    if (!before.contains(key)) return change_error(fmt::format("{}.{}", path, key), "is new");
   return success();  // only the order differs
 }
 
-constexpr std::array<std::string_view, 3> kPlaces{"{ranks}", "{nodes}", "{tasks-per-node}"};
+constexpr std::array<std::string_view, 3> kPlaceholders{"{ranks}", "{nodes}", "{tasks-per-node}"};
 
-std::vector<std::string> words_in(const std::string& text) {
+std::vector<std::string> split_at_blanks(const std::string& text) {
   std::istringstream in(text);
   std::vector<std::string> words;
   for (std::string word; in >> word;) words.push_back(std::move(word));
   return words;
 }
 
-std::uint64_t most_on_a_node(const SweepSpec& spec, const SweepCell& cell) {
+std::uint64_t ranks_per_node(const SweepSpec& spec, const SweepCell& cell) {
   const std::uint64_t nodes = std::max<std::uint64_t>(1, cell.nodes);
   return spec.tasks_per_node > 0 ? spec.tasks_per_node : (cell.ranks + nodes - 1) / nodes;
 }
 
 std::vector<std::string> srun_arguments(const SweepSpec& spec, const SweepCell& cell) {
-  std::vector<std::string> words{"srun", fmt::format("--ntasks={}", cell.ranks)};
+  std::vector<std::string> arguments{"srun", fmt::format("--ntasks={}", cell.ranks)};
   if (cell.nodes > 0) {
-    words.push_back(fmt::format("--nodes={}", cell.nodes));
-    words.push_back(fmt::format("--ntasks-per-node={}", most_on_a_node(spec, cell)));
+    arguments.push_back(fmt::format("--nodes={}", cell.nodes));
+    arguments.push_back(fmt::format("--ntasks-per-node={}", ranks_per_node(spec, cell)));
   }
-  if (!spec.slurm.mpi.empty()) words.push_back("--mpi=" + spec.slurm.mpi);
+  if (!spec.slurm.mpi.empty()) arguments.push_back("--mpi=" + spec.slurm.mpi);
   // Threads of a rank may use all processors of its node, because the sweep has the node alone.
-  words.emplace_back("--cpu-bind=none");
-  words.emplace_back("--kill-on-bad-exit=1");
-  words.insert(words.end(), spec.slurm.srun.begin(), spec.slurm.srun.end());
-  return words;
+  arguments.emplace_back("--cpu-bind=none");
+  arguments.emplace_back("--kill-on-bad-exit=1");
+  arguments.insert(arguments.end(), spec.slurm.srun.begin(), spec.slurm.srun.end());
+  return arguments;
 }
 
 }  // namespace
@@ -171,19 +172,19 @@ Result<std::vector<SweepCell>> sweep_cells(const SweepSpec& spec) {
   std::vector<SweepCell> cells{
       SweepCell{.key = "", .title = "", .settings = {}, .arguments = spec.arguments}};
   for (const SweepAxis& axis : spec.grid) {
-    std::vector<SweepCell> grown;
+    std::vector<SweepCell> extended;
     if (cells.size() * axis.values.size() > kMostCells)
       return make_error(Errc::invalid_argument, "the grid has more than a million cells");
     for (const SweepCell& cell : cells)
       for (const std::vector<std::string>& values : axis.values) {
-        SweepCell& more = grown.emplace_back(cell);
-        add_part(more, axis.key, values);
+        SweepCell& added = extended.emplace_back(cell);
+        add_part(added, axis.key, values);
         if (axis.key == kArguments)
-          more.arguments = values;
+          added.arguments = values;
         else
-          more.settings.push_back({axis.key, values});
+          added.settings.push_back({axis.key, values});
       }
-    cells = std::move(grown);
+    cells = std::move(extended);
   }
   std::vector<SweepCell> all;
   for (const SweepCell& cell : cells) add_jobs(all, cell, spec);
@@ -200,24 +201,24 @@ Result<std::vector<SweepCell>> sweep_cells(const SweepSpec& spec) {
   return all;
 }
 
-std::size_t arms_of_a_turn(const SweepSpec& spec) {
+std::size_t runs_per_turn(const SweepSpec& spec) {
   return std::max<std::size_t>(1, spec.arms.size());
 }
 
 std::vector<std::size_t> round_order(const std::vector<SweepCell>& cells, std::uint64_t seed,
                                      std::uint64_t round) {
-  std::vector<std::pair<std::uint64_t, std::size_t>> drawn;
+  std::vector<std::pair<std::uint64_t, std::size_t>> random_keys;
   for (std::size_t i = 0; i < cells.size(); ++i)
-    drawn.emplace_back(RandomStream(seed, "order " + cells[i].key).bits(round), i);
-  std::sort(drawn.begin(), drawn.end());
+    random_keys.emplace_back(RandomStream(seed, "order " + cells[i].key).bits(round), i);
+  std::sort(random_keys.begin(), random_keys.end());
   std::vector<std::size_t> order;
-  for (const auto& [number, cell] : drawn) order.push_back(cell);
+  for (const auto& [number, cell] : random_keys) order.push_back(cell);
   return order;
 }
 
 std::vector<std::size_t> arm_order(const SweepSpec& spec, const SweepCell& cell, std::uint64_t seed,
                                    std::uint64_t round) {
-  std::vector<std::size_t> order(arms_of_a_turn(spec));
+  std::vector<std::size_t> order(runs_per_turn(spec));
   std::iota(order.begin(), order.end(), std::size_t{0});
   const RandomStream coins = RandomStream(seed, "arms " + cell.key).substream(round / 2);
   for (std::size_t i = order.size(); i > 1; --i) std::swap(order[i - 1], order[coins.below(i, i)]);
@@ -227,58 +228,58 @@ std::vector<std::size_t> arm_order(const SweepSpec& spec, const SweepCell& cell,
 
 std::vector<std::string> run_arguments(const SweepSpec& spec, const SweepCell& cell, std::size_t arm,
                                        const CommandInfo& command) {
-  std::vector<std::string> words{spec.command};
-  words.insert(words.end(), cell.arguments.begin(), cell.arguments.end());
-  for (const SweepSetting& setting : settings_of(spec, cell, arm)) add_option(words, setting, command);
-  return words;
+  std::vector<std::string> arguments{spec.command};
+  arguments.insert(arguments.end(), cell.arguments.begin(), cell.arguments.end());
+  for (const SweepSetting& setting : settings_of(spec, cell, arm)) add_option(arguments, setting, command);
+  return arguments;
 }
 
 std::vector<std::string> launcher_arguments(const SweepSpec& spec, const SweepCell& cell, bool by_srun,
                                             std::span<const std::string> site) {
   if (cell.ranks == 0) return {};
   if (spec.launcher.empty() && by_srun) return srun_arguments(spec, cell);
-  std::vector<std::string> words{"mpirun", "-n", "{ranks}"};
+  std::vector<std::string> arguments{"mpirun", "-n", "{ranks}"};
   if (!spec.launcher.empty())
-    words = words_in(spec.launcher);
+    arguments = split_at_blanks(spec.launcher);
   else if (!site.empty())
-    words.assign(site.begin(), site.end());
+    arguments.assign(site.begin(), site.end());
   const std::array<std::uint64_t, 3> values{cell.ranks, std::max<std::uint64_t>(1, cell.nodes),
-                                            most_on_a_node(spec, cell)};
-  for (std::string& word : words)
-    for (std::size_t i = 0; i < kPlaces.size(); ++i)
-      for (std::size_t at = 0; (at = word.find(kPlaces[i], at)) != std::string::npos;)
-        word.replace(at, kPlaces[i].size(), std::to_string(values[i]));
-  return words;
+                                            ranks_per_node(spec, cell)};
+  for (std::string& word : arguments)
+    for (std::size_t i = 0; i < kPlaceholders.size(); ++i)
+      for (std::size_t at = 0; (at = word.find(kPlaceholders[i], at)) != std::string::npos;)
+        word.replace(at, kPlaceholders[i].size(), std::to_string(values[i]));
+  return arguments;
 }
 
 Result<void> check_launcher(const SweepSpec& spec) {
   if (spec.launcher.empty()) return success();
   if (spec.ranks.empty() && spec.nodes.empty())
     return make_error(Errc::invalid_argument, "'launcher' needs 'ranks' or 'nodes', too");
-  for (const std::string& word : words_in(spec.launcher)) {
+  for (const std::string& word : split_at_blanks(spec.launcher)) {
     std::string rest = word;
-    for (const std::string_view place : kPlaces)
+    for (const std::string_view place : kPlaceholders)
       for (std::size_t at = 0; (at = rest.find(place)) != std::string::npos;) rest.erase(at, place.size());
     if (rest.find_first_of("{}") != std::string::npos)
-      return make_error(Errc::invalid_argument,
-                        fmt::format("'launcher' has '{}'; it may have {}", word, fmt::join(kPlaces, ", ")));
+      return make_error(Errc::invalid_argument, fmt::format("'launcher' has '{}'; it may have {}", word,
+                                                            fmt::join(kPlaceholders, ", ")));
   }
   return success();
 }
 
-std::string with_run(std::string text, std::string_view run) {
+std::string replace_run(std::string text, std::string_view run) {
   constexpr std::string_view kRun = "{run}";
   for (std::size_t at = 0; (at = text.find(kRun, at)) != std::string::npos; at += run.size())
     text.replace(at, kRun.size(), run);
   return text;
 }
 
-bool is_given(const SweepSpec& spec, std::size_t arm, std::string_view key) {
-  const auto named = [&](const auto& setting) { return setting.key == key; };
-  return std::any_of(spec.fixed.begin(), spec.fixed.end(), named) ||
-         std::any_of(spec.grid.begin(), spec.grid.end(), named) ||
+bool sets_option(const SweepSpec& spec, std::size_t arm, std::string_view key) {
+  const auto has_key = [&](const auto& setting) { return setting.key == key; };
+  return std::any_of(spec.fixed.begin(), spec.fixed.end(), has_key) ||
+         std::any_of(spec.grid.begin(), spec.grid.end(), has_key) ||
          (arm < spec.arms.size() &&
-          std::any_of(spec.arms[arm].fixed.begin(), spec.arms[arm].fixed.end(), named));
+          std::any_of(spec.arms[arm].fixed.begin(), spec.arms[arm].fixed.end(), has_key));
 }
 
 Json sweep_identity(const SweepSpec& spec) {
@@ -304,23 +305,25 @@ Json sweep_identity(const SweepSpec& spec) {
 }
 
 Result<void> check_only_added(const Json& before, const Json& now) {
-  for (const auto& [key, was] : before.items()) {
-    const Json is = now.contains(key) ? now[key] : Json();
+  for (const auto& [key, old_value] : before.items()) {
+    const Json new_value = now.contains(key) ? now[key] : Json();
     if (key == "grid") {
-      for (const auto& [axis, values] : was.items()) {
-        const std::string what = "grid." + axis;
-        if (!is.contains(axis)) return changed(what, "is gone");
-        PENSTOCK_TRY(check_values(what, values, is[axis]));
+      for (const auto& [axis, values] : old_value.items()) {
+        const std::string path = "grid." + axis;
+        if (!new_value.contains(axis)) return change_error(path, "is gone");
+        PENSTOCK_TRY(check_values(path, values, new_value[axis]));
       }
-      for (const auto& [axis, values] : is.items())
-        if (!was.contains(axis)) return changed("grid." + axis, "is new, and would change every cell");
+      for (const auto& [axis, values] : new_value.items())
+        if (!old_value.contains(axis))
+          return change_error("grid." + axis, "is new, and would change every cell");
     } else if (key == "ranks" || key == "nodes") {
-      if (was.empty() != is.empty()) return check_same(key, was, is);
-      PENSTOCK_TRY(check_values(key, was, is));
+      if (old_value.empty() != new_value.empty()) return check_same(key, old_value, new_value);
+      PENSTOCK_TRY(check_values(key, old_value, new_value));
     } else if (key == "repeats") {
-      if (is.get<std::uint64_t>() < was.get<std::uint64_t>()) return check_same(key, was, is);
-    } else if (key != "seed" || !is.is_null()) {
-      PENSTOCK_TRY(check_same(key, was, is));
+      if (new_value.get<std::uint64_t>() < old_value.get<std::uint64_t>())
+        return check_same(key, old_value, new_value);
+    } else if (key != "seed" || !new_value.is_null()) {
+      PENSTOCK_TRY(check_same(key, old_value, new_value));
     }
   }
   return success();

@@ -35,7 +35,7 @@ struct SweepCell {
 Result<std::vector<SweepCell>> sweep_cells(const SweepSpec& spec);
 
 // The number of runs of a turn: one for each arm, or one without arms.
-std::size_t arms_of_a_turn(const SweepSpec& spec);
+std::size_t runs_per_turn(const SweepSpec& spec);
 
 // The indices of `cells` in the order in which that round runs them.
 std::vector<std::size_t> round_order(const std::vector<SweepCell>& cells, std::uint64_t seed,
@@ -60,9 +60,9 @@ std::vector<std::string> launcher_arguments(const SweepSpec& spec, const SweepCe
 Result<void> check_launcher(const SweepSpec& spec);
 // Replaces {run} in the text by `run`, a word that is unique to each run. It makes names that no two runs
 // share.
-std::string with_run(std::string text, std::string_view run);
+std::string replace_run(std::string text, std::string_view run);
 // Whether the sweep's file sets the option `key` for the runs of this arm.
-bool is_given(const SweepSpec& spec, std::size_t arm, std::string_view key);
+bool sets_option(const SweepSpec& spec, std::size_t arm, std::string_view key);
 
 // The parts of the sweep's file that a started sweep depends on, for its journal.
 Json sweep_identity(const SweepSpec& spec);

@@ -135,13 +135,13 @@ TEST(SweepPlan, WordsAreSpelledByTheCommandsTable) {
   EXPECT_EQ(run_arguments(spec, cells[0], 1, kCommand),
             (Words{"read", "data", "--cache", "warm", "--other", "x", "--other", "y", "--threads", "1,2",
                    "--tier", "a", "--tier", "b"}));
-  EXPECT_TRUE(is_given(spec, 1, "other"));
-  EXPECT_FALSE(is_given(spec, 0, "other"));
+  EXPECT_TRUE(sets_option(spec, 1, "other"));
+  EXPECT_FALSE(sets_option(spec, 0, "other"));
 }
 
 TEST(SweepPlan, ARunHasAWordOfItsOwn) {
-  EXPECT_EQ(with_run("/a-{run}/{run}", "x{run}"), "/a-x{run}/x{run}");
-  EXPECT_EQ(with_run("/a-{ru}", "x"), "/a-{ru}");
+  EXPECT_EQ(replace_run("/a-{run}/{run}", "x{run}"), "/a-x{run}/x{run}");
+  EXPECT_EQ(replace_run("/a-{ru}", "x"), "/a-{ru}");
 }
 
 TEST(SweepPlan, TheLeastTimeIsWhatTheOptionsSay) {

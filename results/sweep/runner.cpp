@@ -4,8 +4,8 @@
 // Ctrl-C: a plain run gets the same signal, and the launcher of ranks gets SIGTERM. The runner waits for the
 // end of the run. It drops the runs of the unfinished turn, and run_sweep() returns why it ended. The command
 // `after` gets no signal.
-// Crash: a turn counts only after SweepState::done() has synced it. The next sweep process makes other turns
-// again.
+// Crash: a turn counts only after SweepState::record_turn() has synced it. The next sweep process makes other
+// turns again.
 #include "results/sweep/runner.hpp"
 
 #include <fmt/format.h>
@@ -41,7 +41,7 @@ namespace {
 namespace fs = std::filesystem;
 using Clock = std::chrono::steady_clock;
 
-constexpr std::string_view kLog = "output";  // the file with a run's output, next to its records
+constexpr std::string_view kOutputFile = "output";  // the file with a run's output, next to its records
 
 double seconds_since(Clock::time_point start) {
   return std::chrono::duration<double>(Clock::now() - start).count();
@@ -69,24 +69,24 @@ std::string last_line(const fs::path& file) {
 std::vector<std::string> arguments_of_run(const SweepWork& work, std::size_t arm, std::uint64_t round,
                                           const fs::path& results) {
   const SweepSpec& spec = work.spec;
-  std::vector<std::string> words{"--label", "sweep=" + spec.name};
+  std::vector<std::string> arguments{"--label", "sweep=" + spec.name};
   if (!spec.arms.empty()) {
     const std::string& name = spec.arms[arm].name;
-    words.insert(words.end(),
-                 {"--label", "arm=" + name, "--pair", fmt::format("{},{},{}", work.suite, round, name)});
+    arguments.insert(arguments.end(),
+                     {"--label", "arm=" + name, "--pair", fmt::format("{},{},{}", work.suite, round, name)});
   }
-  if (!is_given(spec, arm, "seed"))
-    words.insert(words.end(), {"--seed", std::to_string(round_seed(work.seed, round))});
-  words.insert(words.end(), {"--results", results.string(), "--progress", "never"});
-  if (work.no_config) words.emplace_back("--no-config");
-  return words;
+  if (!sets_option(spec, arm, "seed"))
+    arguments.insert(arguments.end(), {"--seed", std::to_string(round_seed(work.seed, round))});
+  arguments.insert(arguments.end(), {"--results", results.string(), "--progress", "never"});
+  if (work.no_config) arguments.emplace_back("--no-config");
+  return arguments;
 }
 
 // The shortest time in seconds that a turn can take, by its options.
-double guess_of(const SweepWork& work, const SweepCell& cell) {
-  const std::vector<std::string> words = run_arguments(work.spec, cell, 0, *work.command);
-  return static_cast<double>(arms_of_a_turn(work.spec)) *
-         least_seconds(*work.command, std::span(words).subspan(1));
+double least_turn_seconds(const SweepWork& work, const SweepCell& cell) {
+  const std::vector<std::string> arguments = run_arguments(work.spec, cell, 0, *work.command);
+  return static_cast<double>(runs_per_turn(work.spec)) *
+         least_seconds(*work.command, std::span(arguments).subspan(1));
 }
 
 // The program of the arm, or this program if it names none.
@@ -105,7 +105,7 @@ std::map<std::string, std::string> programs_of(const SweepWork& work) {
     const auto changed = fs::last_write_time(program, unknown);
     programs[program] = fmt::format("{} bytes, changed {}", bytes, changed.time_since_epoch().count());
   };
-  for (std::size_t arm = 0; arm < arms_of_a_turn(work.spec); ++arm) add(program_of(work, arm));
+  for (std::size_t arm = 0; arm < runs_per_turn(work.spec); ++arm) add(program_of(work, arm));
   return programs;
 }
 
@@ -124,14 +124,14 @@ class Runner {
     for (const auto& [program, now] : programs)
       if (const auto before = state_.history().programs.find(program);
           before != state_.history().programs.end() && before->second != now)
-        warn(fmt::format("'{}' is another program than it was: what is done was measured with the old one",
-                         program));
-    PENSTOCK_TRY(state_.started(work_.job, programs));
+        work_.warn(fmt::format(
+            "'{}' is another program than it was: what is done was measured with the old one", program));
+    PENSTOCK_TRY(state_.record_start(work_.job, programs));
     progress_.advance(state_.history().turns.size());
-    SweepEnd end{.job = work_.job, .left = 0, .why = ""};
-    PENSTOCK_ASSIGN(end.why, all_rounds());
-    end.left = turns_left(work_, state_.history());
-    PENSTOCK_TRY(state_.ended(end));
+    SweepEnd end{.job = work_.job, .turns_left = 0, .reason = ""};
+    PENSTOCK_ASSIGN(end.reason, all_rounds());
+    end.turns_left = turns_left(work_, state_.history());
+    PENSTOCK_TRY(state_.record_end(end));
     return end;
   }
 
@@ -141,11 +141,11 @@ class Runner {
     for (std::uint64_t round = 0; round < work_.spec.repeats; ++round) {
       for (const std::size_t index : round_order(work_.cells, work_.seed, round)) {
         const SweepCell& cell = work_.cells[index];
-        if (state_.history().has(cell.key, round) || settled(cell)) continue;
+        if (state_.history().has_turn(cell.key, round) || settled(cell)) continue;
         if (interrupted()) return std::string(kByInterrupt);
         if (work_.budget_s && seconds_since(start_) + expected(cell) > *work_.budget_s)
-          return std::string(work_.budget_is);
-        PENSTOCK_ASSIGN(const bool done, turn(cell, round));
+          return std::string(work_.budget_reason);
+        PENSTOCK_ASSIGN(const bool done, execute_turn(cell, round));
         if (!done) return std::string(kByInterrupt);
       }
     }
@@ -159,32 +159,34 @@ class Runner {
     return true;
   }
 
-  double expected(const SweepCell& cell) const { return times_.seconds(cell, guess_of(work_, cell)); }
+  double expected(const SweepCell& cell) const {
+    return times_.seconds(cell, least_turn_seconds(work_, cell));
+  }
 
-  void show(const SweepCell& cell) {
+  void show_progress(const SweepCell& cell) {
     if (!output_.progress) return;
     const SweepHistory& history = state_.history();
     const std::uint64_t all = history.turns.size() + turns_left(work_, history);
     progress_.set_note(fmt::format("of {}, about {} left; now {}", all,
-                                   about_so_long(seconds_left(work_, history, times_)), cell.title));
+                                   rough_duration(seconds_left(work_, history, times_)), cell.title));
   }
 
   // Runs one turn and enters it in the journal. False if this process was asked to stop: the runs of the turn
   // are then dropped.
-  Result<bool> turn(const SweepCell& cell, std::uint64_t round) {
-    show(cell);
+  Result<bool> execute_turn(const SweepCell& cell, std::uint64_t round) {
+    show_progress(cell);
     SweepTurn turn{.cell = cell.key, .round = round, .runs = {}};
     for (const std::size_t arm : arm_order(work_.spec, cell, work_.seed, round)) {
-      PENSTOCK_ASSIGN(std::optional<SweepRun> run, one_run(cell, arm, round));
+      PENSTOCK_ASSIGN(std::optional<SweepRun> run, execute_run(cell, arm, round));
       if (!run) {
-        for (const SweepRun& other : turn.runs) state_.drop(other.folder);
+        for (const SweepRun& other : turn.runs) state_.remove_run(other.folder);
         return false;
       }
       turn.runs.push_back(*std::move(run));
     }
     times_.add(turn);
-    // The turn counts only when done() has made it durable.
-    PENSTOCK_TRY(state_.done(turn));
+    // The turn counts only when record_turn() has made it durable.
+    PENSTOCK_TRY(state_.record_turn(turn));
     progress_.advance(1);
     if (output_.json) print(cell, turn);
     return true;
@@ -192,29 +194,31 @@ class Runner {
 
   // Makes one run in a folder of its own. A run that a signal ended is made once more. Nothing if this
   // process was asked to stop, or is about to be: the run is then dropped.
-  Result<std::optional<SweepRun>> one_run(const SweepCell& cell, std::size_t arm, std::uint64_t round) {
+  Result<std::optional<SweepRun>> execute_run(const SweepCell& cell, std::size_t arm, std::uint64_t round) {
     for (int attempt = 0;; ++attempt) {
       PENSTOCK_ASSIGN(const std::string folder, state_.run_folder());
-      const fs::path place = state_.path_of(folder);
-      const std::vector<std::string> line = run_line(work_, cell, arm, round, place, folder);
+      const fs::path run_folder = state_.run_path(folder);
+      const std::vector<std::string> line = run_line(work_, cell, arm, round, run_folder, folder);
       const auto begin = Clock::now();
-      PENSTOCK_ASSIGN(const int code, run_child(line, place / kLog, cell.ranks > 0 ? SIGTERM : 0));
+      PENSTOCK_ASSIGN(const int code,
+                      run_child(line, run_folder / kOutputFile, cell.ranks > 0 ? SIGTERM : 0));
       SweepRun run;
       run.arm = arm_name(work_.spec, arm);
       run.folder = folder;
       run.seconds = seconds_since(begin);
       run.exit_code = code;
       PENSTOCK_TRY(clean_up(cell, folder));
-      PENSTOCK_ASSIGN(RecordSet records, read_records(std::span(&place, 1)));
-      const bool cut = was_cut(code, records);
+      PENSTOCK_ASSIGN(RecordSet records, read_records(std::span(&run_folder, 1)));
+      const bool ended_by_signal = was_ended_by_signal(code, records);
       // A run that was cut off does not count: the next sweep process makes its turn again.
-      if (interrupted() || (cut && end_is_near())) {
-        state_.drop(folder);
+      if (interrupted() || (ended_by_signal && will_be_stopped())) {
+        state_.remove_run(folder);
         return std::optional<SweepRun>();
       }
-      if (cut && attempt == 0) {
-        warn(fmt::format("{}: this run was ended (exit code {}); it is made once more", cell.title, code));
-        state_.drop(folder);
+      if (ended_by_signal && attempt == 0) {
+        work_.warn(
+            fmt::format("{}: this run was ended (exit code {}); it is made once more", cell.title, code));
+        state_.remove_run(folder);
         continue;
       }
       PENSTOCK_TRY(keep_records(run, records, cell, arm, round, line));
@@ -224,17 +228,17 @@ class Runner {
 
   Result<void> clean_up(const SweepCell& cell, const std::string& folder) const {
     if (work_.spec.after.empty()) return success();
-    const fs::path log = state_.path_of(folder) / "after";
-    const std::vector<std::string> words{"sh", "-c", with_run(work_.spec.after, folder)};
-    PENSTOCK_ASSIGN(const int code, run_child(words, log, kNotSignalled));
+    const fs::path log = state_.run_path(folder) / "after";
+    const std::vector<std::string> arguments{"sh", "-c", replace_run(work_.spec.after, folder)};
+    PENSTOCK_ASSIGN(const int code, run_child(arguments, log, kNotSignalled));
     if (code != 0)
-      warn(fmt::format("{}: 'after' ended with exit code {}: {}", cell.title, code, last_line(log)));
+      work_.warn(fmt::format("{}: 'after' ended with exit code {}: {}", cell.title, code, last_line(log)));
     return success();
   }
 
   // Whether a signal ended the run, by its record or its exit code. When an allocation ends, srun may also
   // fail with other exit codes.
-  bool was_cut(int code, const RecordSet& records) const {
+  bool was_ended_by_signal(int code, const RecordSet& records) const {
     const bool by_record =
         std::any_of(records.records.begin(), records.records.end(),
                     [](const StoredRecord& stored) { return stored.record.verdict == Verdict::interrupted; });
@@ -244,48 +248,49 @@ class Runner {
 
   // Whether the signal that ended a run will soon reach this process too. A terminal, a launcher or a cluster
   // signals the processes one after the other, so this waits for a short time.
-  bool end_is_near() const {
-    const auto patience = Clock::now() + std::chrono::seconds(work_.job.empty() ? 1 : 3);
-    while (!interrupted() && Clock::now() < patience)
+  bool will_be_stopped() const {
+    const auto deadline = Clock::now() + std::chrono::seconds(work_.job.empty() ? 1 : 3);
+    while (!interrupted() && Clock::now() < deadline)
       std::this_thread::sleep_for(std::chrono::milliseconds(20));
     return interrupted() || (!work_.job.empty() && !is_running(work_.job));
   }
 
   Result<void> keep_records(SweepRun& run, RecordSet& records, const SweepCell& cell, std::size_t arm,
                             std::uint64_t round, const std::vector<std::string>& line) {
-    const fs::path place = state_.path_of(run.folder);
+    const fs::path run_folder = state_.run_path(run.folder);
     if (records.records.empty()) {
-      const std::string said = last_line(place / kLog);
+      const std::string last_output = last_line(run_folder / kOutputFile);
       const Error why = make_error(run.exit_code == 77 ? Errc::unsupported : Errc::io,
                                    fmt::format("ended with exit code {} and no record{}{}", run.exit_code,
-                                               said.empty() ? "" : ": ", said));
-      warn(fmt::format("{}: {}", cell.title, why.what));
-      PENSTOCK_TRY(write_failure(place, cell, arm, round, line, why));
-      PENSTOCK_ASSIGN(records, read_records(std::span(&place, 1)));
+                                               last_output.empty() ? "" : ": ", last_output));
+      work_.warn(fmt::format("{}: {}", cell.title, why.what));
+      PENSTOCK_TRY(write_failure(run_folder, cell, arm, round, line, why));
+      PENSTOCK_ASSIGN(records, read_records(std::span(&run_folder, 1)));
     }
     for (const fs::path& file : records.files) run.files.push_back(file.filename().string());
     run.figures = figures_of(records.records, work_.spec.until_metric, work_.command->metrics);
     for (const StoredRecord& stored : records.records) {
-      if (work_.spec.until_metric.empty() || stored.record.metrics.empty() || reported_lacking_) continue;
+      if (work_.spec.until_metric.empty() || stored.record.metrics.empty() || reported_missing_metric_)
+        continue;
       if (stored.record.metrics.contains(work_.spec.until_metric)) continue;
       std::vector<std::string_view> names;
       for (const auto& [name, metric] : stored.record.metrics) names.push_back(name);
-      warn(unknown_name("metric of 'until'", work_.spec.until_metric, names).what);
-      reported_lacking_ = true;
+      work_.warn(unknown_name("metric of 'until'", work_.spec.until_metric, names).what);
+      reported_missing_metric_ = true;
     }
     return success();
   }
 
   // Writes the record of a run that left none, with the parameters that its command would have recorded, and
   // the reason.
-  Result<void> write_failure(const fs::path& place, const SweepCell& cell, std::size_t arm,
+  Result<void> write_failure(const fs::path& run_folder, const SweepCell& cell, std::size_t arm,
                              std::uint64_t round, const std::vector<std::string>& line, const Error& why) {
-    std::vector<std::string> words = run_arguments(work_.spec, cell, arm, *work_.command);
-    words.erase(words.begin());
-    for (std::string& word : words) word = with_run(std::move(word), place.filename().string());
-    const std::vector<std::string> more = arguments_of_run(work_, arm, round, place);
-    words.insert(words.end(), more.begin(), more.end());
-    Result<CommandLine> parsed = parse_command_line(*work_.command, words, {});
+    std::vector<std::string> arguments = run_arguments(work_.spec, cell, arm, *work_.command);
+    arguments.erase(arguments.begin());
+    for (std::string& word : arguments) word = replace_run(std::move(word), run_folder.filename().string());
+    const std::vector<std::string> added = arguments_of_run(work_, arm, round, run_folder);
+    arguments.insert(arguments.end(), added.begin(), added.end());
+    Result<CommandLine> parsed = parse_command_line(*work_.command, arguments, {});
     Record record;
     record.id = random_id(16) + "-0";
     record.started = utc_now();
@@ -304,14 +309,14 @@ class Runner {
                                    .seed = round_seed(work_.seed, round),
                                    .communicator = *alone,
                                    .findings = work_.command->findings};
-      PENSTOCK_ASSIGN(const Run like, Run::begin(context));
-      Trial trial = like.trial();
+      PENSTOCK_ASSIGN(const Run run, Run::begin(context));
+      Trial trial = run.trial();
       trial.parameter("ranks", std::max<std::uint64_t>(1, cell.ranks));
       trial.fail(why);
       record = trial.record();
       record.id += "-0";
     }
-    PENSTOCK_TRY(write_records(place, std::span(&record, 1)));
+    PENSTOCK_TRY(write_records(run_folder, std::span(&record, 1)));
     return success();
   }
 
@@ -336,7 +341,7 @@ class Runner {
   Progress progress_;
   const Clock::time_point start_;
   std::set<std::string, std::less<>> settled_;
-  bool reported_lacking_ = false;
+  bool reported_missing_metric_ = false;
 };
 
 }  // namespace
@@ -347,9 +352,9 @@ std::vector<std::string> run_line(const SweepWork& work, const SweepCell& cell, 
   std::vector<std::string> line = launcher_arguments(spec, cell, work.by_srun, work.launcher);
   line.push_back(program_of(work, arm));
   for (std::string& word : run_arguments(spec, cell, arm, *work.command))
-    line.push_back(with_run(std::move(word), run));
-  const std::vector<std::string> more = arguments_of_run(work, arm, round, results);
-  line.insert(line.end(), more.begin(), more.end());
+    line.push_back(replace_run(std::move(word), run));
+  const std::vector<std::string> added = arguments_of_run(work, arm, round, results);
+  line.insert(line.end(), added.begin(), added.end());
   return line;
 }
 
@@ -359,7 +364,7 @@ std::uint64_t turns_left(const SweepWork& work, const SweepHistory& history) {
     const std::vector<const SweepTurn*> turns = turns_of(history, cell);
     if (is_settled(work.spec, turns)) continue;
     for (std::uint64_t round = 0; round < work.spec.repeats; ++round)
-      left += history.has(cell.key, round) ? 0U : 1U;
+      left += history.has_turn(cell.key, round) ? 0U : 1U;
   }
   return left;
 }
@@ -368,9 +373,9 @@ double seconds_left(const SweepWork& work, const SweepHistory& history, const Sw
   double seconds = 0;
   for (const SweepCell& cell : work.cells) {
     if (is_settled(work.spec, turns_of(history, cell))) continue;
-    const double each = times.seconds(cell, guess_of(work, cell));
+    const double each = times.seconds(cell, least_turn_seconds(work, cell));
     for (std::uint64_t round = 0; round < work.spec.repeats; ++round)
-      if (!history.has(cell.key, round)) seconds += each;
+      if (!history.has_turn(cell.key, round)) seconds += each;
   }
   return seconds;
 }

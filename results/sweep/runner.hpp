@@ -4,6 +4,7 @@
 
 #include <cstdint>
 #include <filesystem>
+#include <functional>
 #include <optional>
 #include <string>
 #include <string_view>
@@ -17,7 +18,7 @@
 
 namespace penstock {
 
-// Reasons why a sweep process ends before all turns are done (SweepEnd::why).
+// Reasons why a sweep process ends before all turns are done (SweepEnd::reason).
 inline constexpr std::string_view kByBudget = "the budget";
 inline constexpr std::string_view kByAllocation = "the time of the allocation";
 inline constexpr std::string_view kByInterrupt = "an interrupt";
@@ -36,7 +37,8 @@ struct SweepWork {
   std::string job;  // the Slurm job in whose allocation this process runs; "" if in none
   // The time limit of this call from its start, in seconds. The end of the allocation counts too.
   std::optional<double> budget_s;
-  std::string_view budget_is = kByBudget;  // what sets the limit, or kByAllocation
+  std::string_view budget_reason = kByBudget;  // what sets the limit, or kByAllocation
+  std::function<void(std::string_view)> warn;  // gets each warning when it is due
 };
 
 // The complete command line of one run. `run` replaces {run} in it.

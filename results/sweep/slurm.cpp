@@ -21,26 +21,27 @@ namespace {
 
 namespace fs = std::filesystem;
 
-constexpr std::array<std::string_view, 12> kOver{
+constexpr std::array<std::string_view, 12> kEndedStates{
     "COMPLETED", "CANCELLED", "FAILED",  "TIMEOUT",       "NODE_FAIL",    "PREEMPTED",
     "BOOT_FAIL", "DEADLINE",  "REVOKED", "OUT_OF_MEMORY", "SPECIAL_EXIT", "LAUNCH_FAILED"};
-constexpr std::array<std::string_view, 4> kWaiting{"PENDING", "CONFIGURING", "REQUEUED", "REQUEUE_HOLD"};
+constexpr std::array<std::string_view, 4> kWaitingStates{"PENDING", "CONFIGURING", "REQUEUED",
+                                                         "REQUEUE_HOLD"};
 
 using Clock = std::chrono::steady_clock;
 using std::chrono::milliseconds;
 
-constexpr milliseconds kLook{250};       // between checks of the journal, which is only a file
-constexpr milliseconds kAskFirst{1000};  // between questions to Slurm's controller: the first pause
-constexpr milliseconds kAskLast{10'000};
-constexpr int kPatience = 6;  // answers in a row after which an unknown job counts as over
+constexpr milliseconds kJournalPoll{250};      // between checks of the journal, which is only a file
+constexpr milliseconds kFirstSlurmPoll{1000};  // between questions to Slurm's controller: the first pause
+constexpr milliseconds kLastSlurmPoll{10'000};
+constexpr int kUnknownAnswers = 6;  // answers in a row after which an unknown job counts as over
 
 // The output of a tool, or "" if it fails.
-std::string answer_of(const std::vector<std::string>& words) {
-  const Result<ToolAnswer> answer = ask_tool(words);
+std::string answer_of(const std::vector<std::string>& argv) {
+  const Result<ToolOutput> answer = run_tool(argv);
   return answer.ok() && answer->exit_code == 0 ? answer->out : "";
 }
 
-std::string word_behind(const std::string& text, std::string_view key) {
+std::string value_after(const std::string& text, std::string_view key) {
   const auto at = text.find(key);
   if (at == std::string::npos) return "";
   const auto begin = at + key.size();
@@ -113,8 +114,8 @@ std::string batch_script(const SweepSpec& spec, const std::vector<SweepCell>& ce
 }
 
 Result<std::string> submit_batch(const fs::path& script) {
-  const std::vector<std::string> words{"sbatch", "--parsable", script.string()};
-  PENSTOCK_ASSIGN(const ToolAnswer answer, ask_tool(words));
+  const std::vector<std::string> argv{"sbatch", "--parsable", script.string()};
+  PENSTOCK_ASSIGN(const ToolOutput answer, run_tool(argv));
   if (answer.exit_code != 0)
     return make_error(Errc::io, fmt::format("sbatch does not take {}: {}", script.string(),
                                             answer.err.empty() ? answer.out : answer.err));
@@ -127,21 +128,21 @@ Result<std::string> submit_batch(const fs::path& script) {
 }
 
 std::string inspect_job(const std::string& job) {
-  std::string words = answer_of({"squeue", "--noheader", "--jobs=" + job, "--format=%T (%r)"});
-  if (words.ends_with(" (None)")) words.resize(words.size() - 7);
-  if (words.empty())
-    words = word_behind(answer_of({"scontrol", "--oneliner", "show", "job", job}), "JobState=");
-  if (words.empty())
-    words =
+  std::string state = answer_of({"squeue", "--noheader", "--jobs=" + job, "--format=%T (%r)"});
+  if (state.ends_with(" (None)")) state.resize(state.size() - 7);
+  if (state.empty())
+    state = value_after(answer_of({"scontrol", "--oneliner", "show", "job", job}), "JobState=");
+  if (state.empty())
+    state =
         answer_of({"sacct", "--noheader", "--allocations", "--parsable2", "--jobs=" + job, "--format=State"});
-  return words;
+  return state;
 }
 
-JobPhase job_phase(std::string_view words) {
-  const auto starts = [&](std::string_view known) { return words.starts_with(known); };
-  if (words.empty()) return JobPhase::unknown;
-  if (std::any_of(kOver.begin(), kOver.end(), starts)) return JobPhase::over;
-  if (std::any_of(kWaiting.begin(), kWaiting.end(), starts)) return JobPhase::waiting;
+JobPhase job_phase(std::string_view state) {
+  const auto starts = [&](std::string_view known) { return state.starts_with(known); };
+  if (state.empty()) return JobPhase::unknown;
+  if (std::any_of(kEndedStates.begin(), kEndedStates.end(), starts)) return JobPhase::ended;
+  if (std::any_of(kWaitingStates.begin(), kWaitingStates.end(), starts)) return JobPhase::waiting;
   return JobPhase::running;  // also COMPLETING, SUSPENDED and others that are not the end
 }
 
@@ -182,9 +183,9 @@ Result<std::string> follow_job(const std::string& job, const SweepSpec& spec, st
   Progress line(progress, fmt::format("sweep {}, job {}", spec.name, job), turns, "turns");
   std::uint64_t shown = 0;
   int unknown = 0;
-  milliseconds pause = kAskFirst;
+  milliseconds pause = kFirstSlurmPoll;
   auto ask_at = Clock::now();
-  bool had_ended = false;
+  bool ended_before = false;
   bool ended = false;
   std::uintmax_t seen = 0;  // size of the journal at the last look; it only grows
   while (true) {
@@ -194,25 +195,25 @@ Result<std::string> follow_job(const std::string& job, const SweepSpec& spec, st
         std::filesystem::file_size(SweepState::journal_file(spec.results, spec.name), unreadable);
     if (unreadable || bytes == seen) {
       // the journal has not changed
-    } else if (const auto history = SweepState::look(spec.results, spec.name); history.ok()) {
+    } else if (const auto history = SweepState::read_history(spec.results, spec.name); history.ok()) {
       seen = bytes;
       const std::uint64_t done = history->turns.size();
       if (done > shown) line.advance(done - shown);
       shown = std::max(shown, done);
       ended = history->end && history->end->job == job;
     }
-    if ((ended && !had_ended) || Clock::now() >= ask_at) {
-      const std::string words = inspect_job(job);
-      const JobPhase phase = job_phase(words);
-      const std::string shown_as = phase == JobPhase::unknown ? "unknown" : words;
+    if ((ended && !ended_before) || Clock::now() >= ask_at) {
+      const std::string state = inspect_job(job);
+      const JobPhase phase = job_phase(state);
+      const std::string shown_as = phase == JobPhase::unknown ? "unknown" : state;
       line.set_note(shown_as);
       unknown = phase == JobPhase::unknown ? unknown + 1 : 0;
-      if (phase == JobPhase::over || unknown >= kPatience) return shown_as;
-      pause = std::min(pause * 3 / 2, kAskLast);
-      ask_at = Clock::now() + (ended ? kAskFirst : pause);
+      if (phase == JobPhase::ended || unknown >= kUnknownAnswers) return shown_as;
+      pause = std::min(pause * 3 / 2, kLastSlurmPoll);
+      ask_at = Clock::now() + (ended ? kFirstSlurmPoll : pause);
     }
-    had_ended = ended;
-    PENSTOCK_TRY(sleep_until(Clock::now() + kLook));
+    ended_before = ended;
+    PENSTOCK_TRY(sleep_until(Clock::now() + kJournalPoll));
   }
 }
 

@@ -32,11 +32,11 @@ std::string batch_script(const SweepSpec& spec, const std::vector<SweepCell>& ce
 // Submits the script with sbatch and returns the number of the job.
 Result<std::string> submit_batch(const std::filesystem::path& script);
 
-enum class JobPhase : std::uint8_t { waiting, running, over, unknown };
+enum class JobPhase : std::uint8_t { waiting, running, ended, unknown };
 // The state of a job as Slurm names it: "RUNNING" or "PENDING (Resources)". "" if Slurm does not know the
 // job.
 std::string inspect_job(const std::string& job);
-JobPhase job_phase(std::string_view words);
+JobPhase job_phase(std::string_view state);
 bool is_running(const std::string& job);
 // The seconds until the job's time limit. Nothing if it has none, or Slurm does not report it.
 std::optional<double> seconds_of_job_left(const std::string& job);

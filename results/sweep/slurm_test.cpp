@@ -75,10 +75,10 @@ TEST_F(SlurmTools, JobsAreAskedAfterWhoeverStillKnows) {
   tool("squeue", "echo 'Invalid job id specified' >&2; exit 1\n");
   tool("scontrol", "echo \"JobId=$4 JobName=x JobState=TIMEOUT Reason=TimeLimit\"\n");
   EXPECT_EQ(inspect_job("12"), "TIMEOUT");
-  EXPECT_EQ(job_phase(inspect_job("12")), JobPhase::over);
+  EXPECT_EQ(job_phase(inspect_job("12")), JobPhase::ended);
   tool("scontrol", "exit 1\n");
   tool("sacct", "echo 'CANCELLED by 0'\n");
-  EXPECT_EQ(job_phase(inspect_job("12")), JobPhase::over);
+  EXPECT_EQ(job_phase(inspect_job("12")), JobPhase::ended);
   tool("sacct", "exit 1\n");
   EXPECT_EQ(job_phase(inspect_job("12")), JobPhase::unknown);
 }

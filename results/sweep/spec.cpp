@@ -25,65 +25,65 @@ constexpr std::uint64_t kMostRepeatsUntil = 50;  // if only `until` decides when
 template <class Target>
 struct Key {
   std::string_view name;
-  Result<void> (*read)(Target& target, const YAML::Node& node, const std::string& where);
+  Result<void> (*read)(Target& target, const YAML::Node& node, const std::string& path);
 };
 
-Error wrong(const std::string& where, std::string_view what) {
-  return make_error(Errc::invalid_argument, fmt::format("'{}' {}", where, what));
+Error key_error(const std::string& path, std::string_view problem) {
+  return make_error(Errc::invalid_argument, fmt::format("'{}' {}", path, problem));
 }
 
-// Calls `take(key, node)` for each pair of a mapping.
-template <class Take>
-Result<void> each_pair(const YAML::Node& node, const std::string& where, Take take) {
-  if (!node.IsMap()) return wrong(where, "needs a mapping of keys to values");
+// Calls `handle(key, node)` for each pair of a mapping.
+template <class Handle>
+Result<void> for_each_pair(const YAML::Node& node, const std::string& path, Handle handle) {
+  if (!node.IsMap()) return key_error(path, "needs a mapping of keys to values");
   std::set<std::string> seen;
   for (const auto& pair : node) {
-    if (!pair.first.IsScalar()) return wrong(where, "has a key that is no word");
+    if (!pair.first.IsScalar()) return key_error(path, "has a key that is no word");
     const auto key = pair.first.as<std::string>();
-    if (!seen.insert(key).second) return wrong(where, fmt::format("has '{}' twice", key));
-    PENSTOCK_TRY(take(key, pair.second));
+    if (!seen.insert(key).second) return key_error(path, fmt::format("has '{}' twice", key));
+    PENSTOCK_TRY(handle(key, pair.second));
   }
   return success();
 }
 
 template <class Target>
-Result<void> read_keys(Target& target, const YAML::Node& node, const std::string& where,
+Result<void> read_keys(Target& target, const YAML::Node& node, const std::string& path,
                        std::span<const Key<Target>> keys) {
-  return each_pair(node, where, [&](std::string word, const YAML::Node& value) -> Result<void> {
+  return for_each_pair(node, path, [&](std::string word, const YAML::Node& value) -> Result<void> {
     std::replace(word.begin(), word.end(), '_', '-');
     for (const Key<Target>& key : keys)
-      if (key.name == word) return key.read(target, value, where == kTop ? word : where + "." + word);
+      if (key.name == word) return key.read(target, value, path == kTop ? word : path + "." + word);
     std::vector<std::string_view> valid;
     for (const Key<Target>& key : keys) valid.push_back(key.name);
-    return unknown_name(fmt::format("key of '{}'", where), word, valid);
+    return unknown_name(fmt::format("key of '{}'", path), word, valid);
   });
 }
 
-Result<std::string> word_of(const YAML::Node& node, const std::string& where) {
-  if (!node.IsScalar()) return wrong(where, "needs one value");
+Result<std::string> word_of(const YAML::Node& node, const std::string& path) {
+  if (!node.IsScalar()) return key_error(path, "needs one value");
   return node.as<std::string>();
 }
 
-Result<std::vector<std::string>> option_list(const YAML::Node& node, const std::string& where) {
+Result<std::vector<std::string>> word_list(const YAML::Node& node, const std::string& path) {
   std::vector<std::string> words;
   if (node.IsScalar()) {
     words.push_back(node.as<std::string>());
     return words;
   }
-  if (!node.IsSequence()) return wrong(where, "needs a value or a list of values");
+  if (!node.IsSequence()) return key_error(path, "needs a value or a list of values");
   for (const auto& item : node) {
-    PENSTOCK_ASSIGN(std::string word, word_of(item, where));
+    PENSTOCK_ASSIGN(std::string word, word_of(item, path));
     words.push_back(std::move(word));
   }
   return words;
 }
 
-Result<std::uint64_t> number_of(const YAML::Node& node, const std::string& where, std::uint64_t least,
+Result<std::uint64_t> number_of(const YAML::Node& node, const std::string& path, std::uint64_t least,
                                 std::uint64_t most) {
-  PENSTOCK_ASSIGN(const std::string word, word_of(node, where));
+  PENSTOCK_ASSIGN(const std::string word, word_of(node, path));
   const Result<std::uint64_t> number = parse_count(word);
   if (!number.ok() || *number < least || *number > most)
-    return wrong(where, fmt::format("is a whole number from {} to {}, not '{}'", least, most, word));
+    return key_error(path, fmt::format("is a whole number from {} to {}, not '{}'", least, most, word));
   return *number;
 }
 
@@ -99,7 +99,7 @@ void add_values(std::vector<std::vector<std::string>>& values, const std::string
   values.push_back({word});
 }
 
-Result<std::vector<std::vector<std::string>>> values_of(const YAML::Node& node, const std::string& where) {
+Result<std::vector<std::vector<std::string>>> values_of(const YAML::Node& node, const std::string& path) {
   std::vector<std::vector<std::string>> values;
   if (node.IsScalar()) {
     add_values(values, node.as<std::string>());
@@ -109,26 +109,26 @@ Result<std::vector<std::vector<std::string>>> values_of(const YAML::Node& node, 
         add_values(values, item.as<std::string>());
         continue;
       }
-      PENSTOCK_ASSIGN(std::vector<std::string> words, option_list(item, where));
+      PENSTOCK_ASSIGN(std::vector<std::string> words, word_list(item, path));
       values.push_back(std::move(words));
     }
   }
-  if (values.empty()) return wrong(where, "needs a list of values");
+  if (values.empty()) return key_error(path, "needs a list of values");
   auto sorted = values;
   std::sort(sorted.begin(), sorted.end());
-  if (const auto twice = std::adjacent_find(sorted.begin(), sorted.end()); twice != sorted.end())
-    return wrong(where, fmt::format("has the value '{}' twice", fmt::join(*twice, " ")));
+  if (const auto duplicate = std::adjacent_find(sorted.begin(), sorted.end()); duplicate != sorted.end())
+    return key_error(path, fmt::format("has the value '{}' twice", fmt::join(*duplicate, " ")));
   return values;
 }
 
-Result<std::vector<std::uint64_t>> counts_of(const YAML::Node& node, const std::string& where) {
+Result<std::vector<std::uint64_t>> counts_of(const YAML::Node& node, const std::string& path) {
   constexpr std::uint64_t kMost = 1U << 20;
-  PENSTOCK_ASSIGN(const auto values, values_of(node, where));
+  PENSTOCK_ASSIGN(const auto values, values_of(node, path));
   std::vector<std::uint64_t> counts;
   for (const std::vector<std::string>& value : values) {
     const auto count = parse_count(value.size() == 1 ? value.front() : "");
     if (!count.ok() || *count == 0 || *count > kMost)
-      return wrong(where, fmt::format("takes whole numbers from 1 on, not '{}'", fmt::join(value, " ")));
+      return key_error(path, fmt::format("takes whole numbers from 1 on, not '{}'", fmt::join(value, " ")));
     counts.push_back(*count);
   }
   return counts;
@@ -140,45 +140,46 @@ std::string option_name(std::string key) {
 }
 
 // Fails if the key is an option that the sweep itself gives to each run.
-Result<void> check_free(const std::string& key, const std::string& where) {
-  static constexpr std::array<std::string_view, 5> kOwn{"results", "pair", "json", "progress", "no-config"};
-  if (std::find(kOwn.begin(), kOwn.end(), key) == kOwn.end()) return success();
-  return wrong(where, fmt::format("cannot hold '{}': the sweep says that to each run itself", key));
+Result<void> check_not_reserved(const std::string& key, const std::string& path) {
+  static constexpr std::array<std::string_view, 5> kReserved{"results", "pair", "json", "progress",
+                                                             "no-config"};
+  if (std::find(kReserved.begin(), kReserved.end(), key) == kReserved.end()) return success();
+  return key_error(path, fmt::format("cannot hold '{}': the sweep says that to each run itself", key));
 }
 
-Result<std::vector<SweepSetting>> setting_list(const YAML::Node& node, const std::string& where) {
+Result<std::vector<SweepSetting>> setting_list(const YAML::Node& node, const std::string& path) {
   std::vector<SweepSetting> settings;
-  const auto take = [&](const std::string& word, const YAML::Node& value) -> Result<void> {
+  const auto add = [&](const std::string& word, const YAML::Node& value) -> Result<void> {
     const std::string key = option_name(word);
-    PENSTOCK_TRY(check_free(key, where));
-    PENSTOCK_ASSIGN(std::vector<std::string> words, option_list(value, where + "." + key));
+    PENSTOCK_TRY(check_not_reserved(key, path));
+    PENSTOCK_ASSIGN(std::vector<std::string> words, word_list(value, path + "." + key));
     settings.push_back({key, std::move(words)});
     return success();
   };
-  PENSTOCK_TRY(each_pair(node, where, take));
+  PENSTOCK_TRY(for_each_pair(node, path, add));
   return settings;
 }
 
 // Reads the value of a key into a member of its target.
 template <class Target, auto Member, auto Read>
-Result<void> read_into(Target& target, const YAML::Node& node, const std::string& where) {
-  PENSTOCK_ASSIGN(target.*Member, Read(node, where));
+Result<void> read_into(Target& target, const YAML::Node& node, const std::string& path) {
+  PENSTOCK_ASSIGN(target.*Member, Read(node, path));
   return success();
 }
 
 // The name becomes part of file names, and a label.
-Result<void> read_name(SweepSpec& spec, const YAML::Node& node, const std::string& where) {
-  PENSTOCK_ASSIGN(spec.name, word_of(node, where));
+Result<void> read_name(SweepSpec& spec, const YAML::Node& node, const std::string& path) {
+  PENSTOCK_ASSIGN(spec.name, word_of(node, path));
   if (!is_plain_word(spec.name) || spec.name.size() > 100)
-    return wrong(where, "takes letters, digits, '-', '_' and '.'");
+    return key_error(path, "takes letters, digits, '-', '_' and '.'");
   return success();
 }
 
-Result<void> read_grid(SweepSpec& spec, const YAML::Node& node, const std::string& where) {
-  return each_pair(node, where, [&](const std::string& word, const YAML::Node& value) -> Result<void> {
+Result<void> read_grid(SweepSpec& spec, const YAML::Node& node, const std::string& path) {
+  return for_each_pair(node, path, [&](const std::string& word, const YAML::Node& value) -> Result<void> {
     const std::string key = option_name(word);
-    PENSTOCK_TRY(check_free(key, where));
-    PENSTOCK_ASSIGN(auto values, values_of(value, where + "." + key));
+    PENSTOCK_TRY(check_not_reserved(key, path));
+    PENSTOCK_ASSIGN(auto values, values_of(value, path + "." + key));
     spec.grid.push_back({key, std::move(values)});
     return success();
   });
@@ -189,47 +190,47 @@ constexpr Key<SweepArm> kArmKeys[] = {
     {"program", &read_into<SweepArm, &SweepArm::program, word_of>},
 };
 
-Result<void> read_arms(SweepSpec& spec, const YAML::Node& node, const std::string& where) {
-  const auto take = [&](const std::string& name, const YAML::Node& value) -> Result<void> {
+Result<void> read_arms(SweepSpec& spec, const YAML::Node& node, const std::string& path) {
+  const auto add = [&](const std::string& name, const YAML::Node& value) -> Result<void> {
     SweepArm arm{.name = name, .program = {}, .fixed = {}};
     if (name.empty() || name.find_first_of(", ") != std::string::npos)
-      return wrong(where, fmt::format("cannot have the name '{}': no comma, no blank", name));
+      return key_error(path, fmt::format("cannot have the name '{}': no comma, no blank", name));
     if (!value.IsNull())
-      PENSTOCK_TRY(read_keys<SweepArm>(arm, value, where + "." + name, std::span(kArmKeys)));
+      PENSTOCK_TRY(read_keys<SweepArm>(arm, value, path + "." + name, std::span(kArmKeys)));
     spec.arms.push_back(std::move(arm));
     return success();
   };
-  PENSTOCK_TRY(each_pair(node, where, take));
-  if (spec.arms.size() < 2) return wrong(where, "needs two arms at least");
+  PENSTOCK_TRY(for_each_pair(node, path, add));
+  if (spec.arms.size() < 2) return key_error(path, "needs two arms at least");
   return success();
 }
 
 constexpr Key<SweepSpec> kUntilKeys[] = {
     {"interval",
-     [](SweepSpec& spec, const YAML::Node& node, const std::string& where) -> Result<void> {
-       PENSTOCK_ASSIGN(std::string word, word_of(node, where));
+     [](SweepSpec& spec, const YAML::Node& node, const std::string& path) -> Result<void> {
+       PENSTOCK_ASSIGN(std::string word, word_of(node, path));
        const bool percent = word.ends_with('%');
        const auto value = parse_real(percent ? word.substr(0, word.size() - 1) : word);
        if (!value.ok() || *value <= 0)
-         return wrong(where, fmt::format("is a share of the median like 5%, not '{}'", word));
+         return key_error(path, fmt::format("is a share of the median like 5%, not '{}'", word));
        spec.until_interval = percent ? *value / 100 : *value;
        return success();
      }},
     {"metric", &read_into<SweepSpec, &SweepSpec::until_metric, word_of>},
 };
 
-Result<void> read_until(SweepSpec& spec, const YAML::Node& node, const std::string& where) {
-  PENSTOCK_TRY(read_keys<SweepSpec>(spec, node, where, std::span(kUntilKeys)));
-  const bool whole = !spec.until_metric.empty() && spec.until_interval > 0;
-  return whole ? success() : wrong(where, "needs a metric and an interval");
+Result<void> read_until(SweepSpec& spec, const YAML::Node& node, const std::string& path) {
+  PENSTOCK_TRY(read_keys<SweepSpec>(spec, node, path, std::span(kUntilKeys)));
+  const bool complete = !spec.until_metric.empty() && spec.until_interval > 0;
+  return complete ? success() : key_error(path, "needs a metric and an interval");
 }
 
 // Converts a duration to minutes. Slurm's own formats ("1-00:00:00", "30") stay as they are.
-Result<std::string> slurm_time(const YAML::Node& node, const std::string& where) {
-  PENSTOCK_ASSIGN(const std::string word, word_of(node, where));
+Result<std::string> slurm_time(const YAML::Node& node, const std::string& path) {
+  PENSTOCK_ASSIGN(const std::string word, word_of(node, path));
   if (!word.empty() && word.find_first_not_of("0123456789:-") == std::string::npos) return word;
   const auto time = parse_duration(word);
-  if (!time.ok()) return wrong(where, fmt::format("is a time like 30m or 1-12:00:00, not '{}'", word));
+  if (!time.ok()) return key_error(path, fmt::format("is a time like 30m or 1-12:00:00, not '{}'", word));
   const auto minutes = std::chrono::ceil<std::chrono::minutes>(*time).count();
   return std::to_string(std::max<std::int64_t>(1, minutes));
 }
@@ -237,23 +238,23 @@ Result<std::string> slurm_time(const YAML::Node& node, const std::string& where)
 constexpr Key<SweepSlurm> kSlurmKeys[] = {
     {"account", &read_into<SweepSlurm, &SweepSlurm::account, word_of>},
     {"mpi", &read_into<SweepSlurm, &SweepSlurm::mpi, word_of>},
-    {"options", &read_into<SweepSlurm, &SweepSlurm::options, option_list>},
+    {"options", &read_into<SweepSlurm, &SweepSlurm::options, word_list>},
     {"partition", &read_into<SweepSlurm, &SweepSlurm::partition, word_of>},
-    {"srun", &read_into<SweepSlurm, &SweepSlurm::srun, option_list>},
+    {"srun", &read_into<SweepSlurm, &SweepSlurm::srun, word_list>},
     {"time", &read_into<SweepSlurm, &SweepSlurm::time, slurm_time>},
 };
 
 using Node = YAML::Node;
-using Where = std::string;
+using Path = std::string;
 constexpr Key<SweepSpec> kKeys[] = {
     {"after", &read_into<SweepSpec, &SweepSpec::after, word_of>},
     {"arms", &read_arms},
     {"budget",
-     [](SweepSpec& spec, const Node& node, const Where& where) -> Result<void> {
-       PENSTOCK_ASSIGN(const std::string word, word_of(node, where));
+     [](SweepSpec& spec, const Node& node, const Path& path) -> Result<void> {
+       PENSTOCK_ASSIGN(const std::string word, word_of(node, path));
        const auto budget = parse_duration(word);
        if (!budget.ok() || budget->count() == 0)
-         return wrong(where, fmt::format("is a time like 2h, not '{}'", word));
+         return key_error(path, fmt::format("is a time like 2h, not '{}'", word));
        spec.budget = *budget;
        return success();
      }},
@@ -263,30 +264,30 @@ constexpr Key<SweepSpec> kKeys[] = {
     {"launcher", &read_into<SweepSpec, &SweepSpec::launcher, word_of>},
     {"name", &read_name},
     {"nodes", &read_into<SweepSpec, &SweepSpec::nodes, counts_of>},
-    {"nouns", &read_into<SweepSpec, &SweepSpec::arguments, option_list>},
+    {"nouns", &read_into<SweepSpec, &SweepSpec::arguments, word_list>},
     {"ranks", &read_into<SweepSpec, &SweepSpec::ranks, counts_of>},
     {"repeats",
-     [](SweepSpec& spec, const Node& node, const Where& where) -> Result<void> {
-       PENSTOCK_ASSIGN(spec.repeats, number_of(node, where, 1, kMostRepeats));
+     [](SweepSpec& spec, const Node& node, const Path& path) -> Result<void> {
+       PENSTOCK_ASSIGN(spec.repeats, number_of(node, path, 1, kMostRepeats));
        return success();
      }},
     {"results",
-     [](SweepSpec& spec, const Node& node, const Where& where) -> Result<void> {
-       PENSTOCK_ASSIGN(spec.results, word_of(node, where));
-       return spec.results.empty() ? wrong(where, "needs a folder") : success();
+     [](SweepSpec& spec, const Node& node, const Path& path) -> Result<void> {
+       PENSTOCK_ASSIGN(spec.results, word_of(node, path));
+       return spec.results.empty() ? key_error(path, "needs a folder") : success();
      }},
     {"seed",
-     [](SweepSpec& spec, const Node& node, const Where& where) -> Result<void> {
-       PENSTOCK_ASSIGN(spec.seed, number_of(node, where, 0, INT64_MAX));
+     [](SweepSpec& spec, const Node& node, const Path& path) -> Result<void> {
+       PENSTOCK_ASSIGN(spec.seed, number_of(node, path, 0, INT64_MAX));
        return success();
      }},
     {"slurm",
-     [](SweepSpec& spec, const Node& node, const Where& where) -> Result<void> {
-       return read_keys<SweepSlurm>(spec.slurm, node, where, std::span(kSlurmKeys));
+     [](SweepSpec& spec, const Node& node, const Path& path) -> Result<void> {
+       return read_keys<SweepSlurm>(spec.slurm, node, path, std::span(kSlurmKeys));
      }},
     {"tasks-per-node",
-     [](SweepSpec& spec, const Node& node, const Where& where) -> Result<void> {
-       PENSTOCK_ASSIGN(spec.tasks_per_node, number_of(node, where, 1, 1U << 16));
+     [](SweepSpec& spec, const Node& node, const Path& path) -> Result<void> {
+       PENSTOCK_ASSIGN(spec.tasks_per_node, number_of(node, path, 1, 1U << 16));
        return success();
      }},
     {"until", &read_until},
@@ -298,15 +299,15 @@ Result<SweepSpec> spec_of(const Node& document) {
   SweepSpec spec;
   spec.repeats = 0;
   PENSTOCK_TRY(read_keys<SweepSpec>(spec, document, std::string(kTop), std::span(kKeys)));
-  for (const auto& [key, given] : {std::pair{"name", &spec.name}, std::pair{"command", &spec.command}})
-    if (given->empty())
+  for (const auto& [key, value] : {std::pair{"name", &spec.name}, std::pair{"command", &spec.command}})
+    if (value->empty())
       return make_error(Errc::invalid_argument, fmt::format("the key '{}' is missing", key));
   if (spec.repeats == 0) spec.repeats = spec.until_interval > 0 ? kMostRepeatsUntil : 1;
   return spec;
 }
 
-Error in_file(std::string_view file, std::string_view what) {
-  return make_error(Errc::invalid_argument, fmt::format("{}: {}", file, what));
+Error file_error(std::string_view file, std::string_view problem) {
+  return make_error(Errc::invalid_argument, fmt::format("{}: {}", file, problem));
 }
 
 }  // namespace
@@ -314,16 +315,16 @@ Error in_file(std::string_view file, std::string_view what) {
 Result<SweepSpec> parse_sweep(const std::string& text, std::string_view file) {
   try {
     Result<SweepSpec> spec = spec_of(YAML::Load(text));
-    if (!spec.ok()) return in_file(file, spec.error().message());
+    if (!spec.ok()) return file_error(file, spec.error().message());
     return spec;
   } catch (const std::exception& error) {
-    return in_file(file, error.what());
+    return file_error(file, error.what());
   }
 }
 
 Result<SweepSpec> read_sweep_file(const std::filesystem::path& file) {
   std::error_code none;
-  if (std::filesystem::is_directory(file, none)) return in_file(file.string(), "is a folder");
+  if (std::filesystem::is_directory(file, none)) return file_error(file.string(), "is a folder");
   std::ifstream in(file, std::ios::binary);
   const std::string text{std::istreambuf_iterator<char>(in), std::istreambuf_iterator<char>()};
   if (!in)

@@ -1,10 +1,10 @@
 // Threads: one thread at a time uses a SweepState.
 // Lock: flock() on the journal, taken by open(). Runs inherit it by their descriptor. So it is released when
-// the object is destroyed and all runs have ended. look() takes no lock.
+// the object is destroyed and all runs have ended. read_history() takes no lock.
 // Memory: everything allocates.
 // Ctrl-C: ends only the wait for the lock, with `interrupted`. A write is always completed.
-// Crash: append() syncs an entry before the history has it. done() syncs the runs' folders before the entry
-// that names them, and moves the records after it. open() cuts off a torn line and finishes moves.
+// Crash: append() syncs an entry before the history has it. record_turn() syncs the runs' folders before the
+// entry that names them, and moves the records after it. open() cuts off a torn line and finishes moves.
 #include "results/sweep/state.hpp"
 
 #include <fcntl.h>
@@ -21,7 +21,8 @@
 #include <span>
 
 #include "io_backends/core/checksums/crc32c.hpp"
-#include "io_backends/core/cli/progress.hpp"
+#include "io_backends/core/random.hpp"
+#include "io_backends/core/system/durable_file.hpp"
 #include "io_backends/core/system/interrupt.hpp"
 #include "io_backends/core/utc_time.hpp"
 #include "results/record/json_members.hpp"
@@ -53,7 +54,7 @@ std::optional<Json> entry_of(std::string_view line) {
 
 SweepFigure figure_of(const Json& json) {
   SweepFigure figure;
-  figure.what = json.at("what").get<std::string>();
+  figure.label = json.at("what").get<std::string>();
   figure.metric = json.at("metric").get<std::string>();
   figure.unit = json.at("unit").get<std::string>();
   figure.better = static_cast<Better>(json.at("better").get<int>());
@@ -84,19 +85,19 @@ Json turn_json(const SweepTurn& turn) {
 SweepTurn turn_of(const Json& json) {
   SweepTurn turn{
       .cell = json.at("cell").get<std::string>(), .round = json.at("round").get<std::uint64_t>(), .runs = {}};
-  for (const Json& each : json.at("runs")) {
+  for (const Json& run_json : json.at("runs")) {
     SweepRun& run = turn.runs.emplace_back();
-    run.arm = each.at("arm").get<std::string>();
-    run.folder = each.at("folder").get<std::string>();
-    run.files = each.at("files").get<std::vector<std::string>>();
-    run.seconds = each.at("seconds").get<double>();
-    run.exit_code = each.at("exit").get<int>();
-    for (const Json& figure : each.at("figures")) run.figures.push_back(figure_of(figure));
+    run.arm = run_json.at("arm").get<std::string>();
+    run.folder = run_json.at("folder").get<std::string>();
+    run.files = run_json.at("files").get<std::vector<std::string>>();
+    run.seconds = run_json.at("seconds").get<double>();
+    run.exit_code = run_json.at("exit").get<int>();
+    for (const Json& figure : run_json.at("figures")) run.figures.push_back(figure_of(figure));
   }
   return turn;
 }
 
-Result<void> take_entry(SweepHistory& history, const Json& entry) {
+Result<void> apply_entry(SweepHistory& history, const Json& entry) {
   const auto kind = entry.at("kind").get<std::string>();
   if (kind != "end") history.end.reset();
   if (kind == "sweep") {
@@ -119,8 +120,9 @@ Result<void> take_entry(SweepHistory& history, const Json& entry) {
   return success();  // all other content is only for people
 }
 
-// Parses a journal. `whole` is set to the number of bytes of whole entries: the caller may cut off the rest.
-Result<SweepHistory> parse_journal(std::string_view text, const fs::path& file, std::size_t& whole) {
+// Parses a journal. `complete_bytes` is set to the number of bytes of whole entries: the caller may cut off
+// the rest.
+Result<SweepHistory> parse_journal(std::string_view text, const fs::path& file, std::size_t& complete_bytes) {
   SweepHistory history;
   std::size_t number = 0;
   std::size_t torn = 0;  // number of the first line that is not an entry
@@ -138,12 +140,12 @@ Result<SweepHistory> parse_journal(std::string_view text, const fs::path& file, 
       return make_error(Errc::corrupt, fmt::format("'{}', line {}: no entry of a sweep, and good ones follow",
                                                    file.string(), torn));
     try {
-      if (const auto taken = take_entry(history, *entry); !taken.ok())
-        return make_error(taken.error().code, fmt::format("'{}' {}", file.string(), taken.error().what));
+      if (const auto applied = apply_entry(history, *entry); !applied.ok())
+        return make_error(applied.error().code, fmt::format("'{}' {}", file.string(), applied.error().what));
     } catch (const Json::exception& error) {
       return make_error(Errc::corrupt, fmt::format("'{}', line {}: {}", file.string(), number, error.what()));
     }
-    whole = at;
+    complete_bytes = at;
   }
   return history;
 }
@@ -159,10 +161,11 @@ Result<std::string> text_of_file(const fs::path& file) {
 // Takes the exclusive lock of the journal, and waits for it up to `patience_s` seconds. After a sweep was
 // killed, its last run has the inherited lock until it ends. Ends early if this process is asked to stop.
 // Succeeds without a lock if the file system has none.
-Result<void> lock(int fd, const fs::path& file, double patience_s) {
+Result<void> lock(int fd, const fs::path& file, double patience_s,
+                  const std::function<void(std::string_view)>& log) {
   const auto until = std::chrono::steady_clock::now() + std::chrono::duration_cast<std::chrono::nanoseconds>(
                                                             std::chrono::duration<double>(patience_s));
-  bool said = false;
+  bool noted = false;
   while (::flock(fd, LOCK_EX | LOCK_NB) != 0) {
     if (errno == EINTR) continue;
     if (errno == ENOSYS || errno == ENOLCK || errno == EOPNOTSUPP) return success();  // it has no locks
@@ -170,8 +173,8 @@ Result<void> lock(int fd, const fs::path& file, double patience_s) {
     if (std::chrono::steady_clock::now() >= until)
       return make_error(Errc::busy,
                         fmt::format("another process works on this sweep ('{}' is locked)", file.string()));
-    if (!said) note("waiting for another process that works on this sweep");
-    said = true;
+    if (!noted) log("waiting for another process that works on this sweep");
+    noted = true;
     PENSTOCK_TRY(sleep_until(std::chrono::steady_clock::now() + std::chrono::milliseconds(50)));
   }
   return success();
@@ -180,7 +183,7 @@ Result<void> lock(int fd, const fs::path& file, double patience_s) {
 }  // namespace
 
 Json figure_json(const SweepFigure& figure) {
-  return Json{{"what", figure.what},
+  return Json{{"what", figure.label},
               {"metric", figure.metric},
               {"value", figure.value ? Json(*figure.value) : Json()},
               {"unit", figure.unit},
@@ -204,14 +207,15 @@ fs::path SweepState::records_folder(const fs::path& results, std::string_view na
   return arm.empty() ? results : results / name / arm;
 }
 
-Result<SweepHistory> SweepState::look(const fs::path& results, std::string_view name) {
+Result<SweepHistory> SweepState::read_history(const fs::path& results, std::string_view name) {
   const fs::path file = journal_file(results, name);
   PENSTOCK_ASSIGN(const std::string text, text_of_file(file));
-  std::size_t whole = 0;
-  return parse_journal(text, file, whole);
+  std::size_t complete_bytes = 0;
+  return parse_journal(text, file, complete_bytes);
 }
 
-Result<SweepState> SweepState::open(const fs::path& results, std::string_view name, double patience_s) {
+Result<SweepState> SweepState::open(const fs::path& results, std::string_view name, double patience_s,
+                                    const std::function<void(std::string_view)>& log) {
   SweepState state;
   state.results_ = results;
   state.name_ = name;
@@ -224,15 +228,15 @@ Result<SweepState> SweepState::open(const fs::path& results, std::string_view na
   // sweep still keeps other processes out.
   state.fd_ = Fd(::open(state.journal_.c_str(), O_RDWR | O_CREAT | O_APPEND, 0666));
   if (!state.fd_) return errno_error(errno, "cannot open", state.journal_.string());
-  PENSTOCK_TRY(lock(state.fd_.get(), state.journal_, patience_s));
+  PENSTOCK_TRY(lock(state.fd_.get(), state.journal_, patience_s, log));
   PENSTOCK_TRY(sync_folder(results));
   PENSTOCK_ASSIGN(const std::string text, text_of_file(state.journal_));
-  std::size_t whole = 0;
-  PENSTOCK_ASSIGN(state.history_, parse_journal(text, state.journal_, whole));
+  std::size_t complete_bytes = 0;
+  PENSTOCK_ASSIGN(state.history_, parse_journal(text, state.journal_, complete_bytes));
   // With the lock no other process appends, so bytes after the last whole entry are from a crash.
-  if (whole < text.size() && ::ftruncate(state.fd_.get(), static_cast<off_t>(whole)) != 0)
+  if (complete_bytes < text.size() && ::ftruncate(state.fd_.get(), static_cast<off_t>(complete_bytes)) != 0)
     return errno_error(errno, "cannot cut off the torn end of", state.journal_.string());
-  PENSTOCK_TRY(state.tidy());
+  PENSTOCK_TRY(state.repair());
   return state;
 }
 
@@ -256,10 +260,10 @@ Result<void> SweepState::append(const Json& entry) {
     return wrote;
   }
   if (::fsync(fd_.get()) != 0) return errno_error(errno, "cannot sync", journal_.string());
-  return take_entry(history_, entry);
+  return apply_entry(history_, entry);
 }
 
-Result<void> SweepState::begin(const Json& identity, std::uint64_t seed) {
+Result<void> SweepState::record_sweep(const Json& identity, std::uint64_t seed) {
   if (history_.suite.empty()) history_.suite = fmt::format("{}-{}", name_, random_id(8));
   return append(Json{{"kind", "sweep"},
                      {"version", kVersion},
@@ -268,11 +272,12 @@ Result<void> SweepState::begin(const Json& identity, std::uint64_t seed) {
                      {"identity", identity}});
 }
 
-Result<void> SweepState::submitted(const std::string& job) {
+Result<void> SweepState::record_job(const std::string& job) {
   return append(Json{{"kind", "job"}, {"job", job}, {"time", utc_now()}});
 }
 
-Result<void> SweepState::started(const std::string& job, const std::map<std::string, std::string>& programs) {
+Result<void> SweepState::record_start(const std::string& job,
+                                      const std::map<std::string, std::string>& programs) {
   return append(Json{{"kind", "session"},
                      {"job", job},
                      {"time", utc_now()},
@@ -280,18 +285,18 @@ Result<void> SweepState::started(const std::string& job, const std::map<std::str
                      {"programs", programs}});
 }
 
-Result<void> SweepState::done(SweepTurn turn) {
+Result<void> SweepState::record_turn(SweepTurn turn) {
   // The names of the runs' folders must be durable before the entry that names them. Their files already are:
-  // the runs synced them. A crash before the entry is durable leaves folders that tidy() removes.
+  // the runs synced them. A crash before the entry is durable leaves folders that repair() removes.
   PENSTOCK_TRY(sync_folder(work_));
   PENSTOCK_TRY(sync_folder(results_));
   PENSTOCK_TRY(append(turn_json(turn)));
   return move_records(turn);
 }
 
-Result<void> SweepState::ended(const SweepEnd& end) {
-  return append(
-      Json{{"kind", "end"}, {"job", end.job}, {"left", end.left}, {"why", end.why}, {"time", utc_now()}});
+Result<void> SweepState::record_end(const SweepEnd& end) {
+  return append(Json{
+      {"kind", "end"}, {"job", end.job}, {"left", end.turns_left}, {"why", end.reason}, {"time", utc_now()}});
 }
 
 Result<std::string> SweepState::run_folder() {
@@ -302,7 +307,7 @@ Result<std::string> SweepState::run_folder() {
   return name;
 }
 
-void SweepState::drop(const std::string& folder) const {
+void SweepState::remove_run(const std::string& folder) const {
   std::error_code ignored;
   fs::remove_all(work_ / folder, ignored);
 }
@@ -331,23 +336,23 @@ Result<void> SweepState::move_records(const SweepTurn& turn) const {
       PENSTOCK_TRY(sync_folder(results_));
     }
   }
-  for (const SweepRun& run : turn.runs) drop(run.folder);
+  for (const SweepRun& run : turn.runs) remove_run(run.folder);
   return success();
 }
 
 // Repairs the work folder after a crash: finishes the moves of counted turns, and removes all other folders.
 // open() calls it with the lock held.
-Result<void> SweepState::tidy() const {
+Result<void> SweepState::repair() const {
   for (const SweepTurn& turn : history_.turns) {
-    const bool here = std::any_of(turn.runs.begin(), turn.runs.end(), [&](const SweepRun& run) {
+    const bool has_folder = std::any_of(turn.runs.begin(), turn.runs.end(), [&](const SweepRun& run) {
       std::error_code unknown;
       return fs::exists(work_ / run.folder, unknown);
     });
-    if (here) PENSTOCK_TRY(move_records(turn));
+    if (has_folder) PENSTOCK_TRY(move_records(turn));
   }
   std::error_code failed;
   for (fs::directory_iterator at(work_, failed), end; !failed && at != end; at.increment(failed))
-    drop(at->path().filename().string());
+    remove_run(at->path().filename().string());
   return success();
 }
 

@@ -4,8 +4,8 @@
 // synced before anything depends on it. If a crash leaves a part of the last line, the next open() cuts it
 // off.
 //
-// A run writes its records into a folder of its own below RESULTS/.sweep-NAME. done() makes a turn count in
-// this order:
+// A run writes its records into a folder of its own below RESULTS/.sweep-NAME. record_turn() makes a turn
+// count in this order:
 //  - It syncs the names of the runs' folders.
 //  - It appends the turn's entry, which names these folders and the record files, and syncs the journal. From
 //    then on the turn counts.
@@ -20,6 +20,7 @@
 
 #include <cstdint>
 #include <filesystem>
+#include <functional>
 #include <map>
 #include <optional>
 #include <string>
@@ -35,7 +36,7 @@ namespace penstock {
 
 // The part of one record of a run that the sweep needs.
 struct SweepFigure {
-  std::string what;  // distinguishes it from other records of its run: "fast, 4 threads"
+  std::string label;  // distinguishes it from other records of its run: "fast, 4 threads"
   std::string metric;
   std::string unit;
   Better better = Better::neither;
@@ -63,9 +64,9 @@ struct SweepTurn {
 
 // How a sweep process ended, if it was not killed.
 struct SweepEnd {
-  std::string job;         // of Slurm; "" if in none
-  std::uint64_t left = 0;  // turns that are not done
-  std::string why;         // "" if all turns are done
+  std::string job;               // of Slurm; "" if in none
+  std::uint64_t turns_left = 0;  // turns that are not done
+  std::string reason;            // "" if all turns are done
 };
 
 struct SweepHistory {
@@ -76,7 +77,7 @@ struct SweepHistory {
   std::map<std::string, std::string> programs;  // program -> its size and time of change, at the last start
   std::string job;                              // the Slurm job that was submitted last; "" if none was
   std::optional<SweepEnd> end;                  // only if the journal's last entry is an end
-  bool has(const std::string& cell, std::uint64_t round) const { return done_.contains({cell, round}); }
+  bool has_turn(const std::string& cell, std::uint64_t round) const { return done_.contains({cell, round}); }
   void add(SweepTurn turn);
 
  private:
@@ -94,13 +95,13 @@ class SweepState {
 
   // Reads the history without a lock and without any change, so another process may work on the sweep.
   // not_found if there is no sweep. corrupt names a line that is not an entry although valid entries follow.
-  static Result<SweepHistory> look(const std::filesystem::path& results, std::string_view name);
+  static Result<SweepHistory> read_history(const std::filesystem::path& results, std::string_view name);
 
   // Opens a sweep for work: makes its folder and journal if they are missing, and locks the journal. If
-  // another process has the lock, waits up to `patience_s` seconds, and then fails with busy. Cuts off a torn
-  // last line, finishes moves, and removes the folders of runs that do not count.
+  // another process has the lock, calls `log` once, waits up to `patience_s` seconds, and then fails with
+  // busy. Cuts off a torn last line, finishes moves, and removes the folders of runs that do not count.
   static Result<SweepState> open(const std::filesystem::path& results, std::string_view name,
-                                 double patience_s);
+                                 double patience_s, const std::function<void(std::string_view)>& log);
   ~SweepState();
   SweepState(SweepState&& other) noexcept = default;
   SweepState& operator=(SweepState&&) = delete;
@@ -108,25 +109,25 @@ class SweepState {
   const SweepHistory& history() const { return history_; }
 
   // Each of the next five functions appends an entry, which is durable when the function returns.
-  Result<void> begin(const Json& identity, std::uint64_t seed);
-  Result<void> submitted(const std::string& job);
+  Result<void> record_sweep(const Json& identity, std::uint64_t seed);
+  Result<void> record_job(const std::string& job);
   // Records the start of this sweep process: its Slurm job ("" if in none) and its programs
   // (SweepHistory::programs).
-  Result<void> started(const std::string& job, const std::map<std::string, std::string>& programs = {});
-  Result<void> done(SweepTurn turn);  // also moves its records to the results folder
-  Result<void> ended(const SweepEnd& end);
+  Result<void> record_start(const std::string& job, const std::map<std::string, std::string>& programs = {});
+  Result<void> record_turn(SweepTurn turn);  // also moves its records to the results folder
+  Result<void> record_end(const SweepEnd& end);
 
   // Makes a folder for the records and the output of one run. Returns its name in the work folder.
   Result<std::string> run_folder();
-  std::filesystem::path path_of(const std::string& folder) const { return work_ / folder; }
+  std::filesystem::path run_path(const std::string& folder) const { return work_ / folder; }
   // Removes the folder of a run that does not count.
-  void drop(const std::string& folder) const;
+  void remove_run(const std::string& folder) const;
 
  private:
   SweepState() = default;
   Result<void> append(const Json& entry);
   Result<void> move_records(const SweepTurn& turn) const;
-  Result<void> tidy() const;
+  Result<void> repair() const;
 
   std::filesystem::path results_;
   std::string name_;

@@ -9,6 +9,7 @@
 #include <iterator>
 #include <set>
 
+#include "io_backends/core/random.hpp"
 #include "io_backends/testing/testing.hpp"
 #include "results/record/records_testing.hpp"
 #include "results/record/store.hpp"
@@ -24,7 +25,7 @@ class SweepJournal : public testing::Test {
   fs::path journal() const { return SweepState::journal_file(results(), "s"); }
 
   Result<SweepState> open(double patience_s = 0) const {
-    return SweepState::open(results(), "s", patience_s);
+    return SweepState::open(results(), "s", patience_s, [](std::string_view) {});
   }
 
   // A turn with one run for each arm, whose records are written as a real run writes them.
@@ -37,7 +38,7 @@ class SweepJournal : public testing::Test {
       Record record = read_cell("disk", 1, "cold", 100);
       record.id = random_id(16) + "-0";
       record.label = {{"cell", cell}, {"round", std::to_string(round)}, {"arm", arm}};
-      const auto file = write_records(state.path_of(*folder), std::span(&record, 1));
+      const auto file = write_records(state.run_path(*folder), std::span(&record, 1));
       EXPECT_OK(file);
       SweepRun run;
       run.arm = arm;
@@ -76,45 +77,45 @@ TEST_F(SweepJournal, KnowsWhatWasDone) {
     auto state = open();
     ASSERT_OK(state);
     EXPECT_TRUE(state->history().identity.is_null());
-    ASSERT_OK(state->begin(Json{{"command", "read"}}, 7));
-    ASSERT_OK(state->submitted("12"));
-    ASSERT_OK(state->started("12", {{"/bin/p", "7 bytes"}}));
-    ASSERT_OK(state->done(turn(*state, "a", 0)));
-    ASSERT_OK(state->done(turn(*state, "a", 1)));
-    ASSERT_OK(state->ended({"12", 4, "budget"}));
+    ASSERT_OK(state->record_sweep(Json{{"command", "read"}}, 7));
+    ASSERT_OK(state->record_job("12"));
+    ASSERT_OK(state->record_start("12", {{"/bin/p", "7 bytes"}}));
+    ASSERT_OK(state->record_turn(turn(*state, "a", 0)));
+    ASSERT_OK(state->record_turn(turn(*state, "a", 1)));
+    ASSERT_OK(state->record_end({"12", 4, "budget"}));
   }
   EXPECT_FALSE(fs::exists(SweepState::work_folder(results(), "s")));
-  const auto history = SweepState::look(results(), "s");
+  const auto history = SweepState::read_history(results(), "s");
   ASSERT_OK(history);
   EXPECT_EQ(history->identity, (Json{{"command", "read"}}));
   EXPECT_EQ(history->seed, 7U);
   EXPECT_EQ(history->job, "12");
   EXPECT_EQ(history->programs, (std::map<std::string, std::string>{{"/bin/p", "7 bytes"}}));
   ASSERT_EQ(history->turns.size(), 2U);
-  EXPECT_TRUE(history->has("a", 1));
-  EXPECT_FALSE(history->has("a", 2));
-  EXPECT_FALSE(history->has("b", 1));
+  EXPECT_TRUE(history->has_turn("a", 1));
+  EXPECT_FALSE(history->has_turn("a", 2));
+  EXPECT_FALSE(history->has_turn("b", 1));
   const SweepRun& run = history->turns[0].runs[0];
   EXPECT_DOUBLE_EQ(run.seconds, 1.5);
   EXPECT_EQ(run.figures[0].metric, "samples_per_s");
   EXPECT_EQ(run.figures[0].value, 12.5);
   ASSERT_TRUE(history->end);
-  EXPECT_EQ(history->end->left, 4U);
+  EXPECT_EQ(history->end->turns_left, 4U);
   EXPECT_EQ(records(results()), (std::set<std::string>{"a/0/", "a/1/"}));
 }
 
 TEST_F(SweepJournal, AnEndIsOnlyTheLastWord) {
   auto state = open();
-  ASSERT_OK(state->ended({"", 4, "budget"}));
+  ASSERT_OK(state->record_end({"", 4, "budget"}));
   EXPECT_TRUE(state->history().end);
-  ASSERT_OK(state->started(""));
+  ASSERT_OK(state->record_start(""));
   EXPECT_FALSE(state->history().end);
 }
 
 TEST_F(SweepJournal, ArmsHaveFoldersOfTheirOwn) {
   auto state = open();
   ASSERT_OK(state);
-  ASSERT_OK(state->done(turn(*state, "a", 0, {"base", "new"})));
+  ASSERT_OK(state->record_turn(turn(*state, "a", 0, {"base", "new"})));
   EXPECT_EQ(records(SweepState::records_folder(results(), "s", "base")), std::set<std::string>{"a/0/base"});
   EXPECT_EQ(records(SweepState::records_folder(results(), "s", "new")), std::set<std::string>{"a/0/new"});
 }
@@ -124,9 +125,9 @@ TEST_F(SweepJournal, ArmsHaveFoldersOfTheirOwn) {
 TEST_F(SweepJournal, ATornLineIsCutOffWherever) {
   {
     auto state = open();
-    ASSERT_OK(state->begin(Json{{"command", "read"}}, 7));
-    ASSERT_OK(state->done(turn(*state, "a", 0)));
-    ASSERT_OK(state->done(turn(*state, "b", 0)));
+    ASSERT_OK(state->record_sweep(Json{{"command", "read"}}, 7));
+    ASSERT_OK(state->record_turn(turn(*state, "a", 0)));
+    ASSERT_OK(state->record_turn(turn(*state, "b", 0)));
   }
   const std::string whole = text();
   const std::size_t last = whole.rfind('\n', whole.size() - 2) + 1;
@@ -134,8 +135,8 @@ TEST_F(SweepJournal, ATornLineIsCutOffWherever) {
     write(whole.substr(0, cut));
     auto state = open();
     ASSERT_OK(state);
-    EXPECT_TRUE(state->history().has("a", 0));
-    EXPECT_FALSE(state->history().has("b", 0)) << cut;
+    EXPECT_TRUE(state->history().has_turn("a", 0));
+    EXPECT_FALSE(state->history().has_turn("b", 0)) << cut;
     EXPECT_EQ(text(), whole.substr(0, last));
   }
   // After a crash a file may have its new length, but zeros as content.
@@ -143,28 +144,28 @@ TEST_F(SweepJournal, ATornLineIsCutOffWherever) {
   auto state = open();
   ASSERT_OK(state);
   EXPECT_EQ(state->history().turns.size(), 1U);
-  ASSERT_OK(state->done(turn(*state, "b", 0)));
-  EXPECT_EQ(SweepState::look(results(), "s")->turns.size(), 2U);
+  ASSERT_OK(state->record_turn(turn(*state, "b", 0)));
+  EXPECT_EQ(SweepState::read_history(results(), "s")->turns.size(), 2U);
 }
 
 TEST_F(SweepJournal, ALineThatRottedInTheMiddleIsNamed) {
   {
     auto state = open();
-    ASSERT_OK(state->begin(Json{{"command", "read"}}, 7));
-    ASSERT_OK(state->done(turn(*state, "a", 0)));
-    ASSERT_OK(state->done(turn(*state, "b", 0)));
+    ASSERT_OK(state->record_sweep(Json{{"command", "read"}}, 7));
+    ASSERT_OK(state->record_turn(turn(*state, "a", 0)));
+    ASSERT_OK(state->record_turn(turn(*state, "b", 0)));
   }
   std::string rotten = text();
   rotten[rotten.find("\"round\"")] = '_';
   write(rotten);
   EXPECT_TRUE(fails_with(Errc::corrupt, open(), "line 2"));
-  EXPECT_TRUE(fails_with(Errc::corrupt, SweepState::look(results(), "s"), "line 2"));
+  EXPECT_TRUE(fails_with(Errc::corrupt, SweepState::read_history(results(), "s"), "line 2"));
 }
 
 TEST_F(SweepJournal, RunsThatNoEntryNamesAreGone) {
   {
     auto state = open();
-    ASSERT_OK(state->done(turn(*state, "a", 0)));
+    ASSERT_OK(state->record_turn(turn(*state, "a", 0)));
     turn(*state, "b", 0);  // its run ended, and then the sweep was killed
   }
   EXPECT_TRUE(fs::exists(SweepState::work_folder(results(), "s")));
@@ -180,8 +181,8 @@ TEST_F(SweepJournal, MovesAreMadeUpFor) {
   {
     auto state = open();
     moved = turn(*state, "a", 0, {"base", "new"});
-    fs::copy(state->path_of(moved.runs[0].folder), scratch_.path() / "kept", fs::copy_options::recursive);
-    ASSERT_OK(state->done(moved));
+    fs::copy(state->run_path(moved.runs[0].folder), scratch_.path() / "kept", fs::copy_options::recursive);
+    ASSERT_OK(state->record_turn(moved));
   }
   // Put the first run's record back, as if it had not been moved.
   const fs::path base = SweepState::records_folder(results(), "s", "base");
@@ -201,7 +202,7 @@ TEST_F(SweepJournal, NeverReplacesAFile) {
   SweepTurn one = turn(*state, "a", 0);
   fs::create_directories(results());
   std::ofstream(results() / one.runs[0].files[0]) << "of somebody else\n";
-  ASSERT_OK(state->done(one));
+  ASSERT_OK(state->record_turn(one));
   std::ifstream there(results() / one.runs[0].files[0]);
   std::string line;
   std::getline(there, line);
@@ -214,7 +215,7 @@ TEST_F(SweepJournal, OneProcessWorksOnIt) {
   auto state = open();
   ASSERT_OK(state);
   EXPECT_TRUE(fails_with(Errc::busy, open(), "another process works on this sweep"));
-  EXPECT_OK(SweepState::look(results(), "s")) << "looking is free";
+  EXPECT_OK(SweepState::read_history(results(), "s")) << "looking is free";
   const SweepState moved = *std::move(state);
   EXPECT_ERRC(Errc::busy, open());
 }
@@ -231,8 +232,8 @@ TEST_F(SweepJournal, SurvivesKillsAtAnyInstant) {
       if (!state.ok()) ::_exit(2);
       if (::write(steps[1], "", 1) != 1) ::_exit(4);
       for (std::uint64_t round = 0; round < kTurns; ++round) {
-        if (state->history().has("a", round)) continue;
-        if (!state->done(turn(*state, "a", round, {"x", "y"})).ok()) ::_exit(3);
+        if (state->history().has_turn("a", round)) continue;
+        if (!state->record_turn(turn(*state, "a", round, {"x", "y"})).ok()) ::_exit(3);
         if (::write(steps[1], "", 1) != 1) ::_exit(4);
       }
       ::_exit(0);
@@ -256,7 +257,8 @@ TEST_F(SweepJournal, SurvivesKillsAtAnyInstant) {
   auto state = open(10);
   ASSERT_OK(state);
   std::uint64_t done = 0;
-  for (std::uint64_t round = 0; round < kTurns; ++round) done += state->history().has("a", round) ? 1U : 0U;
+  for (std::uint64_t round = 0; round < kTurns; ++round)
+    done += state->history().has_turn("a", round) ? 1U : 0U;
   EXPECT_EQ(state->history().turns.size(), done);
   EXPECT_GT(done, 0U);
   EXPECT_EQ(records(SweepState::records_folder(results(), "s", "x")).size(), done);

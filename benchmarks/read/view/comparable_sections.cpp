@@ -57,8 +57,9 @@ std::string ranks_section(std::span<const Record> records, PageState& state) {
                          "those of all ranks together, to the end of the slowest.",
                          state.answers({"rank_scaling"}));
   for (std::size_t i = 0; i < groups.size(); ++i)
-    out += part_html(i, group_anchor("ranks", i), groups[i].title,
-                     state.place_with(ranks_chart(groups[i], state.output), ranks_table(groups[i], state)));
+    out += part_html(
+        i, group_anchor("ranks", i), groups[i].title,
+        state.add_chart_with_table(ranks_chart(groups[i], state.output), ranks_table(groups[i], state)));
   return out + "</section>\n";
 }
 

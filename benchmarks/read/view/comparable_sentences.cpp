@@ -31,22 +31,22 @@ void describe_rank_curve(const ReadGroup& group, const ReadCurve& curve, std::ve
     apart = std::max(apart, spread(rates_of(*record)));
     once |= rates_of(*record).size() < 2;
   }
-  const Scaling scaling = judge_scaling(points);
-  if (scaling.stops_at == 0) return;
+  const Scaling scaling = measure_scaling(points);
+  if (scaling.useful_threads == 0) return;
   const std::string first = ranks_text(points.front().threads);
   const std::string last = ranks_text(points.back().threads);
   std::string text;
-  if (scaling.lost_after > apart)
+  if (scaling.loss_after_peak > apart)
     text = fmt::format("{} is fastest with {} and loses {} of that with {}", curve.tier,
-                       ranks_text(scaling.peak_at), format_percent(scaling.lost_after), last);
-  else if (scaling.stops_at == points.front().threads || scaling.gain - 1 <= apart)
+                       ranks_text(scaling.peak_threads), format_percent(scaling.loss_after_peak), last);
+  else if (scaling.useful_threads == points.front().threads || scaling.gain - 1 <= apart)
     text = fmt::format("More than {} bring nothing to {} that can be told: repeats lie up to {} apart", first,
                        curve.tier, format_percent(apart));
   else if (scaling.still_gains)
     text = fmt::format("{} still gains with {}, the most that were measured: {} of {}", curve.tier, last,
                        format_ratio(scaling.gain), first);
   else
-    text = fmt::format("{} stops scaling at {}, {} of {}", curve.tier, ranks_text(scaling.stops_at),
+    text = fmt::format("{} stops scaling at {}, {} of {}", curve.tier, ranks_text(scaling.useful_threads),
                        format_ratio(scaling.gain), first);
   add_sentence(out, once ? Tone::caution : Tone::finding, "rank_scaling", "{} ({}{}).", text, group.title,
                once ? "; from one repeat" : "");
@@ -79,7 +79,7 @@ void describe_peers(const std::vector<PeerCurve>& peers, const std::vector<ReadG
         break;
       }
     }
-  rest_on("peers", before, out);
+  link_sentences("peers", before, out);
 }
 
 }  // namespace penstock::verdicts

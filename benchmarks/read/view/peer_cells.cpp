@@ -83,7 +83,7 @@ std::vector<PeerCurve> peer_curves(std::span<const Record> records) {
     });
     if (const std::string work = peer_work(first); alike > 1 && !work.empty()) curve.name += ": " + work;
     for (const Record* const record : one)
-      take_later(curve.at[*whole_number(*record, "threads", 1)], *record);
+      keep_newer(curve.at[*whole_number(*record, "threads", 1)], *record);
     curves.push_back(std::move(curve));
   }
   return curves;

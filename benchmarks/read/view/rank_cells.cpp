@@ -31,7 +31,7 @@ std::vector<ReadCurve> curves_of(const RecordList& group) {
     curve.tier =
         fmt::format("{}, {} thread{} a rank", tier_name(*found.front()), threads, threads == 1 ? "" : "s");
     for (const Record* const record : found)
-      take_later(curve.at[*whole_number(*record, "ranks", 1)], *record);
+      keep_newer(curve.at[*whole_number(*record, "ranks", 1)], *record);
     if (curve.at.size() > 1) curves.push_back(std::move(curve));
   }
   return curves;

@@ -50,7 +50,7 @@ std::vector<ReadGroup> read_groups(std::span<const Record> records) {
     return read_threads(record) ? cache_name(record) + "|" + read_work(record) + "|" + label_text(record)
                                 : "";
   });
-  const std::vector<std::string> titles = titles_of(read_texts(firsts_of(found)));
+  const std::vector<std::string> titles = titles_of(read_texts(first_records(found)));
   std::vector<ReadGroup> groups;
   for (std::size_t i = 0; i < found.size(); ++i) {
     const Record& first = *found[i].front();
@@ -66,7 +66,7 @@ std::vector<ReadGroup> read_groups(std::span<const Record> records) {
          grouped(found[i], [](const Record& record) { return "|" + tier_name(record); })) {
       ReadCurve& curve = group.curves.emplace_back();
       curve.tier = tier_name(*of_tier.front());
-      for (const Record* const record : of_tier) take_later(curve.at[*read_threads(*record)], *record);
+      for (const Record* const record : of_tier) keep_newer(curve.at[*read_threads(*record)], *record);
     }
     groups.push_back(std::move(group));
   }

@@ -58,14 +58,14 @@ void add_rates(ChartSeries& series, const std::vector<double>& xs, const Cells& 
     const Metric* const metric = record == nullptr ? nullptr : find_metric(*record, kPayloadRate);
     if (metric == nullptr) {
       for (auto* values : {&series.y, &series.low, &series.high}) values->push_back(std::nullopt);
-      series.sure.push_back(false);
+      series.is_interval.push_back(false);
       continue;
     }
-    const Band band = band_of(*metric);
+    const RepeatRange repeats = repeat_range(*metric);
     series.y.push_back(metric->value() / unit);
-    series.low.push_back(band.range.low / unit);
-    series.high.push_back(band.range.high / unit);
-    series.sure.push_back(band.sure);
+    series.low.push_back(repeats.range.low / unit);
+    series.high.push_back(repeats.range.high / unit);
+    series.is_interval.push_back(repeats.is_interval);
   }
 }
 
@@ -108,7 +108,7 @@ Chart chart_against(std::string_view count, std::string_view what, const std::st
   chart.title = fmt::format("{} against {}, {}", what, count, title);
   chart.x_label = count;
   chart.y_label = unit;
-  chart.x_doubles = true;
+  chart.x_is_log2 = true;
   return chart;
 }
 

@@ -45,13 +45,13 @@ TEST(Chart, LeavesOutACeilingThatWouldSquashTheLinesAndSaysSo) {
   }
 }
 
-TEST(Band, IsDrawnWrittenAndListed) {
+TEST(RepeatRange, IsDrawnWrittenAndListed) {
   const std::vector<Record> records{
       with_rates(read_cell("disk", 1, "cold", 1), {100, 101, 102, 103, 104, 105}),
       with_rates(read_cell("disk", 2, "cold", 1), {190, 200, 210})};
   std::vector<std::string> tiers;
   const Chart chart = bandwidth_chart(read_groups(records)[0], {}, tiers, Output{});
-  EXPECT_EQ(chart.series.at(0).sure, (std::vector<bool>{true, false}));
+  EXPECT_EQ(chart.series.at(0).is_interval, (std::vector<bool>{true, false}));
   EXPECT_EQ(chart_json(chart)["series"][0]["sure"].dump(), "[true,false]");
   const std::string csv = csv_text(chart_sheet(chart));
   EXPECT_EQ(csv,

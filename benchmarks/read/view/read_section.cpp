@@ -41,10 +41,10 @@ Markup tier_cell(const Record& record) {
 }
 
 std::string interval_text(const Metric& rate, const Output& output) {
-  const Band band = band_of(rate);
-  return band.sure ? fmt::format("{} to {}", format_rate(band.range.low, output),
-                                 format_rate(band.range.high, output))
-                   : "-";
+  const RepeatRange repeats = repeat_range(rate);
+  return repeats.is_interval ? fmt::format("{} to {}", format_rate(repeats.range.low, output),
+                                           format_rate(repeats.range.high, output))
+                             : "-";
 }
 
 HtmlTable bandwidth_table(const ReadGroup& group, const PageState& state) {
@@ -156,10 +156,10 @@ std::string read_section(std::span<const Record> records, PageState& state) {
     const ReadGroup& group = groups[i];
     std::string part;
     if (const HtmlTable labels = label_table(group, groups, state); !labels.empty()) part += labels.html();
-    part += state.place_with(bandwidth_chart(group, peers, state.tiers, state.output),
-                             bandwidth_table(group, state));
+    part += state.add_chart_with_table(bandwidth_chart(group, peers, state.tiers, state.output),
+                                       bandwidth_table(group, state));
     if (const HtmlTable latency = latency_table(group); !latency.empty())
-      part += state.place_with(latency_chart(group, state.tiers), latency);
+      part += state.add_chart_with_table(latency_chart(group, state.tiers), latency);
     out += part_html(i, group_anchor("reading", i), group.title, part);
   }
   return out + "</section>\n";

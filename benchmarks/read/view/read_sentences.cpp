@@ -117,19 +117,19 @@ void describe_scaling(const ReadGroup& group, const ReadCurve& curve, std::vecto
   std::vector<ScalingPoint> points;
   for (const auto& [threads, record] : curve.at)
     if (const auto ratio = scaling_ratio(curve, *record)) points.push_back({threads, *ratio});
-  const Scaling scaling = judge_scaling(points);
-  if (scaling.stops_at == 0) return;
+  const Scaling scaling = measure_scaling(points);
+  if (scaling.useful_threads == 0) return;
   const std::string first = threads_text(points.front().threads);
   const std::string last = threads_text(points.back().threads);
   const std::string who = decodes(group) ? "decoding from " + curve.tier : curve.tier;
   // The sentence compares the rows from `from` threads on, and claims at least `difference`.
   const ScalingPoint& before = points[points.size() - 2];
-  const std::uint64_t from = scaling.lost_after > 0 ? scaling.peak_at
-                             : scaling.still_gains  ? before.threads
-                                                    : scaling.stops_at;
-  const double difference = scaling.lost_after > 0 ? scaling.lost_after
-                            : scaling.still_gains  ? points.back().rate / before.rate - 1
-                                                   : kScalingGain;
+  const std::uint64_t from = scaling.loss_after_peak > 0 ? scaling.peak_threads
+                             : scaling.still_gains       ? before.threads
+                                                         : scaling.useful_threads;
+  const double difference = scaling.loss_after_peak > 0 ? scaling.loss_after_peak
+                            : scaling.still_gains       ? points.back().rate / before.rate - 1
+                                                        : kScalingGain;
   const double apart = spread_between(curve, from, points.back().threads);
   const double noise_before = std::max(spread_of(*curve.at.begin()->second), spread_of(*curve.at.at(from)));
   const double gain_before = rate_at(points, from) / points.front().rate;
@@ -143,15 +143,15 @@ void describe_scaling(const ReadGroup& group, const ReadCurve& curve, std::vecto
     text = fmt::format("What more than {} {} {} cannot be told: repeats lie up to {} apart", first,
                        points.front().threads == 1 ? "brings" : "bring", who,
                        format_percent(std::max(apart, noise_before)));
-  } else if (scaling.lost_after > 0) {
-    text = fmt::format("{} is fastest at {} and loses {} of that at {}", who, threads_text(scaling.peak_at),
-                       format_percent(scaling.lost_after), last);
+  } else if (scaling.loss_after_peak > 0) {
+    text = fmt::format("{} is fastest at {} and loses {} of that at {}", who,
+                       threads_text(scaling.peak_threads), format_percent(scaling.loss_after_peak), last);
   } else if (scaling.still_gains) {
     text = fmt::format("{} still gains at {}, the most that were measured: {} of {}", who, last,
                        format_ratio(scaling.gain), first);
   } else {
-    text = fmt::format("{} stops scaling at {}", who, threads_text(scaling.stops_at));
-    if (scaling.stops_at != points.front().threads)
+    text = fmt::format("{} stops scaling at {}", who, threads_text(scaling.useful_threads));
+    if (scaling.useful_threads != points.front().threads)
       text += fmt::format(", {} of {}", format_ratio(scaling.gain), first);
   }
   out.push_back({tone_of({&curve}), "scaling", text + in_group(group, {&curve}) + "."});
@@ -244,7 +244,7 @@ void describe_labels(const std::vector<ReadGroup>& groups, std::vector<Sentence>
 void describe_ranks(const ReadGroup& group, const ReadCurve& curve, const Output& output,
                     std::vector<Sentence>& out) {
   for (const auto& [threads, record] : curve.at) {
-    const std::string apart = ranks_apart(
+    const std::string apart = rank_difference_text(
         fmt::format("At {} the ranks on {}", threads_text(threads), curve.tier), rank_rates(*record), output);
     if (!apart.empty()) out.push_back({Tone::caution, "ranks", apart + in_group(group, {&curve}) + "."});
   }

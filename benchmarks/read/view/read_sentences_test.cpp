@@ -15,32 +15,32 @@ namespace {
 
 TEST(Scaling, StopsAtTheFirstCountAfterWhichNothingBringsTenPercent) {
   const ScalingPoint curve[] = {{1, 100}, {2, 190}, {4, 300}, {8, 310}};
-  const Scaling scaling = judge_scaling(curve);
-  EXPECT_EQ(scaling.stops_at, 4U);
+  const Scaling scaling = measure_scaling(curve);
+  EXPECT_EQ(scaling.useful_threads, 4U);
   EXPECT_FALSE(scaling.still_gains);
   EXPECT_DOUBLE_EQ(scaling.gain, 3.0);
-  EXPECT_EQ(scaling.lost_after, 0);
+  EXPECT_EQ(scaling.loss_after_peak, 0);
 }
 
 TEST(Scaling, ALaterGainCountsAsGain) {
   const ScalingPoint curve[] = {{1, 100}, {2, 100}, {4, 150}};
-  EXPECT_EQ(judge_scaling(curve).stops_at, 4U);
-  EXPECT_TRUE(judge_scaling(curve).still_gains);
+  EXPECT_EQ(measure_scaling(curve).useful_threads, 4U);
+  EXPECT_TRUE(measure_scaling(curve).still_gains);
 }
 
 TEST(Scaling, FallingIsNamed) {
   const ScalingPoint curve[] = {{1, 100}, {2, 180}, {4, 120}};
-  const Scaling scaling = judge_scaling(curve);
-  EXPECT_EQ(scaling.peak_at, 2U);
-  EXPECT_NEAR(scaling.lost_after, 1.0 / 3, 1e-12);
+  const Scaling scaling = measure_scaling(curve);
+  EXPECT_EQ(scaling.peak_threads, 2U);
+  EXPECT_NEAR(scaling.loss_after_peak, 1.0 / 3, 1e-12);
 }
 
 TEST(Scaling, OnePointOrNoRateSaysNothing) {
   const ScalingPoint one[] = {{1, 100}};
-  EXPECT_EQ(judge_scaling(one).stops_at, 0U);
+  EXPECT_EQ(measure_scaling(one).useful_threads, 0U);
   const ScalingPoint zero[] = {{1, 0}, {2, 0}};
-  EXPECT_EQ(judge_scaling(zero).stops_at, 0U);
-  EXPECT_EQ(judge_scaling({}).stops_at, 0U);
+  EXPECT_EQ(measure_scaling(zero).useful_threads, 0U);
+  EXPECT_EQ(measure_scaling({}).useful_threads, 0U);
 }
 
 TEST(Sentences, RanksThatLieApartAreNamed) {

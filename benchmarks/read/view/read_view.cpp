@@ -26,7 +26,7 @@ void add_superseded_reads(std::span<const Record> records, std::set<const Record
 }
 
 // The name of each record: "disk cold at 4 threads".
-std::vector<std::string> read_names(Shown records) {
+std::vector<std::string> read_names(ShownRecords records) {
   std::vector<std::string> names;
   for (const Record* const record : records) {
     std::string cache = cache_state(*record);
@@ -92,10 +92,10 @@ std::string reading_sections(std::span<const Record> records, report::PageState&
 extern const RecordView view_read;
 const RecordView view_read{.name = "read",
                            .order = 1,
-                           .shows = shows_reading,
+                           .has_row = shows_reading,
                            .add_superseded = add_superseded_reads,
-                           .cells = read_names,
-                           .label = read_label,
+                           .names = read_names,
+                           .labels = read_label,
                            .describe = describe_reading,
                            .tiles = read_tiles,
                            .section = reading_sections};

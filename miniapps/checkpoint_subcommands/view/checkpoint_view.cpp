@@ -27,7 +27,7 @@ std::string saved_what(const Record& record) {
   return fmt::format("{} {}", saved_payload(record), saved_how(record, parameter_text(record, "arm")));
 }
 
-std::vector<std::string> saving_names(Shown records) {
+std::vector<std::string> saving_names(ShownRecords records) {
   std::vector<std::string> names;
   for (const Record* const record : records) {
     names.push_back(saved_what(*record));
@@ -73,10 +73,10 @@ const RecordView view_checkpoint{.name = "checkpoint",
                                  .order = 3,
                                  .headline = kSavingHeadline,
                                  .compares_arms = true,
-                                 .shows = shows_saving,
+                                 .has_row = shows_saving,
                                  .add_superseded = add_superseded_saves,
-                                 .cells = saving_names,
-                                 .label = saving_label,
+                                 .names = saving_names,
+                                 .labels = saving_label,
                                  .describe = describe_checkpoints,
                                  .tiles = saving_tiles,
                                  .section = report::saving_section};

@@ -86,7 +86,7 @@ SavingCharts saving_charts(const SavingRuns& arm, double until_s, std::vector<st
   charts.steps.title = "Steps, saved " + saved_how(record, arm.arm) + of;
   charts.steps.summary = charts.steps.title + ": where a save holds it there are none";
   charts.steps.y_label = "steps/s";
-  charts.steps.low = true;
+  charts.steps.half_height = true;
   charts.steps.x = charts.rates.x;
   charts.steps.series.push_back(line_of("steps", 2, *steps, 1, points));
   return charts;

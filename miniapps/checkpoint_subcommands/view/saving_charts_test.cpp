@@ -27,7 +27,7 @@ TEST(Chart, SavesAreDrawnAsRatesOfBothTiersWithTheStepsAbove) {
   const SavingCharts charts = saving_charts(arm, 2, tiers, Output{.si_units = true});
   EXPECT_EQ(charts.rates.x, (std::vector<double>{0.5, 1, 1.5, 2}));
   EXPECT_EQ(charts.steps.x, charts.rates.x);
-  EXPECT_TRUE(charts.steps.low);
+  EXPECT_TRUE(charts.steps.half_height);
   const Json rates = chart_json(charts.rates)["series"];
   ASSERT_EQ(rates.size(), 4U);
   EXPECT_EQ(rates[0]["y"].dump(), "[0.0,100.0,50.0,null]");

@@ -49,7 +49,7 @@ std::string block_bars(const std::string& title, const std::vector<SavingRuns>& 
         {"blocked", "more, up to the longest", longest_block(row).value_or(median_s) - median_s});
     bars.push_back(std::move(bar));
   }
-  return state.place_bars("How long a save holds the training, " + title, bars);
+  return state.add_bars("How long a save holds the training, " + title, bars);
 }
 
 HtmlTable block_table(const std::string& title, const std::vector<SavingRuns>& rows, const PageState& state) {
@@ -149,8 +149,8 @@ std::string over_time(const SavingGroup& group, PageState& state) {
     SavingCharts charts = saving_charts(arm, until_s, state.tiers, state.output);
     if (charts.rates.x.empty()) continue;
     std::string stack;
-    if (!charts.steps.x.empty()) stack += state.place(std::move(charts.steps));
-    stack += state.place(std::move(charts.rates));
+    if (!charts.steps.x.empty()) stack += state.add_chart(std::move(charts.steps));
+    stack += state.add_chart(std::move(charts.rates));
     if (!stack.empty()) stacks += "<div class=\"stack\">\n" + stack + "</div>\n";
   }
   const HtmlTable table = written_table(group, state.output);

@@ -194,7 +194,7 @@ void describe_saving(const std::vector<SavingGroup>& groups, const std::vector<S
     describe_once(save, output, out);
     describe_misses(save, out);
   }
-  rest_on("checkpoints-saves", single, out);
+  link_sentences("checkpoints-saves", single, out);
   const std::size_t before = out.size();
   for (const TrainGroup& group : trained)
     for (const auto& [prefetch, record] : group.at) {
@@ -203,7 +203,7 @@ void describe_saving(const std::vector<SavingGroup>& groups, const std::vector<S
       describe_held(subject, out);
       describe_all(subject, output, out);
     }
-  rest_on("checkpoints-trainings", before, out);
+  link_sentences("checkpoints-trainings", before, out);
 }
 
 }  // namespace penstock::verdicts

@@ -92,12 +92,12 @@ std::vector<TrainGroup> train_groups(std::span<const Record> records) {
     });
     found.insert(found.end(), members.begin(), members.end());
   }
-  const std::vector<std::string> titles = titles_of(train_texts(firsts_of(found)));
+  const std::vector<std::string> titles = titles_of(train_texts(first_records(found)));
   std::vector<TrainGroup> groups;
   for (std::size_t i = 0; i < found.size(); ++i) {
     TrainGroup& group = groups.emplace_back();
     group.title = train_title(*found[i].front()) + (titles[i].empty() ? "" : ", ") + titles[i];
-    for (const Record* const record : found[i]) take_later(group.at[*train_prefetch(*record)], *record);
+    for (const Record* const record : found[i]) keep_newer(group.at[*train_prefetch(*record)], *record);
   }
   return groups;
 }
@@ -106,7 +106,7 @@ std::vector<TrainGrid> train_grids(std::span<const Record> records) {
   const std::vector<RecordList> found = grouped(records, [](const Record& record) {
     return train_prefetch(record) && whole_number(record, "threads", 1) ? train_key(record, "threads") : "";
   });
-  const std::vector<std::string> titles = titles_of(train_texts(firsts_of(found), "threads"));
+  const std::vector<std::string> titles = titles_of(train_texts(first_records(found), "threads"));
   std::vector<TrainGrid> grids;
   for (std::size_t i = 0; i < found.size(); ++i) {
     TrainGrid& grid = grids.emplace_back();
@@ -114,7 +114,7 @@ std::vector<TrainGrid> train_grids(std::span<const Record> records) {
     for (const Record* const record : found[i]) {
       const std::uint64_t prefetch = *train_prefetch(*record);
       grid.prefetches.insert(prefetch);
-      take_later(grid.at[*whole_number(*record, "threads", 1)][prefetch], *record);
+      keep_newer(grid.at[*whole_number(*record, "threads", 1)][prefetch], *record);
     }
   }
   std::erase_if(grids, [](const TrainGrid& grid) { return grid.at.size() < 2; });

@@ -62,7 +62,7 @@ std::string prefetch_bars(const TrainGroup& group, PageState& state) {
                     {{"busy", "the accelerator computes", *step}, {"starved", "it waits for input", *wait}}});
   }
   return bars.empty() ? ""
-                      : state.place_bars("One step: computing and waiting for input, " + group.title, bars);
+                      : state.add_bars("One step: computing and waiting for input, " + group.title, bars);
 }
 
 std::string stages_html(const TrainGroup& group, PageState& state) {
@@ -86,7 +86,7 @@ std::string stages_html(const TrainGroup& group, PageState& state) {
                  format_seconds(stage.blocked_s),
                  stage.total_s() > 0 ? format_percent(stage.busy_s / stage.total_s()) : "-"});
     }
-    out += "<div class=\"side-by-side\">\n" + state.place_bars(caption, bars) + table.html() + "</div>\n";
+    out += "<div class=\"side-by-side\">\n" + state.add_bars(caption, bars) + table.html() + "</div>\n";
   }
   return out;
 }
@@ -106,7 +106,7 @@ std::string overlap_bars(const TrainGroup& group, PageState& state) {
                      {"starved", "reading alone", std::max(0.0, *read - *both)},
                      {"idle", "neither", std::max(0.0, *wall - *read - *steps + *both)}}});
   }
-  return bars.empty() ? "" : state.place_bars("Reading and steps in the timeline of " + group.title, bars);
+  return bars.empty() ? "" : state.add_bars("Reading and steps in the timeline of " + group.title, bars);
 }
 
 // A table of reading, by merged intervals and by their sum.
@@ -157,7 +157,7 @@ std::string grid_html(const TrainGrid& grid, PageState& state) {
   const bool busy = grid_shows_utilization(grid);
   HeatMap map;
   map.title = grid.title + (busy ? ": how busy the accelerator was" : ": samples/s");
-  map.rows_are = "threads";
+  map.row_label = "threads";
   double most = 0;
   for (const std::uint64_t prefetch : grid.prefetches)
     map.column_names.push_back(fmt::format("prefetch {}", prefetch));
@@ -170,14 +170,14 @@ std::string grid_html(const TrainGrid& grid, PageState& state) {
         cell.record = at->second;
         cell.value = metric_value(*at->second, busy ? kUtilization : kSampleRate);
       }
-      if (cell.value) cell.words = busy ? format_percent(*cell.value) : format_number(*cell.value);
+      if (cell.value) cell.text = busy ? format_percent(*cell.value) : format_number(*cell.value);
       most = std::max(most, cell.value.value_or(0));
       map.cells.back().push_back(std::move(cell));
     }
   }
-  map.full = busy ? 1 : most;
-  map.zero_text = busy ? "0%" : "0";
-  map.full_text = busy ? "100%" : format_number(most);
+  map.highest = busy ? 1 : most;
+  map.lowest_text = busy ? "0%" : "0";
+  map.highest_text = busy ? "100%" : format_number(most);
   return heat_map_html(map, state);
 }
 

@@ -25,7 +25,7 @@ void add_superseded_trainings(std::span<const Record> records, std::set<const Re
 
 // "alexnet on disk with prefetch 4"; with the threads, "alexnet on disk at 4 threads with prefetch 4", if
 // they differ.
-std::vector<std::string> train_names(Shown records) {
+std::vector<std::string> train_names(ShownRecords records) {
   std::set<std::uint64_t> threads;
   for (const Record* const record : records) threads.insert(verdicts::threads_of(*record).value_or(0));
   std::vector<std::string> names;
@@ -88,10 +88,10 @@ extern const RecordView view_train;
 const RecordView view_train{.name = "train",
                             .order = 2,
                             .headline = kTrainHeadline,
-                            .shows = shows_training,
+                            .has_row = shows_training,
                             .add_superseded = add_superseded_trainings,
-                            .cells = train_names,
-                            .label = train_label,
+                            .names = train_names,
+                            .labels = train_label,
                             .describe = describe_training,
                             .tiles = train_tiles,
                             .section = report::train_section};

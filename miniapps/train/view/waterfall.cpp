@@ -110,7 +110,8 @@ std::string waterfall_html(const std::string& title, const Record& record, PageS
     add("- " + loss.to, loss.seconds, left_s, "starved");
   }
   add("= the accelerator computed", fall.computing_s, 0, "busy");
-  table.dress("waterfall", state.keep(title, {"what", "seconds", "share of the wall"}, std::move(rows)));
+  table.set_class_and_button(
+      "waterfall", state.add_sheet(title, {"what", "seconds", "share of the wall"}, std::move(rows)));
   return table.html();
 }
 

@@ -1,0 +1,100 @@
+// Threads: any thread. The functions share nothing that changes.
+// Lock: none. Names have a random part, so several processes can write to one folder.
+// Memory: texts, paths and errors allocate. An exception removes the temporary file.
+// Ctrl-C: not checked. A write is repeated after EINTR. A file is always written to its end.
+// Crash: write_durable_file() syncs the bytes, then renames the temporary file, then syncs the folder. A kill
+// leaves the complete file, or none and perhaps a temporary file ".NAME.ID.tmp".
+#include "io_backends/core/system/durable_file.hpp"
+
+#include <fcntl.h>
+#include <linux/fs.h>
+#include <sys/stat.h>
+#include <sys/syscall.h>
+#include <unistd.h>
+
+#include <cerrno>
+
+#include "io_backends/core/random.hpp"
+#include "io_backends/core/system/fd.hpp"
+#include "io_backends/core/system/scope.hpp"
+
+namespace penstock {
+namespace {
+
+namespace fs = std::filesystem;
+
+// Calls the hook of a test, if there is one.
+Result<void> before(const FileStepHook& hook, std::string_view step) {
+  return hook ? hook(step) : success();
+}
+
+// Whether both paths are names of the same file. A network file system may make the second name although its
+// answer is lost. The repeated request then fails with EEXIST for the file's own name.
+bool same_file(const fs::path& one, const fs::path& other) {
+  struct stat first {};
+  struct stat second {};
+  return ::lstat(one.c_str(), &first) == 0 && ::lstat(other.c_str(), &second) == 0 &&
+         first.st_dev == second.st_dev && first.st_ino == second.st_ino;
+}
+
+// Renames without replacing; returns 0 or an errno. If the file system cannot do that in one call, it makes a
+// hard link and then removes the old name. If it has no hard links either, it checks and then renames.
+// Another writer could take the name in between, and then only the random id in the name prevents a
+// collision.
+int rename_noreplace(const fs::path& from, const fs::path& to) {
+  if (::syscall(SYS_renameat2, AT_FDCWD, from.c_str(), AT_FDCWD, to.c_str(), RENAME_NOREPLACE) == 0) return 0;
+  if (errno != EINVAL && errno != ENOSYS) return errno;
+  if (::link(from.c_str(), to.c_str()) != 0 && !(errno == EEXIST && same_file(from, to))) {
+    if (errno != EPERM && errno != ENOSYS && errno != EOPNOTSUPP) return errno;
+    if (::access(to.c_str(), F_OK) == 0) return EEXIST;
+    return ::rename(from.c_str(), to.c_str()) == 0 ? 0 : errno;
+  }
+  ::unlink(from.c_str());
+  return 0;
+}
+
+}  // namespace
+
+Result<void> write_all(int fd, std::string_view text, const fs::path& path) {
+  while (!text.empty()) {
+    const ssize_t wrote = retry_eintr([&] { return ::write(fd, text.data(), text.size()); });
+    if (wrote < 0) return errno_error(errno, "cannot write", path.string());
+    text.remove_prefix(static_cast<std::size_t>(wrote));
+  }
+  return success();
+}
+
+Result<void> sync_folder(const fs::path& folder) {
+  const Fd fd(::open(folder.c_str(), O_RDONLY | O_DIRECTORY | O_CLOEXEC));
+  // Some network file systems refuse to sync a folder, and make names durable themselves.
+  if (fd && (::fsync(fd.get()) == 0 || errno == EINVAL || errno == EROFS)) return success();
+  return errno_error(errno, "cannot sync", folder.string());
+}
+
+// The order of the steps makes the file whole and durable: the bytes are synced before the name exists, and
+// the name is synced last. A failure before the last step removes the temporary file.
+Result<void> write_durable_file(const fs::path& folder, const std::string& name, std::string_view text,
+                                bool replace, const FileStepHook& hook) {
+  const fs::path temporary = folder / ("." + name + "." + random_id(8) + ".tmp");
+  PENSTOCK_TRY(before(hook, "create"));
+  Fd fd(::open(temporary.c_str(), O_WRONLY | O_CREAT | O_EXCL | O_CLOEXEC, 0666));
+  if (!fd) return errno_error(errno, "cannot create", temporary.string());
+  AtScopeEnd unfinished([&] { ::unlink(temporary.c_str()); });
+  PENSTOCK_TRY(before(hook, "write"));
+  PENSTOCK_TRY(write_all(fd.get(), text, temporary));
+  PENSTOCK_TRY(before(hook, "sync"));
+  if (::fsync(fd.get()) != 0) return errno_error(errno, "cannot sync", temporary.string());
+  // Network file systems report write errors here.
+  if (const int failed = fd.close(); failed != 0)
+    return errno_error(failed, "cannot close", temporary.string());
+  PENSTOCK_TRY(before(hook, "rename"));
+  const fs::path path = folder / name;
+  const int failure = replace ? (::rename(temporary.c_str(), path.c_str()) == 0 ? 0 : errno)
+                              : rename_noreplace(temporary, path);
+  if (failure != 0) return errno_error(failure, "cannot name", path.string());
+  unfinished.cancel();
+  PENSTOCK_TRY(before(hook, "sync_dir"));
+  return sync_folder(folder);
+}
+
+}  // namespace penstock

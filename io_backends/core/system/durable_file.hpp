@@ -1,0 +1,33 @@
+// Writes a file that is complete and durable, or not there at all. WholeFile (whole_file.hpp) does not sync.
+//
+// The file is written under a hidden temporary name and synced. It is then renamed, and the folder is synced.
+// There are no locks, so this works on network file systems and with many writers.
+#pragma once
+
+#include <filesystem>
+#include <functional>
+#include <string>
+#include <string_view>
+
+#include "io_backends/core/result.hpp"
+
+namespace penstock {
+
+// A hook for tests: called with "create", "write", "sync", "rename" or "sync_dir" before that step. If it
+// returns an error, the step is not done and fails with that error.
+using FileStepHook = std::function<Result<void>(std::string_view step)>;
+
+// Writes `text` as `folder`/`name`, whole or not at all, and durable when it returns. The folder must exist.
+// An existing file is replaced if `replace` is set, else the error is already_exists. After an error there is
+// no new file. The exception is a failed "sync_dir", which leaves the whole file in place.
+Result<void> write_durable_file(const std::filesystem::path& folder, const std::string& name,
+                                std::string_view text, bool replace, const FileStepHook& hook = {});
+
+// Writes all of `text` to `fd`. `path` is for messages.
+Result<void> write_all(int fd, std::string_view text, const std::filesystem::path& path);
+
+// Makes the names in `folder` durable. Succeeds without a sync on file systems that do it themselves and
+// refuse the call.
+Result<void> sync_folder(const std::filesystem::path& folder);
+
+}  // namespace penstock
