@@ -81,7 +81,7 @@ Json to_json(const Corpus& corpus, const Tier& to, const CopyOutcome& outcome) {
            {"verdict", !outcome.complete       ? "interrupted"
                        : lacks_objects(corpus) ? "degraded"
                                                : "ok"}};
-  if (lacks_objects(corpus)) row["reason"] = "the scan left out " + corpus.scan->lacks;
+  if (lacks_objects(corpus)) row["reason"] = "the scan left out " + corpus.scan->unreadable_text;
   if (corpus.scan) row["scan"] = scan_json(*corpus.scan);
   return row;
 }
@@ -101,8 +101,8 @@ std::string to_text(const Corpus& corpus, const Tier& to, const CopyOutcome& out
   text +=
       outcome.complete ? "\n" : "\ninterrupted: no object is half, and the same command goes on from there\n";
   if (lacks_objects(corpus))
-    text +=
-        fmt::format("degraded: the copy lacks what the scan left out, {}\n", printable(corpus.scan->lacks));
+    text += fmt::format("degraded: the copy lacks what the scan left out, {}\n",
+                        printable(corpus.scan->unreadable_text));
   return text;
 }
 

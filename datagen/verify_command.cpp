@@ -216,7 +216,7 @@ Result<int> run(const CommandContext& context) {
   const Options& options = context.options;
   PENSTOCK_ASSIGN(Corpus corpus,
                   open_corpus(context.positionals[0], {.manifest_file = options.text("manifest"),
-                                                       .scans = false,
+                                                       .has_scan_option = false,
                                                        .named_tiers = context.named_tiers}));
   const auto list = static_cast<std::uint64_t>(options.integer("list"));
   PENSTOCK_ASSIGN(const Findings findings, check_all(corpus, threads_of(context),

@@ -18,7 +18,7 @@
 namespace penstock {
 namespace {
 
-bool holds(const FormatInfo& format, const RecipeInfo& recipe, const std::vector<OptionWord>& words) {
+bool can_store(const FormatInfo& format, const RecipeInfo& recipe, const std::vector<OptionWord>& words) {
   const auto settings = Options::parse(recipe.options, {}, "setting");
   const auto options = Options::parse(format.options, words, "setting");
   if (!settings.ok() || !options.ok()) return false;
@@ -28,14 +28,15 @@ bool holds(const FormatInfo& format, const RecipeInfo& recipe, const std::vector
 }
 
 // Whether objects of the format can store the recipe's samples, at least with one sample per object.
-bool holds(const FormatInfo& format, const RecipeInfo& recipe) {
-  return holds(format, recipe, {}) || holds(format, recipe, {{std::string(kSamplesPerFileOption.name), "1"}});
+bool can_store(const FormatInfo& format, const RecipeInfo& recipe) {
+  return can_store(format, recipe, {}) ||
+         can_store(format, recipe, {{std::string(kSamplesPerFileOption.name), "1"}});
 }
 
 std::vector<const FormatInfo*> formats_for(const RecipeInfo& recipe) {
   std::vector<const FormatInfo*> formats;
   for (const FormatInfo* format : format_registry().present())
-    if (holds(*format, recipe)) formats.push_back(format);
+    if (can_store(*format, recipe)) formats.push_back(format);
   return formats;
 }
 
@@ -105,7 +106,7 @@ void list_recipes(const Output& output, const RecipeInfo* only) {
     append_settings(text, recipe->options);
   }
   for (const FormatInfo* format : format_registry().present()) {
-    if (only != nullptr && !holds(*format, *only)) continue;
+    if (only != nullptr && !can_store(*format, *only)) continue;
     text += fmt::format("\n--format {}: {}\n", format->name, format->summary);
     append_settings(text, format->options);
   }

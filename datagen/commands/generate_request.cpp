@@ -21,7 +21,7 @@
 namespace penstock {
 namespace {
 
-Result<std::vector<OptionWord>> setting_text(const std::vector<std::string>& given) {
+Result<std::vector<OptionWord>> parse_settings(const std::vector<std::string>& given) {
   std::vector<OptionWord> words;
   for (const std::string& word : given) {
     const std::size_t divider = word.find('=');
@@ -33,23 +33,25 @@ Result<std::vector<OptionWord>> setting_text(const std::vector<std::string>& giv
 }
 
 // Values that the command line does not give come from the data set that --resume finds.
-Result<Generation> decide(const CommandContext& context, const std::optional<GenerationState>& started) {
+Result<Generation> plan_on_this_rank(const CommandContext& context,
+                                     const std::optional<GenerationState>& started) {
   const Options& options = context.options;
-  HowMany how_many{
+  SampleCountRequest count_request{
       .samples = options.given("samples") ? static_cast<std::uint64_t>(options.integer("samples")) : 0,
       .bytes = options.given("bytes") ? options.size("bytes") : 0,
       .scale = options.given("scale") ? options.real("scale") : 0,
       .size_for = {}};
-  if (options.given("scale") && !(how_many.scale > 0))
-    return make_error(Errc::invalid_argument, fmt::format("--scale must be above 0, not {}", how_many.scale));
+  if (options.given("scale") && !(count_request.scale > 0))
+    return make_error(Errc::invalid_argument,
+                      fmt::format("--scale must be above 0, not {}", count_request.scale));
   if (options.given("size-for")) {
-    PENSTOCK_ASSIGN(how_many.size_for, parse_size_for(options.text("size-for"), memory_bytes()));
+    PENSTOCK_ASSIGN(count_request.size_for, parse_size_for(options.text("size-for"), memory_bytes()));
   }
-  PENSTOCK_ASSIGN(std::vector<OptionWord> settings, setting_text(options.texts("set")));
+  PENSTOCK_ASSIGN(std::vector<OptionWord> settings, parse_settings(options.texts("set")));
   std::string format = options.text("format");
   std::uint64_t seed = context.seed;
   if (started) {
-    if (!how_many.given()) how_many.samples = started->samples;
+    if (!count_request.is_set()) count_request.samples = started->samples;
     if (!options.given("seed")) seed = started->seed;
     // Another recipe may not fit that format. check_target() reports with which recipe the data set was
     // started.
@@ -58,7 +60,8 @@ Result<Generation> decide(const CommandContext& context, const std::optional<Gen
     if (same_recipe && settings.empty())
       for (const auto& [key, value] : started->settings) settings.push_back({key, value});
   }
-  return plan_generation(context.positionals[0], format, settings, how_many, seed, generate_threads(options));
+  return plan_generation(context.positionals[0], format, settings, count_request, seed,
+                         generate_threads(options));
 }
 
 // Whether a finished data set that is resumed lacks no object, judged by their sizes.
@@ -67,7 +70,7 @@ Result<bool> has_all_objects(Tier& tier, unsigned threads) {
   PENSTOCK_ASSIGN(const std::vector<ObjectVerdict> wrong,
                   check_object_sizes(tier.backend->names(), manifest, threads));
   if (wrong.empty()) return true;
-  PENSTOCK_TRY(check_room_to_mend(tier, manifest, wrong));
+  PENSTOCK_TRY(check_space_for_repair(tier, manifest, wrong));
   std::string name;
   note(fmt::format(
       "'{}' lacks {} of its {} objects, or has them in another size (first: '{}', {}): what is "
@@ -78,7 +81,8 @@ Result<bool> has_all_objects(Tier& tier, unsigned threads) {
 }
 
 // Whether the data set is complete. An error is the reason why a run would fail.
-Result<bool> inspect_names(const Options& options, const Generation& generation, Tier& tier, bool started) {
+Result<bool> check_before_run(const Options& options, const Generation& generation, Tier& tier,
+                              bool started) {
   const bool resume = options.flag("resume");
   PENSTOCK_TRY(check_no_writer(tier));
   PENSTOCK_ASSIGN(const bool complete, check_target(tier, generation.state, resume));
@@ -90,7 +94,7 @@ Result<bool> inspect_names(const Options& options, const Generation& generation,
                                   "out for the whole data set",
                                   tier.root));
   PENSTOCK_TRY(check_may_write(tier));
-  PENSTOCK_TRY(check_room(tier, generation, started));
+  PENSTOCK_TRY(check_free_space(tier, generation, started));
   return false;
 }
 
@@ -120,11 +124,11 @@ bool has_count(const Options& options) {
 void describe_difference(const Options& options, const Generation& generation) {
   const std::uint64_t bytes = generation.bytes_expected;
   if (options.given("bytes") && bytes > options.size("bytes"))
-    note(fmt::format("one sample is the least, and takes {} {}: more than --bytes {}", generation.about(),
-                     format_size(bytes), format_size(options.size("bytes"))));
+    note(fmt::format("one sample is the least, and takes {} {}: more than --bytes {}",
+                     generation.size_prefix(), format_size(bytes), format_size(options.size("bytes"))));
   if (!generation.sized_for.empty()) {
-    const std::string doubt = doubt_of_size_for(generation.sized_for, generation.state.recipe);
-    if (!doubt.empty()) warn(doubt);
+    const std::string warning = size_for_warning(generation.sized_for, generation.state.recipe);
+    if (!warning.empty()) warn(warning);
   }
   constexpr std::string_view kShards = "shards=";
   for (const std::string& setting : options.texts("set")) {
@@ -136,7 +140,7 @@ void describe_difference(const Options& options, const Generation& generation) {
   }
 }
 
-Result<std::optional<GenerationState>> started_before(Communicator& ranks, Tier& tier) {
+Result<std::optional<GenerationState>> read_started_on_root(Communicator& ranks, Tier& tier) {
   PENSTOCK_ASSIGN(const std::string text, on_root(ranks, [&]() -> Result<std::string> {
                     PENSTOCK_ASSIGN(const auto started, read_started_generation(tier));
                     return started ? to_text(*started) : std::string();
@@ -148,14 +152,14 @@ Result<std::optional<GenerationState>> started_before(Communicator& ranks, Tier&
 
 Result<Generation> decide_generation(const CommandContext& context,
                                      const std::optional<GenerationState>& started) {
-  Result<Generation> decided = decide(context, started);
+  Result<Generation> decided = plan_on_this_rank(context, started);
   PENSTOCK_TRY(all_ok(context.communicator, decided));
   PENSTOCK_TRY(check_same_plan(context.communicator, decided->state));
   return decided;
 }
 
 Result<bool> inspect_target(const Options& options, const Generation& generation, Tier& tier, bool started) {
-  PENSTOCK_ASSIGN(const bool complete, inspect_names(options, generation, tier, started));
+  PENSTOCK_ASSIGN(const bool complete, check_before_run(options, generation, tier, started));
   return complete ? has_all_objects(tier, generate_threads(options)) : Result<bool>(false);
 }
 

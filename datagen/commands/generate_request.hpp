@@ -18,7 +18,7 @@ unsigned generate_threads(const Options& options);
 bool has_count(const Options& options);
 
 // The result of read_started_generation() on rank 0, for every rank. Collective.
-Result<std::optional<GenerationState>> started_before(Communicator& ranks, Tier& tier);
+Result<std::optional<GenerationState>> read_started_on_root(Communicator& ranks, Tier& tier);
 
 // Decides the data set. Values that the command line does not give come from `started`, the data set that
 // --resume finds. Collective: either every rank gets the same plan, or all get an error.

@@ -14,7 +14,7 @@ namespace penstock {
 // started. Copy replaces objects only if the mark exists. It is removed when the copy is complete.
 inline constexpr std::string_view kCopyingName = ".penstock/copying";
 
-struct CopyHow {
+struct CopyOptions {
   unsigned threads = 1;
   // Of every object, including those of an earlier copy, and of the manifest, which comes after them.
   Durability durability = Durability::visible;
@@ -39,6 +39,6 @@ struct CopyOutcome {
 // contains another corpus, or other data and no mark of this copy. `no_space`: the missing objects do not
 // fit. `corrupt`: the source does not match its manifest, or the target returns other bytes than were
 // written.
-Result<CopyOutcome> copy_corpus(Corpus& from, Tier& to, const CopyHow& how);
+Result<CopyOutcome> copy_corpus(Corpus& from, Tier& to, const CopyOptions& options);
 
 }  // namespace penstock

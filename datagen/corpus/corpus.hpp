@@ -24,7 +24,7 @@ struct ScanReport {
   std::uint64_t arrays = 0;          // arrays that belong to no sample, in objects with samples
   std::uint64_t members = 0;         // files that belong to no sample, in archives with samples
   std::uint64_t unreadable = 0;  // objects that cannot be read, or whose content does not match their name
-  std::string lacks;             // describes them: "1 that cannot be read ('a.tar'; ...)"
+  std::string unreadable_text;   // describes them: "1 that cannot be read ('a.tar'; ...)"
   std::uint64_t without_samples = 0;  // intact objects without samples; they are in the manifest
   std::uint64_t folder_labels = 0;    // samples whose label is the name of their folder
   std::string text;
@@ -46,7 +46,7 @@ struct OpenCorpus {
   unsigned threads = 0;         // for scanning; 0: the number of CPUs
   std::string types{};          // with scan: extensions of samples (kTypesOption); "": the default
   bool progress = false;        // with scan and checksum: show progress
-  bool scans = true;            // whether the command has --scan, so that messages may advise it
+  bool has_scan_option = true;  // whether the command has --scan, so that messages may advise it
   NamedTiers named_tiers = {};  // what the text of the corpus may name
 };
 
@@ -59,7 +59,7 @@ struct OpenCorpus {
 // names. Hidden names are skipped. Links to objects are followed, links to folders are not. An empty file is
 // a sample without bytes. Unreadable or damaged objects are left out if any sample remains. Otherwise the
 // first such error is returned. note() reports the objects that were left out.
-Result<Corpus> open_corpus(std::string_view corpus, const OpenCorpus& how);
+Result<Corpus> open_corpus(std::string_view corpus, const OpenCorpus& request);
 
 // The facts of the corpus, as a record stores them.
 Json corpus_json(const Manifest& manifest);

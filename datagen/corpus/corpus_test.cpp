@@ -395,7 +395,7 @@ TEST_F(CorpusTest, SaysWhatIsMissingAndTheRemedy) {
   ASSERT_FALSE(unmade.ok());
   EXPECT_EQ(unmade.error().code, Errc::not_found);
   EXPECT_NE(unmade.error().what.find("add --scan"), std::string::npos);
-  const auto unscanned = open_corpus(root_.string(), {.scans = false});
+  const auto unscanned = open_corpus(root_.string(), {.has_scan_option = false});
   ASSERT_FALSE(unscanned.ok());
   EXPECT_EQ(unscanned.error().what.find("add --scan"), std::string::npos) << unscanned.error().what;
   EXPECT_NE(unscanned.error().what.find("--manifest"), std::string::npos) << unscanned.error().what;

@@ -63,7 +63,7 @@ Result<std::vector<Hdf5Rows>> hdf5_arrays(std::span<const std::byte> file,
                         fmt::format("the data set '{}' holds {} of {} bytes, not {}", one.array,
                                     reader.arrays()[at].integers ? "integers" : "floats", extent.item_bytes,
                                     element_name(*one.element)));
-    if (extent.big_endian || extent.rows_apart)
+    if (extent.big_endian || extent.rows_are_split)
       return make_error(Errc::unsupported,
                         fmt::format("the data set '{}' {}", one.array,
                                     extent.big_endian ? "is big endian" : "has chunks that cut its rows"));

@@ -180,7 +180,7 @@ TEST_F(Npz, SamplesThatVaryAreRanges) {
 
 TEST_F(Npz, ALengthMayHaveSidesOfOneBehindIt) {
   const std::vector<Field> fields{
-      {.name = "x", .codec = "raw", .extension = ".npy", .varies = true, .ones = 2},
+      {.name = "x", .codec = "raw", .extension = ".npy", .varies = true, .trailing_ones = 2},
       {.name = "y", .codec = "raw", .extension = ".npy", .element = Element::i64, .shape = {1}}};
   const auto samples = test_samples(fields, 4);  // with 0, 13, 26 and 10 bytes
   for (const std::size_t i : {0U, 2U}) {

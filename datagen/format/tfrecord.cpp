@@ -105,7 +105,7 @@ class TfRecordWriter final : public ObjectWriter {
     PENSTOCK_TRY(writer_.append(header));
     PENSTOCK_TRY(writer_.append({.pieces = pieces_, .bytes = message.bytes, .crc32c = message.crc32c}));
     PENSTOCK_TRY(writer_.append(footer));
-    if (gzip_) PENSTOCK_TRY(append_what_gzip_adds(header.size() + message.bytes + footer.size()));
+    if (gzip_) PENSTOCK_TRY(append_gzip_overhead(header.size() + message.bytes + footer.size()));
     return Placement{payload, sample.fields.front().bytes};
   }
 
@@ -145,7 +145,7 @@ class TfRecordWriter final : public ObjectWriter {
     return Placement{at, writer_.offset() - at, crc};
   }
 
-  Result<void> append_what_gzip_adds(std::uint64_t record_bytes) {
+  Result<void> append_gzip_overhead(std::uint64_t record_bytes) {
     static constexpr std::array<std::byte, 4096> kZeros{};
     for (std::uint64_t left = gzip_->most(record_bytes) - record_bytes; left > 0;) {
       const auto some = static_cast<std::size_t>(std::min<std::uint64_t>(left, kZeros.size()));
@@ -239,7 +239,7 @@ class TfRecord final : public ShardedFormat {
     if (gzip) return scan_tfrecord_gzip(window, found);
     for (std::uint64_t at = 0; at < window.size();) {
       PENSTOCK_ASSIGN(const Extent message, next_message(window, at));
-      PENSTOCK_ASSIGN(const TfExampleFound example, look_through_example(window, message));
+      PENSTOCK_ASSIGN(const TfExampleParts example, find_in_example(window, message));
       const Extent payload = example.payload.value_or(message);
       found({.label_name = example.label,
              .placement = {payload.offset, payload.length},

@@ -1,10 +1,10 @@
-// Threads: every rank calls generate() from one thread. All functions here run on it; Generator and Mender
+// Threads: every rank calls generate() from one thread. All functions here run on it; Generator and Repairer
 // start threads.
 // Lock: the target's lock (a file) keeps other processes away. Rank 0 takes it before it inspects the target,
 // and holds it until generate() returns. The system releases it if the process ends.
 // Memory: everything allocates. guarded() turns an exception into an error, because the other ranks would
 // wait for a rank that throws.
-// Ctrl-C: Generator and Mender stop before their next object. State and journal remain for --resume.
+// Ctrl-C: Generator and Repairer stop before their next object. State and journal remain for --resume.
 // Crash: the order is the state file, then objects and journal, their sync, the manifest, then the removal of
 // journal, state and lock file. A kill at any point leaves a target that --resume completes, or a complete
 // data set.
@@ -28,7 +28,7 @@ namespace penstock {
 namespace {
 
 // Rank 0 alone calls this, with the target's lock held, before the ranks begin.
-Result<TargetState> begin_target(const Generation& generation, Tier& tier, bool resume) {
+Result<TargetState> prepare_target(const Generation& generation, Tier& tier, bool resume) {
   // Checked again with the lock held: another process may have written here after the caller's check.
   PENSTOCK_ASSIGN(const bool complete, check_target(tier, generation.state, resume));
   Backend& backend = *tier.backend;
@@ -49,7 +49,7 @@ Result<TargetState> begin_target(const Generation& generation, Tier& tier, bool 
 
 // Called on all ranks but 0. not_found if this rank's target is not the place where rank 0 began: its state
 // file is missing there or belongs to another data set.
-Result<void> check_same_place(const Generation& generation, Tier& tier) {
+Result<void> check_same_target(const Generation& generation, Tier& tier) {
   PENSTOCK_ASSIGN(const std::optional<GenerationState> started,
                   read_generation_state(*tier.backend, tier.root));
   if (started && journal_key(*started) == journal_key(generation.state)) return success();
@@ -61,17 +61,18 @@ Result<void> check_same_place(const Generation& generation, Tier& tier) {
 
 // The part of generate() that runs while rank 0 holds the lock. Collective.
 Result<void> generate_locked(const Generation& generation, Tier& tier, unsigned threads, bool resume,
-                             Communicator& ranks, Progress& progress, Generated& out) {
+                             Communicator& ranks, Progress& progress, GenerateResult& out) {
   PENSTOCK_ASSIGN(const TargetState found,
-                  on_root(ranks, [&] { return begin_target(generation, tier, resume); }));
-  if (found == TargetState::finished) return mend_finished(generation, tier, threads, ranks, progress, out);
+                  on_root(ranks, [&] { return prepare_target(generation, tier, resume); }));
+  if (found == TargetState::finished) return repair_finished(generation, tier, threads, ranks, progress, out);
   const bool resumed = found == TargetState::started;
   out.started = resumed;
-  if (Result<void> same = all_ok(ranks, ranks.root() ? success() : check_same_place(generation, tier));
-      !same.ok()) {
+  if (Result<void> same_target =
+          all_ok(ranks, ranks.root() ? success() : check_same_target(generation, tier));
+      !same_target.ok()) {
     // Nothing was made, so the target becomes empty again.
     if (ranks.root() && !resumed) static_cast<void>(remove_generation_state(*tier.backend));
-    return same;
+    return same_target;
   }
   out.started = true;
   std::optional<Generator> generator;
@@ -118,7 +119,7 @@ void GeneratedCounts::count(const GeneratedCounts& part) {
 }
 
 Result<void> generate(const Generation& generation, Tier& tier, unsigned threads, bool resume,
-                      Communicator& ranks, Progress& progress, Generated& out) {
+                      Communicator& ranks, Progress& progress, GenerateResult& out) {
   Namespace& names = tier.backend->names();
   return guarded([&]() -> Result<void> {
     std::unique_ptr<Lock> lock;

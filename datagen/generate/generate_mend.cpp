@@ -1,5 +1,5 @@
-// Threads: the thread of a rank calls mend_finished() and run(). The threads of parallel_for() call
-// make_as_it_was(), each with its own Worker. They share only stopped_ and Progress.
+// Threads: the thread of a rank calls repair_finished() and run(). The threads of parallel_for() call
+// make_again(), each with its own Worker. They share only stopped_ and Progress.
 // Lock: none here. Rank 0 holds the target's lock (generate.cpp).
 // Memory: everything allocates; all_ok() turns a failed allocation into an error on every rank.
 // Ctrl-C: parallel_for() checks before each object. An object in work is finished.
@@ -32,7 +32,7 @@ namespace {
 
 using Clock = std::chrono::steady_clock;
 
-Error of_another_build(std::string_view name, std::string_view why) {
+Error other_build_error(std::string_view name, std::string_view why) {
   return make_error(Errc::corrupt,
                     fmt::format("'{}' {}: the data set was made by another build of penstock; go on with "
                                 "that one, or make all of it anew in another folder",
@@ -52,10 +52,10 @@ Result<std::vector<std::uint64_t>> wrong_objects(const Manifest& manifest, Tier&
 }
 
 // One rank's part of the repair.
-class Mender {
+class Repairer {
  public:
-  Mender(const Generation& generation, const Manifest& manifest, Backend& backend, TargetSync sync,
-         unsigned threads, Communicator& ranks, Progress& progress)
+  Repairer(const Generation& generation, const Manifest& manifest, Backend& backend, TargetSync sync,
+           unsigned threads, Communicator& ranks, Progress& progress)
       : generation_(generation),
         manifest_(manifest),
         backend_(backend),
@@ -63,16 +63,16 @@ class Mender {
         ranks_(ranks),
         progress_(progress),
         sync_(std::move(sync)),
-        durability_(std::max(sync_.objects(), Durability::file)),
+        durability_(std::max(sync_.object_durability(), Durability::file)),
         labels_(generation.recipe->label_names()),
         companions_(generation.recipe->companions()) {}
 
   // Repairs this rank's part of `wrong`. Collective: each rank passes the same list.
-  Result<void> run(std::span<const std::uint64_t> wrong, Generated& out);
+  Result<void> run(std::span<const std::uint64_t> wrong, GenerateResult& out);
 
  private:
   struct alignas(128) Worker {
-    explicit Worker(const Making& making) : maker(making) {}
+    explicit Worker(const MakerSetup& setup) : maker(setup) {}
 
     ObjectMaker maker;
     std::vector<JournalSample> rows;  // of the current object
@@ -83,11 +83,11 @@ class Mender {
   std::uint64_t samples_kept(std::span<const std::uint64_t> wrong) const;
   Result<void> make_all(std::span<const std::uint64_t> wrong);
   // Makes the object again. Publishes it only if it matches the manifest.
-  Result<void> make_as_it_was(Worker& worker, std::uint64_t object);
+  Result<void> make_again(Worker& worker, std::uint64_t object);
   // Compares what the manifest knows. Without checksums of objects, the bytes around samples are not
   // compared.
-  bool is_the_same(std::uint64_t object, const PublishedObject& written, std::span<const JournalSample> rows,
-                   std::span<const std::uint32_t> labels) const;
+  bool matches_manifest(std::uint64_t object, const PublishedObject& written,
+                        std::span<const JournalSample> rows, std::span<const std::uint32_t> labels) const;
   bool stopped() const { return stopped_.load(std::memory_order_relaxed); }
 
   const Generation& generation_;
@@ -107,7 +107,7 @@ class Mender {
   std::atomic<bool> stopped_{false};  // set if another rank has failed or was asked to stop
 };
 
-Result<void> Mender::run(std::span<const std::uint64_t> wrong, Generated& out) {
+Result<void> Repairer::run(std::span<const std::uint64_t> wrong, GenerateResult& out) {
   const auto at = [&](int rank) {
     return wrong.size() * static_cast<std::size_t>(rank) / static_cast<std::size_t>(ranks_.size());
   };
@@ -117,10 +117,11 @@ Result<void> Mender::run(std::span<const std::uint64_t> wrong, Generated& out) {
     mine_.damaged = wrong.size();
     progress_.advance(mine_.samples_kept);
   }
-  const bool known = manifest_.objects() == generation_.objects + companions_.size();
+  const bool has_all_objects = manifest_.objects() == generation_.objects + companions_.size();
   PENSTOCK_TRY(
-      all_ok(ranks_, known ? success()
-                           : of_another_build(kManifestName, "names other objects than this build makes")));
+      all_ok(ranks_, has_all_objects
+                         ? success()
+                         : other_build_error(kManifestName, "names other objects than this build makes")));
   Result<void> made = all_ok(
       ranks_, [&] { return make_all(mine); }, [this] { stopped_.store(true, std::memory_order_relaxed); });
   for (const Worker& worker : workers_) mine_.count(worker.made);
@@ -128,49 +129,50 @@ Result<void> Mender::run(std::span<const std::uint64_t> wrong, Generated& out) {
   return made;
 }
 
-std::uint64_t Mender::samples_kept(std::span<const std::uint64_t> wrong) const {
+std::uint64_t Repairer::samples_kept(std::span<const std::uint64_t> wrong) const {
   std::uint64_t kept = generation_.state.samples;
   for (const std::uint64_t object : wrong)
     if (object < generation_.objects) kept -= generation_.samples_of(object);
   return kept;
 }
 
-Result<void> Mender::make_all(std::span<const std::uint64_t> wrong) {
+Result<void> Repairer::make_all(std::span<const std::uint64_t> wrong) {
   const Clock::time_point start = Clock::now();
   const auto threads = static_cast<unsigned>(std::clamp<std::uint64_t>(wrong.size(), 1, threads_));
   for (unsigned i = 0; i < threads; ++i)
-    workers_.emplace_back(Making{generation_, backend_, durability_, true, labels_});
+    workers_.emplace_back(MakerSetup{generation_, backend_, durability_, true, labels_});
   Result<void> made = parallel_for(wrong.size(), threads, 1, [&](unsigned worker, std::uint64_t i) {
-    return stopped() ? success() : make_as_it_was(workers_[worker], wrong[i]);
+    return stopped() ? success() : make_again(workers_[worker], wrong[i]);
   });
   if (made.ok() && !stopped()) made = sync_.sync();
   mine_.seconds = std::chrono::duration<double>(Clock::now() - start).count();
   return made;
 }
 
-Result<void> Mender::make_as_it_was(Worker& worker, std::uint64_t object) {
+Result<void> Repairer::make_again(Worker& worker, std::uint64_t object) {
   std::string name;
   manifest_.object_name(object, name);
-  const auto same = [&](const PublishedObject& written, std::span<const JournalSample> rows,
-                        std::span<const std::uint32_t> labels) -> Result<void> {
-    if (is_the_same(object, written, rows, labels)) return success();
-    return of_another_build(name, "would be made of other bytes than those that the manifest has");
+  const auto check_unchanged = [&](const PublishedObject& written, std::span<const JournalSample> rows,
+                                   std::span<const std::uint32_t> labels) -> Result<void> {
+    if (matches_manifest(object, written, rows, labels)) return success();
+    return other_build_error(name, "would be made of other bytes than those that the manifest has");
   };
   if (object >= generation_.objects)
-    return outcome_of(write_companion(*generation_.format, backend_,
-                                      companions_[object - generation_.objects], durability_,
-                                      [&](const PublishedObject& written) { return same(written, {}, {}); }));
-  if (worker.maker.name(object) != name) return of_another_build(name, "is no name that this build gives");
+    return outcome_of(
+        write_companion(*generation_.format, backend_, companions_[object - generation_.objects], durability_,
+                        [&](const PublishedObject& written) { return check_unchanged(written, {}, {}); }));
+  if (worker.maker.name(object) != name) return other_build_error(name, "is no name that this build gives");
   worker.rows.clear();
-  PENSTOCK_TRY(worker.maker.make(object, worker.rows, worker.labels, same));
+  PENSTOCK_TRY(worker.maker.make(object, worker.rows, worker.labels, check_unchanged));
   worker.made.samples_made += worker.rows.size();
   for (const JournalSample& row : worker.rows) worker.made.bytes_made += row.length;
   progress_.advance(worker.rows.size());
   return success();
 }
 
-bool Mender::is_the_same(std::uint64_t object, const PublishedObject& written,
-                         std::span<const JournalSample> rows, std::span<const std::uint32_t> labels) const {
+bool Repairer::matches_manifest(std::uint64_t object, const PublishedObject& written,
+                                std::span<const JournalSample> rows,
+                                std::span<const std::uint32_t> labels) const {
   if (written.bytes != manifest_.object_bytes(object) ||
       written.crc32c != manifest_.object_crc32c(object).value_or(written.crc32c))
     return false;
@@ -185,21 +187,21 @@ bool Mender::is_the_same(std::uint64_t object, const PublishedObject& written,
 
 }  // namespace
 
-Result<void> mend_finished(const Generation& generation, Tier& tier, unsigned threads, Communicator& ranks,
-                           Progress& progress, Generated& out) {
+Result<void> repair_finished(const Generation& generation, Tier& tier, unsigned threads, Communicator& ranks,
+                             Progress& progress, GenerateResult& out) {
   const Result<Manifest> manifest = Manifest::load(*tier.backend, kManifestName);
   PENSTOCK_TRY(all_ok(ranks, manifest));
   PENSTOCK_ASSIGN(const std::vector<std::uint64_t> wrong, wrong_objects(*manifest, tier, threads, ranks));
   if (wrong.empty()) return success();
-  std::optional<Mender> mender;
+  std::optional<Repairer> repairer;
   const auto prepare = [&]() -> Result<void> {
     PENSTOCK_ASSIGN(TargetSync sync, TargetSync::begin(tier));
-    mender.emplace(generation, *manifest, *tier.backend, std::move(sync), threads, ranks, progress);
+    repairer.emplace(generation, *manifest, *tier.backend, std::move(sync), threads, ranks, progress);
     return success();
   };
   PENSTOCK_TRY(all_ok(ranks, prepare));
   out.kept_by_size = true;
-  return mender->run(wrong, out);
+  return repairer->run(wrong, out);
 }
 
 }  // namespace penstock

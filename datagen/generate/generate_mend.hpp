@@ -14,7 +14,7 @@ namespace penstock {
 // Checks the size of every object. Makes the wrong ones again; the ranks share this work. `corrupt`, naming
 // the object, if this build would make other bytes of it. Such bytes are never published under the object's
 // name, but the old wrong object has been removed by then. Collective; rank 0 holds the target's lock.
-Result<void> mend_finished(const Generation& generation, Tier& tier, unsigned threads, Communicator& ranks,
-                           Progress& progress, Generated& out);
+Result<void> repair_finished(const Generation& generation, Tier& tier, unsigned threads, Communicator& ranks,
+                             Progress& progress, GenerateResult& out);
 
 }  // namespace penstock

@@ -57,7 +57,7 @@ struct JournalSample {
 
 // A published object with all its samples.
 struct JournalObject {
-  PublishedObject whole;
+  PublishedObject published;
   std::size_t begin = 0;  // index of its first sample in the segment
   std::size_t end = 0;    // after its last sample; an object has at least one
 };

@@ -27,7 +27,7 @@ namespace penstock {
 namespace {
 
 // Names below .penstock that belong to an unfinished data set.
-constexpr std::string_view kOurs[] = {kGenerationStateName, kGenerationLockName, kJournalFolder};
+constexpr std::string_view kOwnNames[] = {kGenerationStateName, kGenerationLockName, kJournalFolder};
 
 Error occupied(const Tier& tier, std::string_view why, std::string_view remedy) {
   return make_error(Errc::already_exists, fmt::format("'{}' {}: {}", tier.root, why, remedy));
@@ -71,23 +71,24 @@ Result<bool> check_finished(Tier& tier, const GenerationState& wanted) {
 
 }  // namespace
 
-Result<void> check_room(Tier& tier, const Generation& generation, bool started) {
-  const Result<Room> room = room_of(*tier.backend);
-  if (!room.ok()) return success();
-  // `own` counts .penstock, the state, the lock, the journal's folder, one segment, and finally the manifest.
-  const std::uint64_t own = started ? 1 : 6;
-  const double blocks = static_cast<double>(generation.objects) * static_cast<double>(room->block_bytes);
+Result<void> check_free_space(Tier& tier, const Generation& generation, bool started) {
+  const Result<FreeSpace> space = free_space_of(*tier.backend);
+  if (!space.ok()) return success();
+  // `own_files` counts .penstock, the state, the lock, the journal's folder, one segment, and finally the
+  // manifest.
+  const std::uint64_t own_files = started ? 1 : 6;
+  const double blocks = static_cast<double>(generation.objects) * static_cast<double>(space->block_bytes);
   double missing = std::max(static_cast<double>(generation.bytes_expected), blocks);
   std::uint64_t objects = generation.objects;
-  std::uint64_t folders = room->objects || room->folder_bytes != 0 ? generation.folders() : 0;
+  std::uint64_t folders = space->objects || space->folder_bytes != 0 ? generation.folders() : 0;
   // Refuses only if this share of the estimate does not fit, because the estimate may be too high.
-  constexpr double kSurely = 0.98;
+  constexpr double kShareThatMustFit = 0.98;
   const auto all_bytes = [&] {
-    return missing + static_cast<double>(folders) * static_cast<double>(room->folder_bytes);
+    return missing + static_cast<double>(folders) * static_cast<double>(space->folder_bytes);
   };
-  const auto bytes_fit = [&] { return all_bytes() * kSurely <= static_cast<double>(room->bytes); };
-  const auto inodes = [&] { return objects + folders + own; };
-  const auto inodes_fit = [&] { return inodes() <= room->objects.value_or(inodes()); };
+  const auto bytes_fit = [&] { return all_bytes() * kShareThatMustFit <= static_cast<double>(space->bytes); };
+  const auto inodes = [&] { return objects + folders + own_files; };
+  const auto inodes_fit = [&] { return inodes() <= space->objects.value_or(inodes()); };
   if (started && !(bytes_fit() && inodes_fit())) {
     PENSTOCK_ASSIGN(const FolderWalk walked, walk_folders(tier.backend->names(), worker_threads(0),
                                                           [](const Entry&) { return std::uint16_t{0}; }));
@@ -109,10 +110,10 @@ Result<void> check_room(Tier& tier, const Generation& generation, bool started) 
         Errc::no_space,
         fmt::format("{} samples of '{}' take {} {}{}{}, and '{}' has {} free: make fewer with --samples, "
                     "--bytes or --scale, make room, or choose another place",
-                    format_count(generation.state.samples), generation.state.recipe, generation.about(),
+                    format_count(generation.state.samples), generation.state.recipe, generation.size_prefix(),
                     format_size(static_cast<std::uint64_t>(all_bytes())), started ? " more" : "",
                     all_bytes() > static_cast<double>(generation.bytes_expected) ? " in whole blocks" : "",
-                    tier.root, format_size(room->bytes)));
+                    tier.root, format_size(space->bytes)));
   if (!inodes_fit())
     return make_error(
         Errc::no_space,
@@ -121,36 +122,38 @@ Result<void> check_room(Tier& tier, const Generation& generation, bool started) 
             "own), and the file system of '{}' has room for {} more: make fewer, put several samples "
             "into each object (--format), or choose another place",
             format_count(generation.state.samples), generation.state.recipe, format_count(inodes()),
-            started ? " more" : "", format_count(objects), format_count(folders), own, tier.root,
-            format_count(*room->objects)));
+            started ? " more" : "", format_count(objects), format_count(folders), own_files, tier.root,
+            format_count(*space->objects)));
   return success();
 }
 
-Result<void> check_room_to_mend(Tier& tier, const Manifest& manifest, std::span<const ObjectVerdict> wrong) {
-  const Result<Room> room = room_of(*tier.backend);
-  if (!room.ok()) return success();
+Result<void> check_space_for_repair(Tier& tier, const Manifest& manifest,
+                                    std::span<const ObjectVerdict> wrong) {
+  const Result<FreeSpace> space = free_space_of(*tier.backend);
+  if (!space.ok()) return success();
   std::uint64_t missing = 0;
   std::uint64_t objects = 0;
   for (const ObjectVerdict& one : wrong) {
-    const std::uint64_t wanted = room->taken_by(manifest.object_bytes(one.object));
-    missing += wanted - std::min(room->taken_by(one.bytes), wanted);
+    const std::uint64_t wanted = space->bytes_on_device(manifest.object_bytes(one.object));
+    missing += wanted - std::min(space->bytes_on_device(one.bytes), wanted);
     if (one.state == ObjectState::vanished) ++objects;
   }
-  if (missing <= room->bytes && objects <= room->objects.value_or(objects)) return success();
+  if (missing <= space->bytes && objects <= space->objects.value_or(objects)) return success();
   return make_error(
       Errc::no_space,
-      missing > room->bytes
+      missing > space->bytes
           ? fmt::format("{} objects of '{}' are to be made again and take {} more, and there is {} "
                         "free: make room",
-                        format_count(wrong.size()), tier.root, format_size(missing), format_size(room->bytes))
+                        format_count(wrong.size()), tier.root, format_size(missing),
+                        format_size(space->bytes))
           : fmt::format("{} objects of '{}' are gone and to be made again, and its file system has room for "
                         "{} more: make room",
-                        format_count(objects), tier.root, format_count(*room->objects)));
+                        format_count(objects), tier.root, format_count(*space->objects)));
 }
 
-void sweep_finished(Backend& backend) {
+void remove_leftovers(Backend& backend) {
   Namespace& names = backend.names();
-  if (std::ranges::none_of(kOurs, [&](std::string_view name) { return names.stat(name).ok(); })) return;
+  if (std::ranges::none_of(kOwnNames, [&](std::string_view name) { return names.stat(name).ok(); })) return;
   const auto lock = names.lock(kGenerationLockName);
   if (!lock.ok() || !remove_generation_state(backend).ok()) return;
   static_cast<void>(names.remove(kGenerationLockName));
@@ -217,7 +220,7 @@ Result<bool> check_target(Tier& tier, const GenerationState& wanted, bool resume
   const bool finished = backend.names().stat(kManifestName).ok();
   if (finished && resume) return check_finished(tier, wanted);
   if (finished) return occupied(tier, "holds a corpus already", "choose another folder, or remove this one");
-  PENSTOCK_ASSIGN(const std::string found, first_foreign_entry(tier, kOurs));
+  PENSTOCK_ASSIGN(const std::string found, first_foreign_entry(tier, kOwnNames));
   if (found.empty()) return false;
   return occupied(tier, fmt::format("is not empty (there is '{}')", found),
                   resume ? "choose an empty or a new folder; or if it is a finished data set that lost its "

@@ -34,7 +34,7 @@ class Generator {
             Communicator& ranks, Progress& progress);
 
   // Collective.
-  Result<void> run(Generated& out);
+  Result<void> run(GenerateResult& out);
 
  private:
   using Clock = std::chrono::steady_clock;
@@ -57,7 +57,7 @@ class Generator {
   };
 
   struct alignas(128) Worker {
-    explicit Worker(const Making& making) : maker(making) {}
+    explicit Worker(const MakerSetup& setup) : maker(setup) {}
 
     ObjectMaker maker;
     std::vector<std::uint32_t> labels;  // of the samples of the current object
@@ -70,15 +70,16 @@ class Generator {
   ManifestFacts facts() const;
   bool stopped() const { return stopped_.load(std::memory_order_relaxed); }
   Result<void> name_objects();
-  Result<JournalRead> keep_what_is_right();
+  Result<JournalRead> accept_existing_objects();
   // Records an object of an earlier run as done, if all its bytes are still correct. Its checksum was
   // combined from the checksums of its samples while it was made, which costs nothing then. A resume reads
   // each such object once, from the device and not from the page cache.
-  Result<void> keep(Worker& worker, PublishedObject whole, std::span<const JournalSample> samples);
-  Result<bool> is_right(Worker& worker, std::string_view name, PublishedObject whole);
+  Result<void> accept_existing_object(Worker& worker, PublishedObject published,
+                                      std::span<const JournalSample> samples);
+  Result<bool> is_intact(Worker& worker, std::string_view name, PublishedObject published);
   // Records an object that is complete and correct. worker.labels contains the labels of its samples.
-  void enter(const Worker& worker, std::uint64_t object, PublishedObject whole,
-             std::span<const JournalSample> samples);
+  void record_object(const Worker& worker, std::uint64_t object, PublishedObject published,
+                     std::span<const JournalSample> samples);
   Result<void> make_share();
   // Makes an object. Its rows for the journal become the last ones of worker.unflushed.
   Result<void> make(Worker& worker, std::uint64_t object);
@@ -88,9 +89,9 @@ class Generator {
   // one second of each worker's time at first, later one twentieth of the run so far, at most 30 seconds. A
   // flush is also due when the worker has kMostUnflushed samples in memory. `made`: approximate number of
   // finished objects of the share.
-  Result<void> flush_now_and_then(Worker& worker, std::uint64_t made);
+  Result<void> flush_if_due(Worker& worker, std::uint64_t made);
   // Whether the target has more free inodes than the rest of the data set needs.
-  bool spares_inodes(std::uint64_t made) const;
+  bool has_spare_inodes(std::uint64_t made) const;
   Result<void> flush(Worker& worker);
   // Flushes the remaining rows of all workers in few segments, because on a tier with latency each segment
   // takes time.
@@ -108,7 +109,7 @@ class Generator {
   const std::vector<std::string> labels_;
   const std::vector<Companion> companions_;
   ManifestBuilder builder_;  // used on rank 0
-  ObjectLedger ledger_;
+  ObjectResults results_;
   DoneBits done_;  // one per object of the share
   std::deque<Worker> workers_;
   std::optional<JournalWriter> journal_;

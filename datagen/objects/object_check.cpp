@@ -59,9 +59,9 @@ Result<std::uint32_t> crc32c_of(Reader& reader, std::uint64_t offset, std::uint6
 namespace {
 
 // Reads an object once, in pieces as large as the buffer.
-class Pass {
+class PieceReader {
  public:
-  Pass(Reader& reader, std::uint64_t bytes, Buffer& buffer)
+  PieceReader(Reader& reader, std::uint64_t bytes, Buffer& buffer)
       : reader_(reader), bytes_(bytes), buffer_(buffer) {
     if (buffer_.capacity() == 0) buffer_.grow(std::size_t{1} << 20);
   }
@@ -114,21 +114,22 @@ Result<std::uint32_t> checksums_of(
     visit(object, crc);
     return crc;
   }
-  Pass pass(reader, bytes, buffer);
-  Buffer aside;
+  PieceReader pieces(reader, bytes, buffer);
+  Buffer second_buffer;
   Result<void> visited = index.for_each_sample(object, [&](std::uint64_t sample) -> Result<void> {
     const SampleEntry& entry = manifest.sample(sample);
-    const bool ahead =
-        entry.offset >= pass.at() && entry.offset <= bytes && entry.length <= bytes - entry.offset;
-    if (ahead) PENSTOCK_TRY(pass.next(entry.offset - pass.at()));
+    const bool is_in_order =
+        entry.offset >= pieces.at() && entry.offset <= bytes && entry.length <= bytes - entry.offset;
+    if (is_in_order) PENSTOCK_TRY(pieces.next(entry.offset - pieces.at()));
     PENSTOCK_ASSIGN(const std::uint32_t crc,
-                    ahead ? pass.next(entry.length) : crc32c_of(reader, entry.offset, entry.length, aside));
+                    is_in_order ? pieces.next(entry.length)
+                                : crc32c_of(reader, entry.offset, entry.length, second_buffer));
     visit(sample, crc);
     return success();
   });
   PENSTOCK_TRY(std::move(visited));
-  PENSTOCK_TRY(pass.next(pass.left()));
-  return pass.whole();
+  PENSTOCK_TRY(pieces.next(pieces.left()));
+  return pieces.whole();
 }
 
 bool concerns_object(const Error& error) {
@@ -136,7 +137,7 @@ bool concerns_object(const Error& error) {
 }
 
 // Their codes would blame the command line.
-Error blamed_on_object(Error error) {
+Error as_data_error(Error error) {
   const int failed = error.sys_errno;
   if (failed == EISDIR || failed == ELOOP || failed == ENAMETOOLONG) error.code = Errc::corrupt;
   return error;
@@ -168,7 +169,7 @@ Result<ObjectVerdict> check_object_size(Namespace& names, const Manifest& manife
   const Result<Entry> there = names.stat(name);
   // A link that leads in circles has no content, like a dangling link.
   if (!there.ok() && there.error().code != Errc::not_found && there.error().sys_errno != ELOOP)
-    return blamed_on_object(there.error());
+    return as_data_error(there.error());
   if (!there.ok()) return ObjectVerdict{ObjectState::vanished, there.error().message(), object};
   if (there->folder) return ObjectVerdict{ObjectState::vanished, "a folder has its name", object};
   ObjectVerdict verdict = verdict_of_size(there->bytes, manifest.object_bytes(object));

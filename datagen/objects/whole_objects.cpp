@@ -76,11 +76,11 @@ Result<WholeObjects> whole_objects(const Manifest& manifest) {
   }
 }
 
-Result<WholeObjects> selected(const WholeObjects& all, std::span<const std::uint64_t> places) {
+Result<WholeObjects> selected(const WholeObjects& all, std::span<const std::uint64_t> indexes) {
   try {
     std::vector<WholeObjects::Held> held;
-    for (const std::uint64_t place : places) held.push_back(all.held[static_cast<std::size_t>(place)]);
-    return collect(all.manifest, places, std::move(held));
+    for (const std::uint64_t index : indexes) held.push_back(all.held[static_cast<std::size_t>(index)]);
+    return collect(all.manifest, indexes, std::move(held));
   } catch (const std::bad_alloc&) {
     return out_of_memory(all.manifest);
   }

@@ -20,7 +20,8 @@ struct WholeObjects {
   };
   std::vector<Held> held;
 
-  std::uint32_t most_held() const;  // the largest and the smallest Held::samples; 0 without objects
+  // The largest and the smallest Held::samples; 0 without objects.
+  std::uint32_t most_held() const;
   std::uint32_t least_held() const;
 };
 
@@ -29,6 +30,6 @@ struct WholeObjects {
 Result<WholeObjects> whole_objects(const Manifest& manifest);
 
 // The objects with these indexes, in this order.
-Result<WholeObjects> selected(const WholeObjects& all, std::span<const std::uint64_t> places);
+Result<WholeObjects> selected(const WholeObjects& all, std::span<const std::uint64_t> indexes);
 
 }  // namespace penstock

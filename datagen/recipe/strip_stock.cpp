@@ -128,7 +128,7 @@ class StripStock::CutMaker {
     PENSTOCK_ASSIGN(codes_, tables_.get(made_.header));
     for (const JpegInterval& interval : layout.intervals) {
       const std::uint32_t here = std::min(rows, rows_);
-      PENSTOCK_TRY(keep(jpeg, interval, here));
+      PENSTOCK_TRY(add_strip(jpeg, interval, here));
       rows -= here;
     }
     return success();
@@ -147,7 +147,7 @@ class StripStock::CutMaker {
     }
   }
 
-  Result<void> keep(std::span<const std::byte> jpeg, const JpegInterval& interval, std::uint32_t rows) {
+  Result<void> add_strip(std::span<const std::byte> jpeg, const JpegInterval& interval, std::uint32_t rows) {
     const std::size_t units = std::size_t{rows} * ((width_ + kStripLines - 1) / kStripLines);
     PENSTOCK_ASSIGN(const IntervalBits bits, codes_->find(jpeg, interval, units, kFlipGroups));
     const std::span<const std::byte> coded = jpeg.subspan(interval.begin, interval.bytes);
@@ -161,7 +161,7 @@ class StripStock::CutMaker {
                 .flips = static_cast<std::uint32_t>(bits.flippable.size()),
                 .first_edge = static_cast<std::uint32_t>(made_.edges.size()),
                 .power = crc32c_power(bytes_.size())};
-    keep_flips(bits.flippable, interval.begin);
+    add_flips(bits.flippable, interval.begin);
     strip.edges = static_cast<std::uint32_t>(made_.edges.size()) - strip.first_edge;
     made_.bytes.insert(made_.bytes.end(), bytes_.begin(), bytes_.end());
     made_.strips.push_back(strip);
@@ -171,17 +171,17 @@ class StripStock::CutMaker {
   // The checksum of a given number of bytes is linear, so each flip adds a fixed value: the effect of its
   // bit, shifted over all bytes after it. The loop goes from the last bit to the first, because the shift
   // then grows step by step.
-  void keep_flips(const std::vector<FlippableBit>& bits, std::size_t begin) {
+  void add_flips(const std::vector<FlippableBit>& bits, std::size_t begin) {
     static const auto kPowers = short_powers();
     static const auto kEffects = flip_effects();
     const std::size_t first = made_.flips.size();
     std::uint32_t power = crc32c_power(0);
-    std::size_t behind = bytes_.size() - 1;
+    std::size_t next_at = bytes_.size() - 1;
     for (std::size_t i = bits.size(); i-- > 0;) {
       const std::size_t at = bits[i].at - begin;
-      const std::size_t between = behind - at;
+      const std::size_t between = next_at - at;
       power = crc32c_shift(power, between < kPowers.size() ? kPowers[between] : crc32c_power(between));
-      behind = at;
+      next_at = at;
       made_.flips.emplace_back(
           static_cast<std::uint32_t>(at), bits[i].mask,
           crc32c_shift(kEffects[static_cast<std::size_t>(std::countr_zero(bits[i].mask))], power));
@@ -232,7 +232,7 @@ void append(StripClass& whole, StripClass part) {
 
 // Called by the last thread of a Slot, with its lock held. Cuts are joined in the order of their numbers, not
 // in the order in which threads made them. So the class depends only on its parameters.
-Result<StripClass> put_together(std::vector<Result<StripClass>>& cuts) {
+Result<StripClass> join_cuts(std::vector<Result<StripClass>>& cuts) {
   StripClass whole;
   for (Result<StripClass>& cut : cuts) {
     if (!cut.ok()) return std::move(cut).error();
@@ -288,7 +288,7 @@ class StripStock::Slot {
     const std::lock_guard lock(mutex_);
     if (++ended_ < count_) return;
     try {
-      made_ = put_together(cuts_);
+      made_ = join_cuts(cuts_);
     } catch (const std::exception&) {  // no memory: made_ already has that error
     }
     ready_.notify_all();
@@ -300,7 +300,7 @@ class StripStock::Slot {
   std::uint32_t ended_ = 0;
   Result<StripClass> made_;
   std::vector<Result<StripClass>> cuts_;
-  const std::size_t count_ = cuts_.size();  // stored, because put_together() empties cuts_
+  const std::size_t count_ = cuts_.size();  // stored, because join_cuts() empties cuts_
 };
 
 StripStock::StripStock(const Scenery& scenery, RandomStream stream)

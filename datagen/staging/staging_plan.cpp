@@ -18,7 +18,7 @@ namespace {
 
 constexpr std::string_view kPlanKind = "staging plan";
 
-Error no_good(std::string_view where, std::string_view why) {
+Error plan_error(std::string_view where, std::string_view why) {
   return make_error(Errc::corrupt,
                     fmt::format("'{}' {}: make it anew with penstock stage advise", where, why));
 }
@@ -122,7 +122,7 @@ Result<StagingPlan> parse_staging_plan(std::string_view text, std::string_view w
   try {
     return plan_from_json(json);
   } catch (const std::exception& problem) {
-    return no_good(where, fmt::format("is no {} ({})", kPlanKind, problem.what()));
+    return plan_error(where, fmt::format("is no {} ({})", kPlanKind, problem.what()));
   }
 }
 
@@ -134,7 +134,7 @@ Result<StagingPlan> load_staging_plan(const std::filesystem::path& path) {
         fmt::format("'{}' is no file: name the plan that 'penstock stage advise -o' wrote", path.native()));
   const std::uintmax_t size = std::filesystem::file_size(path, failed);
   if (failed) return errno_error(failed.value(), "cannot read the plan", path.native());
-  if (size > kMostSealedObject) return no_good(path.native(), "is too large for a plan");
+  if (size > kMostSealedObject) return plan_error(path.native(), "is too large for a plan");
   std::ifstream file(path, std::ios::binary);
   std::string text(static_cast<std::size_t>(size), '\0');
   if (!file.read(text.data(), static_cast<std::streamsize>(size)) && size != 0)
