@@ -19,9 +19,9 @@ namespace penstock {
 namespace {
 
 constexpr std::string_view kStatistics = "stats.h5";
-constexpr std::array<Hdf5Wanted, 2> kWanted{
+constexpr std::array<Hdf5ArrayRequest, 2> kWanted{
     {{"climate/data", Element::f32}, {"climate/labels", Element::f32}}};
-constexpr Hdf5Wanted kMoments{"climate/stats", Element::f32};
+constexpr Hdf5ArrayRequest kMoments{"climate/stats", Element::f32};
 constexpr std::size_t kMost = 1;  // columns of the statistics: mean, largest, smallest, deviation
 constexpr std::size_t kLeast = 2;
 constexpr std::array<std::string_view, 1> kStages{"normalise"};

@@ -16,7 +16,7 @@ namespace penstock {
 namespace {
 
 // The data sets that the program reads, of nine in a file. Each has one row for a sample.
-constexpr std::array<Hdf5Wanted, 5> kWanted{
+constexpr std::array<Hdf5ArrayRequest, 5> kWanted{
     {{"data", Element::f32}, {"label"}, {"normweight"}, {"weight"}, {"psr"}}};
 constexpr std::array<std::string_view, 1> kStages{"transpose"};
 

@@ -45,7 +45,7 @@ std::uint64_t used_files(const TrainPlan& plan, const FileInput& input, std::uin
 }  // namespace
 
 Result<std::vector<Hdf5Rows>> file_arrays(std::span<const std::byte> file,
-                                          std::span<const Hdf5Wanted> wanted) {
+                                          std::span<const Hdf5ArrayRequest> wanted) {
   Result<std::vector<Hdf5Rows>> arrays = hdf5_arrays(file, wanted);
   if (arrays.ok()) return arrays;
   Error error = std::move(arrays).error();
