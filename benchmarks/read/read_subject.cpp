@@ -89,7 +89,7 @@ Result<ReadSubject> open_all(const CommandContext& context, const ReadOptions& a
   if (options.flag("only-tiers") && options.given("overlay"))
     return make_error(Errc::invalid_argument,
                       "--overlay replaces the corpus's own tier, which --only-tiers leaves out");
-  if (options.given("overlay")) PENSTOCK_TRY(lay_over(corpus, options.text("overlay")));
+  if (options.given("overlay")) PENSTOCK_TRY(apply_overlay(corpus, options.text("overlay")));
   PENSTOCK_ASSIGN(std::vector<Tier> others,
                   open_tiers(options.texts("tier"), corpus.tier.name, context.named_tiers));
   if (asked.collective) {

@@ -152,7 +152,7 @@ Result<void> check_staged(OverlayTiers& tiers, const StagingPlan& plan,
                             fmt::format("'{}' on tier '{}' is not the copy that the plan speaks of: "
                                         "take it away, then {}",
                                         file.name, tiers.fast.name, remedy));
-        if (const std::string change = changed_since(tiers.slow, file); !change.empty())
+        if (const std::string change = describe_change(tiers.slow, file); !change.empty())
           return make_error(
               Errc::corrupt,
               fmt::format("'{}' was changed since the plan was made ({}): its copy is old. penstock "
@@ -168,7 +168,7 @@ const OverlayBackend* overlay_in(const Tier& tier) {
 
 }  // namespace
 
-std::string changed_since(Tier& slow, const PlannedFile& file) {
+std::string describe_change(Tier& slow, const PlannedFile& file) {
   if (const auto path = slow.backend->native_path(file.name)) {
     struct stat there {};
     if (::stat(path->c_str(), &there) != 0) return "it cannot be looked at";
@@ -211,7 +211,7 @@ std::unique_ptr<Backend> make_overlay(OverlayTiers tiers) {
   return std::make_unique<OverlayBackend>(std::move(tiers));
 }
 
-Result<void> lay_over(Corpus& corpus, const std::filesystem::path& plan_file) {
+Result<void> apply_overlay(Corpus& corpus, const std::filesystem::path& plan_file) {
   PENSTOCK_ASSIGN(const StagingPlan plan, load_staging_plan(plan_file));
   if (!plan.stage)
     return make_error(Errc::invalid_argument,

@@ -47,7 +47,7 @@ bool StagedState::was_found(const std::string& name) const {
   return std::binary_search(found.begin(), found.end(), name);
 }
 
-void StagedState::forget_found(const std::string& name) {
+void StagedState::remove_from_found(const std::string& name) {
   const auto at = std::lower_bound(found.begin(), found.end(), name);
   if (at != found.end() && *at == name) found.erase(at);
 }

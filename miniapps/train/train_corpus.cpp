@@ -82,7 +82,7 @@ Result<Corpus> open_train_corpus(const Options& options, const TrainRequest& req
   PENSTOCK_ASSIGN(Corpus corpus, open_data(options, request));
   PENSTOCK_TRY(check_kind(*request.app, corpus));
   PENSTOCK_TRY(check_decode(*request.app, options.text("decode"), corpus));
-  if (options.given("overlay")) PENSTOCK_TRY(lay_over(corpus, options.text("overlay")));
+  if (options.given("overlay")) PENSTOCK_TRY(apply_overlay(corpus, options.text("overlay")));
   return corpus;
 }
 
