@@ -65,7 +65,7 @@ Error with_remake_advice(Tier& tier, Error error) {
   return error;
 }
 
-Error no_manifest(Tier& tier, const OpenCorpus& request) {
+Error no_manifest(Tier& tier, const CorpusRequest& request) {
   if (Result<void> no_writer = check_no_writer(tier); !no_writer.ok()) return std::move(no_writer).error();
   if (const std::string unfinished = finish_advice(tier); !unfinished.empty())
     return make_error(Errc::not_found, fmt::format("'{}' {}", tier.root, unfinished));
@@ -82,7 +82,7 @@ Error no_manifest(Tier& tier, const OpenCorpus& request) {
                : ""));
 }
 
-Result<Manifest> open_manifest(Tier& tier, const OpenCorpus& request) {
+Result<Manifest> open_manifest(Tier& tier, const CorpusRequest& request) {
   if (!request.manifest_file.empty()) {
     PENSTOCK_ASSIGN(Manifest manifest, Manifest::open(request.manifest_file));
     PENSTOCK_TRY(manifest.check());
@@ -110,7 +110,7 @@ Error no_samples_error(const Tier& tier) {
 
 }  // namespace
 
-Result<Corpus> open_corpus(std::string_view corpus, const OpenCorpus& request) {
+Result<Corpus> open_corpus(std::string_view corpus, const CorpusRequest& request) {
   if (request.scan && !request.manifest_file.empty())
     return make_error(Errc::invalid_argument,
                       "--scan makes the manifest and --manifest reads one: leave one of them out");

@@ -34,12 +34,12 @@ struct Corpus {
   Tier tier;  // the tier that contains the corpus
   Manifest manifest;
   std::string name;                // last part of the root's path, for tables
-  std::optional<ScanReport> scan;  // set if OpenCorpus::scan is
+  std::optional<ScanReport> scan;  // set if CorpusRequest::scan is
   std::uint64_t mapped_bytes =
       0;  // bytes of the manifest, if it is mapped from the corpus's own tier; no back end counts these reads
 };
 
-struct OpenCorpus {
+struct CorpusRequest {
   bool scan = false;            // --scan: make the manifest from the objects found; nothing is written
   std::string manifest_file{};  // --manifest FILE: for read-only folders
   bool checksum = false;        // with scan: read every sample and store its CRC32C
@@ -59,7 +59,7 @@ struct OpenCorpus {
 // names. Hidden names are skipped. Links to objects are followed, links to folders are not. An empty file is
 // a sample without bytes. Unreadable or damaged objects are left out if any sample remains. Otherwise the
 // first such error is returned. note() reports the objects that were left out.
-Result<Corpus> open_corpus(std::string_view corpus, const OpenCorpus& request);
+Result<Corpus> open_corpus(std::string_view corpus, const CorpusRequest& request);
 
 // The facts of the corpus, as a record stores them.
 Json corpus_json(const Manifest& manifest);

@@ -34,7 +34,7 @@ class CorpusTest : public ::testing::Test {
     fs::create_directories((root_ / name).parent_path());
     std::ofstream(root_ / name, std::ios::binary) << content;
   }
-  Result<Corpus> scan(OpenCorpus how = {}) const {
+  Result<Corpus> scan(CorpusRequest how = {}) const {
     how.scan = true;
     return open_corpus(root_.string(), how);
   }

@@ -253,7 +253,7 @@ Result<Manifest> with_checksums(Tier& tier, const Manifest& manifest, unsigned t
 
 }  // namespace
 
-Result<ScanResult> scan_tier(Tier& tier, const OpenCorpus& request) {
+Result<ScanResult> scan_tier(Tier& tier, const CorpusRequest& request) {
   const unsigned threads = worker_threads(request.threads);
   PENSTOCK_ASSIGN(const auto formats, scan_formats(request.types));
   const auto classify = [&](const Entry& entry) {

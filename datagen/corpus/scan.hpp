@@ -12,6 +12,6 @@ struct ScanResult {
 
 // Works as open_corpus() describes. `not_found` if there is no sample. Errc::interrupted when the user stops
 // the program.
-Result<ScanResult> scan_tier(Tier& tier, const OpenCorpus& request);
+Result<ScanResult> scan_tier(Tier& tier, const CorpusRequest& request);
 
 }  // namespace penstock

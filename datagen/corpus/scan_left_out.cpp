@@ -55,7 +55,7 @@ ScanReport report_of(const FolderWalk& walk) {
   return report;
 }
 
-Error no_samples(const Tier& tier, const OpenCorpus& request, const ScanReport& report) {
+Error no_samples(const Tier& tier, const CorpusRequest& request, const ScanReport& report) {
   const std::string types(request.types.empty() ? kDefaultSampleTypes : std::string_view(request.types));
   if (report.text.empty())
     return make_error(Errc::not_found, fmt::format("no samples: the folder '{}' is empty", tier.root));

@@ -45,6 +45,6 @@ void add_count(ScanReport& report, std::uint64_t count, std::string_view one, st
 // Reports what the folder walk left out.
 ScanReport report_of(const FolderWalk& walk);
 // The error that explains why there are no samples.
-Error no_samples(const Tier& tier, const OpenCorpus& request, const ScanReport& report);
+Error no_samples(const Tier& tier, const CorpusRequest& request, const ScanReport& report);
 
 }  // namespace penstock

@@ -63,11 +63,11 @@ Result<void> check_decode(const MiniAppInfo& app, const std::string& decode, con
 // A workload's data may have been made by DLIO, which writes no manifest, or by `generate`.
 Result<Corpus> open_data(const Options& options, const TrainRequest& request) {
   if (request.data.empty()) return make_error(Errc::invalid_argument, "train needs --data CORPUS");
-  OpenCorpus how{.scan = options.flag("scan"),
-                 .manifest_file = options.text("manifest"),
-                 .threads = static_cast<unsigned>(request.threads),
-                 .types = options.text("types"),
-                 .named_tiers = request.named_tiers};
+  CorpusRequest how{.scan = options.flag("scan"),
+                    .manifest_file = options.text("manifest"),
+                    .threads = static_cast<unsigned>(request.threads),
+                    .types = options.text("types"),
+                    .named_tiers = request.named_tiers};
   Result<Corpus> opened = open_corpus(request.data, how);
   if (opened.ok() || opened.error().code != Errc::not_found || request.workload.empty() || how.scan ||
       !how.manifest_file.empty())
