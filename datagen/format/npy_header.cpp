@@ -78,7 +78,7 @@ class Literals {
   std::string_view rest_;
 };
 
-Result<void> read_shape(Literals& text, NpyArray& array) {
+Result<void> parse_shape(Literals& text, NpyArray& array) {
   if (!text.take('(')) return header_error("no shape");
   while (!text.take(')')) {
     const auto side = text.number();
@@ -90,7 +90,7 @@ Result<void> read_shape(Literals& text, NpyArray& array) {
   return success();
 }
 
-Result<void> read_descr(Literals& text, NpyArray& array) {
+Result<void> parse_descr(Literals& text, NpyArray& array) {
   if (text.next() == '[')
     return make_error(Errc::unsupported, "an array of records (a structured type); only plain ones are read");
   const auto descr = text.string();
@@ -148,11 +148,11 @@ Result<NpyArray> parse_npy_text(std::string_view text) {
     const auto key = literals.string();
     if (!key || !literals.take(':')) return header_error("no key");
     if (*key == "descr") {
-      PENSTOCK_TRY(read_descr(literals, array));
+      PENSTOCK_TRY(parse_descr(literals, array));
       seen |= 1U;
     } else if (*key == "shape") {
       array.shape.clear();
-      PENSTOCK_TRY(read_shape(literals, array));
+      PENSTOCK_TRY(parse_shape(literals, array));
       seen |= 2U;
     } else if (*key == "fortran_order") {
       const auto value = literals.boolean();

@@ -143,7 +143,7 @@ class MessageReader {
   const std::uint64_t end_;
 };
 
-Result<std::string> text_of(ByteWindow& object, Extent extent) {
+Result<std::string> read_string(ByteWindow& object, Extent extent) {
   PENSTOCK_ASSIGN(const auto bytes, object.at(extent.offset, static_cast<std::size_t>(extent.length)));
   return std::string(as_text(bytes));
 }
@@ -195,7 +195,7 @@ class ExampleScanner {
       if (tag.field == 2) {
         feature = content;
       } else if (content.length <= kLongestKey) {
-        PENSTOCK_ASSIGN(key, text_of(object_, content));
+        PENSTOCK_ASSIGN(key, read_string(object_, content));
       }
     }
     if (!feature) return success();
@@ -233,7 +233,7 @@ class ExampleScanner {
       }
       for (std::size_t i = 0; i < kTextKeys.size(); ++i)
         if (key == kTextKeys[i] && value.length <= kLongestLabel) {
-          PENSTOCK_ASSIGN(texts_[i], text_of(object_, value));
+          PENSTOCK_ASSIGN(texts_[i], read_string(object_, value));
         }
       return success();
     });
