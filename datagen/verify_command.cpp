@@ -69,7 +69,8 @@ struct Findings {
 
 // Whether checksums cover every byte of every object, not only those of samples.
 bool knows_whole_objects(const Manifest& manifest) {
-  return manifest.facts().object_checksums || (manifest.one_object_a_sample() && manifest.facts().checksums);
+  return manifest.facts().object_checksums ||
+         (manifest.one_object_per_sample() && manifest.facts().checksums);
 }
 
 // Reads and checks all objects with `threads` threads. Names the first `most` wrong objects that they find.

@@ -6,7 +6,7 @@
 namespace penstock {
 
 Result<void> open_for_collective_reads(const ReadWork& work, HeldObjects& objects) {
-  if (work.manifest->one_object_a_sample())
+  if (work.manifest->one_object_per_sample())
     return make_error(Errc::invalid_argument,
                       "--collective has all ranks read each object together, and here every object is one "
                       "sample: read objects that hold many, or --block SIZE of large ones, or leave it out");

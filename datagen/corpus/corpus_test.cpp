@@ -66,7 +66,7 @@ TEST_F(CorpusTest, ScansAFolderInOrderWithLabelsFromFolders) {
   EXPECT_EQ(corpus->manifest.facts().format, "files");
   EXPECT_EQ(corpus->manifest.facts().codec, "jpeg");
   EXPECT_FALSE(corpus->manifest.facts().checksums);
-  EXPECT_TRUE(corpus->manifest.one_object_a_sample());
+  EXPECT_TRUE(corpus->manifest.one_object_per_sample());
   EXPECT_EQ(corpus->manifest.sample(0).label, kNoLabel);
   EXPECT_EQ(corpus->manifest.sample(1).label, 0U);
   EXPECT_EQ(corpus->manifest.sample(3).label, 1U);

@@ -49,7 +49,7 @@ TEST(Generate, TheTreeIsObjectsAndManifestAlone) {
   Tier target = tier("generate-expected");
   const Manifest manifest = Manifest::load(*target.backend, kManifestName).value();
   EXPECT_TRUE(manifest.check().ok());
-  EXPECT_TRUE(manifest.one_object_a_sample());
+  EXPECT_TRUE(manifest.one_object_per_sample());
   EXPECT_EQ(manifest.samples(), 17U);
   EXPECT_EQ(manifest.facts().recipe, "imagenet");
   EXPECT_EQ(manifest.facts().codec, "jpeg");

@@ -236,7 +236,7 @@ Result<void> Manifest::check() const {
   if (!mistake.empty()) return damaged(mistake);
   const bool own_objects = (sums.flags & manifest_layout::kOneObjectPerSample) != 0;
   if (sums.payload_bytes != payload_bytes() || sums.largest_sample != largest_sample() ||
-      own_objects != one_object_a_sample())
+      own_objects != one_object_per_sample())
     return damaged("its totals are not those of its entries");
 
   Cursor in(names_);
@@ -268,13 +268,13 @@ std::span<const std::byte> Manifest::bytes() const {
   return state_->all;
 }
 
-bool Manifest::one_object_a_sample() const {
+bool Manifest::one_object_per_sample() const {
   return (state_->header.flags & manifest_layout::kOneObjectPerSample) != 0;
 }
 
 std::optional<std::uint32_t> Manifest::object_crc32c(std::uint64_t object) const {
   if (object < object_crcs_.size()) return object_crcs_[object];
-  if (one_object_a_sample() && facts().checksums && object < samples()) return sample(object).crc32c;
+  if (one_object_per_sample() && facts().checksums && object < samples()) return sample(object).crc32c;
   return std::nullopt;
 }
 

@@ -96,7 +96,7 @@ class Manifest {
   std::string_view object_name(std::uint64_t object, std::string& scratch) const;
 
   const ManifestFacts& facts() const;  // valid as long as the bytes, even after this is moved
-  bool one_object_a_sample() const;    // for all n, sample n is the whole object n
+  bool one_object_per_sample() const;  // for all n, sample n is the whole object n
   std::uint64_t largest_sample() const;
   // Identifies the corpus in result records, as 16 hex digits. It is a digest of the header, which contains
   // the counts and the checksum of every section. O(1). As reliable as check().

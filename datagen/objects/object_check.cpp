@@ -20,7 +20,7 @@
 
 namespace penstock {
 
-ObjectIndex::ObjectIndex(const Manifest& manifest) : identity_(manifest.one_object_a_sample()) {
+ObjectIndex::ObjectIndex(const Manifest& manifest) : identity_(manifest.one_object_per_sample()) {
   if (identity_) return;
   starts_.resize(static_cast<std::size_t>(manifest.objects()) + 1);
   bool sorted = true;
@@ -109,7 +109,7 @@ Result<std::uint32_t> checksums_of(
     Reader& reader, const Manifest& manifest, const ObjectIndex& index, std::uint64_t object, Buffer& buffer,
     const std::function<void(std::uint64_t sample, std::uint32_t crc)>& visit) {
   const std::uint64_t bytes = manifest.object_bytes(object);
-  if (manifest.one_object_a_sample()) {
+  if (manifest.one_object_per_sample()) {
     PENSTOCK_ASSIGN(const std::uint32_t crc, crc32c_of(reader, 0, bytes, buffer));
     visit(object, crc);
     return crc;
@@ -217,7 +217,7 @@ Result<ObjectVerdict> check_object(Backend& backend, const Manifest& manifest, c
     // Keeps the first wrong sample of an object.
     const std::uint32_t wanted = manifest.sample(sample).crc32c;
     if (!manifest.facts().checksums || crc == wanted || verdict.state != ObjectState::right) return;
-    is_wrong(crc, wanted, manifest.one_object_a_sample() ? "" : fmt::format(" (sample {})", sample));
+    is_wrong(crc, wanted, manifest.one_object_per_sample() ? "" : fmt::format(" (sample {})", sample));
   };
   if (const auto wanted = manifest.object_crc32c(object)) {
     const auto crc = checksums_of(**reader, manifest, index, object, buffer, compare_sample);

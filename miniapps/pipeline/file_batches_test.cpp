@@ -209,7 +209,7 @@ TEST(FileBatches, CopiesAreCollating) {
 TEST(WholeObjects, AreTheCorpusFileByFile) {
   const Files files({3, 1, 2});
   EXPECT_EQ(files.files.manifest.samples(), 3U);
-  EXPECT_TRUE(files.files.manifest.one_object_a_sample());
+  EXPECT_TRUE(files.files.manifest.one_object_per_sample());
   EXPECT_EQ(files.files.samples_of_object[2].first, 4U);
   EXPECT_EQ(files.files.largest_sample_count(), 3U);
   EXPECT_EQ(files.files.smallest_sample_count(), 1U);
