@@ -107,7 +107,7 @@ std::string to_text(const Corpus& corpus, const Tier& to, const CopyOutcome& out
 }
 
 Result<void> check_started(const Corpus& corpus, Tier& to) {
-  PENSTOCK_TRY(folder_is_there(to, "--to"));
+  PENSTOCK_TRY(folder_exists(to, "--to"));
   for (const std::string_view name : {kCopyingName, kManifestName}) {
     const auto there = to.backend->names().stat(name);
     if (there.ok()) return success();

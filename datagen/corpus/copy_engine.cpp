@@ -110,7 +110,7 @@ Result<TargetState> Copy::inspect_target() {
     return make_error(
         Errc::invalid_argument,
         fmt::format("'{}' is the corpus itself, or lies in it: copy it somewhere else", to_.root));
-  PENSTOCK_ASSIGN(const bool is_there, folder_is_there(to_, "--to"));
+  PENSTOCK_ASSIGN(const bool is_there, folder_exists(to_, "--to"));
   if (!is_there) return TargetState::fresh;
   const std::string remedy = fmt::format(
       "copy to another folder, or empty that one first{}",

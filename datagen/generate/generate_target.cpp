@@ -201,7 +201,7 @@ Result<void> check_may_write(Tier& tier) {
 
 Result<bool> check_target(Tier& tier, const GenerationState& wanted, bool resume) {
   Backend& backend = *tier.backend;
-  PENSTOCK_ASSIGN(const bool there, folder_is_there(tier, "--out"));
+  PENSTOCK_ASSIGN(const bool there, folder_exists(tier, "--out"));
   if (!there) return false;
   PENSTOCK_ASSIGN(const std::optional<GenerationState> state, read_generation_state(backend, tier.root));
   if (state) {

@@ -34,7 +34,7 @@ Result<void> check_no_dangling_link(Tier& tier, std::string_view flag) {
 
 }  // namespace
 
-Result<bool> folder_is_there(Tier& tier, std::string_view flag) {
+Result<bool> folder_exists(Tier& tier, std::string_view flag) {
   const Result<Entry> root = tier.backend->names().stat("");
   if (root.ok() && root->folder) return true;
   if (root.ok() || root.error().sys_errno == ENOTDIR)
