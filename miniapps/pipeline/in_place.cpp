@@ -8,7 +8,7 @@ namespace penstock {
 namespace {
 
 std::uint64_t may_be_open(std::uint64_t objects, const Backend& backend) {
-  const std::uint64_t open = objects_held_open(objects);
+  const std::uint64_t open = max_open_objects(objects);
   return backend.caps().zero_copy ? std::min(open, kMostMapped) : open;
 }
 
