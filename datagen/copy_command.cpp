@@ -130,7 +130,8 @@ Result<int> run(const CommandContext& context) {
                                                        .threads = threads_of(context),
                                                        .types = options.text("types"),
                                                        .progress = context.output.progress,
-                                                       .named_tiers = context.named_tiers}));
+                                                       .named_tiers = context.named_tiers,
+                                                       .log = note}));
   if (to.backend_name == "mem")
     note("'" + to.root + "' is memory of this process: the copy ends with this command");
   if (options.flag("resume")) PENSTOCK_TRY(check_started(corpus, to));
@@ -139,7 +140,8 @@ Result<int> run(const CommandContext& context) {
                               {.threads = threads_of(context),
                                .durability = durability_of(options.text("durability")),
                                .replace = options.flag("replace"),
-                               .progress = context.output.progress}));
+                               .progress = context.output.progress,
+                               .warn = warn}));
   if (context.output.json)
     print_json(to_json(corpus, to, outcome));
   else

@@ -369,7 +369,8 @@ Result<int> run(const CommandContext& context) {
                                                        .threads = threads_of(context),
                                                        .types = options.text("types"),
                                                        .progress = context.output.progress,
-                                                       .named_tiers = context.named_tiers}));
+                                                       .named_tiers = context.named_tiers,
+                                                       .log = note}));
   PENSTOCK_ASSIGN(const Description seen, inspect(corpus.manifest));
   if (options.given("save")) {
     PENSTOCK_TRY(check_no_object(corpus, options.text("save")));

@@ -259,7 +259,9 @@ Result<void> dry_run(const CommandContext& context, const Generation& generation
   if (context.options.flag("resume")) {
     PENSTOCK_ASSIGN(reusable, find_reusable_objects(generation, tier, threads));
   }
-  PENSTOCK_TRY(show_plan(context.output, generation, tier, threads, reusable, refused));
+  PENSTOCK_ASSIGN(const std::string plan,
+                  describe_plan(context.output, generation, tier, threads, reusable, refused));
+  print_text(plan);
   if (!complete.ok() && complete.error().code == Errc::no_space) {  // a plan may be meant for another machine
     warn(refused);
     return success();
@@ -277,7 +279,7 @@ Result<int> run_generate(const CommandContext& context) {
     if (!context.positionals.empty()) {
       PENSTOCK_ASSIGN(only, recipe_registry().find(context.positionals[0]));
     }
-    list_recipes(context.output, only);
+    print_text(list_recipes(context.output, only));
     return 0;
   }
   if (context.positionals.empty()) {
@@ -300,9 +302,9 @@ Result<int> run_generate(const CommandContext& context) {
     PENSTOCK_ASSIGN(started, read_started_on_root(ranks, tier));
   }
   PENSTOCK_ASSIGN(const Generation generation, decide_generation(context, started));
-  describe_difference(options, generation);
+  for (const std::string& text : describe_differences(options, generation)) note(text);
   Result<bool> complete = false;
-  if (ranks.root()) complete = inspect_target(options, generation, tier, started.has_value());
+  if (ranks.root()) complete = inspect_target(options, generation, tier, started.has_value(), note);
   if (options.flag("dry-run")) {
     PENSTOCK_TRY(on_root(ranks, [&] { return dry_run(context, generation, tier, complete); }));
     return 0;

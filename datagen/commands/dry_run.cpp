@@ -23,8 +23,8 @@
 #include "datagen/generate/generate_target.hpp"
 #include "datagen/manifest/manifest.hpp"
 #include "datagen/objects/object_check.hpp"
-#include "io_backends/core/cli/print.hpp"
 #include "io_backends/core/cli/table.hpp"
+#include "io_backends/core/json_text.hpp"
 #include "io_backends/core/parallel/parallel.hpp"
 #include "io_backends/core/ranks/communicator.hpp"
 #include "io_backends/core/units.hpp"
@@ -153,8 +153,9 @@ Result<std::optional<ReusableObjects>> find_reusable_objects(const Generation& g
   return std::optional<ReusableObjects>(reusable);
 }
 
-Result<void> show_plan(const Output& output, const Generation& generation, Tier& tier, unsigned threads,
-                       const std::optional<ReusableObjects>& reusable, std::string_view refused) {
+Result<std::string> describe_plan(const Output& output, const Generation& generation, Tier& tier,
+                                  unsigned threads, const std::optional<ReusableObjects>& reusable,
+                                  std::string_view refused) {
   const GenerationState& state = generation.state;
   const Result<std::uint64_t> free = tier.backend->names().free_bytes();
   PENSTOCK_ASSIGN(const MakingRate rate, measure_making(*generation.recipe));
@@ -184,8 +185,7 @@ Result<void> show_plan(const Output& output, const Generation& generation, Tier&
     }
     if (free.ok()) row["free_bytes"] = *free;
     if (!refused.empty()) row["refused"] = refused;
-    print_json(row);
-    return success();
+    return one_line(row) + "\n";
   }
   Table table({{"", Align::left}, {"", Align::left}});
   table.row({"recipe", state.recipe});
@@ -213,8 +213,7 @@ Result<void> show_plan(const Output& output, const Generation& generation, Tier&
            generation.bytes_at_most ? "compressing them, which is not in it," : "storage that takes less")});
   table.row({"out", tier.root});
   if (free.ok()) table.row({"free there", format_bytes(static_cast<double>(*free), output)});
-  print_text(table.text());
-  return success();
+  return table.text();
 }
 
 }  // namespace penstock

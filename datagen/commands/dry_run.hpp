@@ -1,8 +1,9 @@
-// generate --dry-run: prints what would be made, its size, and the least time that making takes.
+// generate --dry-run: says what would be made, its size, and the least time that making takes.
 #pragma once
 
 #include <cstdint>
 #include <optional>
+#include <string>
 #include <string_view>
 
 #include "datagen/generate/generation.hpp"
@@ -32,9 +33,10 @@ struct ReusableObjects {
 Result<std::optional<ReusableObjects>> find_reusable_objects(const Generation& generation, Tier& tier,
                                                              unsigned threads);
 
-// Prints the plan. If a data set is resumed, also prints what is missing. `refused` is the reason why a real
-// run would fail; "" if it would not.
-Result<void> show_plan(const Output& output, const Generation& generation, Tier& tier, unsigned threads,
-                       const std::optional<ReusableObjects>& reusable, std::string_view refused);
+// The plan as a table or a JSON line, with a final newline. If a data set is resumed, also what is missing.
+// `refused` is the reason why a real run would fail; "" if it would not.
+Result<std::string> describe_plan(const Output& output, const Generation& generation, Tier& tier,
+                                  unsigned threads, const std::optional<ReusableObjects>& reusable,
+                                  std::string_view refused);
 
 }  // namespace penstock

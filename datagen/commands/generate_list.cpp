@@ -11,8 +11,8 @@
 
 #include "datagen/format/format.hpp"
 #include "datagen/format/object_names.hpp"
-#include "io_backends/core/cli/print.hpp"
 #include "io_backends/core/cli/table.hpp"
+#include "io_backends/core/json_text.hpp"
 #include "io_backends/core/units.hpp"
 
 namespace penstock {
@@ -84,12 +84,13 @@ void append_settings(std::string& text, OptionTable options) {
 
 }  // namespace
 
-void list_recipes(const Output& output, const RecipeInfo* only) {
+std::string list_recipes(const Output& output, const RecipeInfo* only) {
   const std::span<const RecipeInfo* const> recipes =
       only == nullptr ? recipe_registry().present() : std::span(&only, 1);
+  std::string text;
   if (output.json) {
-    for (const RecipeInfo* recipe : recipes) print_json(list_row(*recipe));
-    return;
+    for (const RecipeInfo* recipe : recipes) text += one_line(list_row(*recipe)) + "\n";
+    return text;
   }
   Table table({{"recipe", Align::left},
                {"samples", Align::right},
@@ -97,7 +98,6 @@ void list_recipes(const Output& output, const RecipeInfo* only) {
                {"sizes", Align::left},
                {"format", Align::left},
                {"also", Align::left}});
-  std::string text;
   for (const RecipeInfo* recipe : recipes) {
     const double bytes = static_cast<double>(recipe->full_samples) * recipe->mean_sample_bytes;
     table.row({std::string(recipe->name), format_count(recipe->full_samples), format_bytes(bytes, output),
@@ -110,7 +110,7 @@ void list_recipes(const Output& output, const RecipeInfo* only) {
     text += fmt::format("\n--format {}: {}\n", format->name, format->summary);
     append_settings(text, format->options);
   }
-  print_text(table.text() + text);
+  return table.text() + text;
 }
 
 }  // namespace penstock

@@ -12,7 +12,6 @@
 #include "datagen/manifest/manifest.hpp"
 #include "datagen/objects/object_check.hpp"
 #include "io_backends/core/cli/printable.hpp"
-#include "io_backends/core/cli/progress.hpp"
 #include "io_backends/core/ranks/collectives.hpp"
 #include "io_backends/core/system/placement.hpp"
 #include "io_backends/core/units.hpp"
@@ -65,14 +64,14 @@ Result<Generation> plan_on_this_rank(const CommandContext& context,
 }
 
 // Whether a finished data set that is resumed lacks no object, judged by their sizes.
-Result<bool> has_all_objects(Tier& tier, unsigned threads) {
+Result<bool> has_all_objects(Tier& tier, unsigned threads, const std::function<void(std::string_view)>& log) {
   PENSTOCK_ASSIGN(const Manifest manifest, Manifest::load(*tier.backend, kManifestName));
   PENSTOCK_ASSIGN(const std::vector<ObjectVerdict> wrong,
                   check_object_sizes(tier.backend->names(), manifest, threads));
   if (wrong.empty()) return true;
   PENSTOCK_TRY(check_space_for_repair(tier, manifest, wrong));
   std::string name;
-  note(fmt::format(
+  log(fmt::format(
       "'{}' lacks {} of its {} objects, or has them in another size (first: '{}', {}): what is "
       "wrong is made again",
       tier.root, format_count(wrong.size()), format_count(manifest.objects()),
@@ -120,24 +119,26 @@ bool has_count(const Options& options) {
          options.given("size-for");
 }
 
-// Prints a note if the result differs from the request.
-void describe_difference(const Options& options, const Generation& generation) {
+std::vector<std::string> describe_differences(const Options& options, const Generation& generation) {
+  std::vector<std::string> notes;
   const std::uint64_t bytes = generation.bytes_expected;
   if (options.given("bytes") && bytes > options.size("bytes"))
-    note(fmt::format("one sample is the least, and takes {} {}: more than --bytes {}",
-                     generation.size_prefix(), format_size(bytes), format_size(options.size("bytes"))));
+    notes.push_back(fmt::format("one sample is the least, and takes {} {}: more than --bytes {}",
+                                generation.size_prefix(), format_size(bytes),
+                                format_size(options.size("bytes"))));
   if (!generation.sized_for.empty()) {
     const std::string warning = size_for_warning(generation.sized_for, generation.state.recipe);
-    if (!warning.empty()) warn(warning);
+    if (!warning.empty()) notes.push_back("warning: " + warning);
   }
   constexpr std::string_view kShards = "shards=";
   for (const std::string& setting : options.texts("set")) {
     if (!setting.starts_with(kShards)) continue;
     const Result<std::uint64_t> shards = parse_count(std::string_view(setting).substr(kShards.size()));
     if (shards.ok() && *shards > generation.objects)
-      note(fmt::format("{} samples make {} shards: no shard is empty", generation.state.samples,
-                       generation.objects));
+      notes.push_back(fmt::format("{} samples make {} shards: no shard is empty", generation.state.samples,
+                                  generation.objects));
   }
+  return notes;
 }
 
 Result<std::optional<GenerationState>> read_started_on_root(Communicator& ranks, Tier& tier) {
@@ -158,9 +159,10 @@ Result<Generation> decide_generation(const CommandContext& context,
   return decided;
 }
 
-Result<bool> inspect_target(const Options& options, const Generation& generation, Tier& tier, bool started) {
+Result<bool> inspect_target(const Options& options, const Generation& generation, Tier& tier, bool started,
+                            const std::function<void(std::string_view)>& log) {
   PENSTOCK_ASSIGN(const bool complete, check_before_run(options, generation, tier, started));
-  return complete ? has_all_objects(tier, generate_threads(options)) : Result<bool>(false);
+  return complete ? has_all_objects(tier, generate_threads(options), log) : Result<bool>(false);
 }
 
 }  // namespace penstock

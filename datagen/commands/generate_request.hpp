@@ -1,7 +1,11 @@
 // Turns a command line of `penstock generate` into a Generation, and checks its target.
 #pragma once
 
+#include <functional>
 #include <optional>
+#include <string>
+#include <string_view>
+#include <vector>
 
 #include "datagen/generate/generate_state.hpp"
 #include "datagen/generate/generation.hpp"
@@ -25,11 +29,12 @@ Result<std::optional<GenerationState>> read_started_on_root(Communicator& ranks,
 Result<Generation> decide_generation(const CommandContext& context,
                                      const std::optional<GenerationState>& started);
 
-// Prints a note on stderr if the result differs from the request.
-void describe_difference(const Options& options, const Generation& generation);
+// A note for the user, one sentence each, where the result differs from the request.
+std::vector<std::string> describe_differences(const Options& options, const Generation& generation);
 
 // Whether the data set is already complete, judged by the names and sizes of its objects. An error is the
-// reason why a run would fail. For one rank.
-Result<bool> inspect_target(const Options& options, const Generation& generation, Tier& tier, bool started);
+// reason why a run would fail. `log` gets a note if objects must be made again. For one rank.
+Result<bool> inspect_target(const Options& options, const Generation& generation, Tier& tier, bool started,
+                            const std::function<void(std::string_view)>& log);
 
 }  // namespace penstock

@@ -87,6 +87,9 @@ class Copy {
   Result<void> begin_sync();
   void remove_mark_and_folders(const std::vector<Worker>& workers, bool was_empty);
   Error add_progress(Error error) const;
+  void warn(const std::string& text) const {
+    if (options_.warn) options_.warn(text);
+  }
 
   Corpus& from_;
   Tier& to_;

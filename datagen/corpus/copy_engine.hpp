@@ -2,6 +2,7 @@
 #pragma once
 
 #include <cstdint>
+#include <functional>
 #include <string_view>
 
 #include "datagen/corpus/corpus.hpp"
@@ -20,6 +21,7 @@ struct CopyOptions {
   Durability durability = Durability::visible;
   bool replace = false;  // also start in a folder that is not empty, and replace objects with other content
   bool progress = false;
+  std::function<void(std::string_view)> warn{};  // gets warnings, one sentence each, on any thread
 };
 
 struct CopyOutcome {

@@ -9,7 +9,6 @@
 #include "datagen/corpus/scan.hpp"
 #include "datagen/generate/generate_state.hpp"
 #include "datagen/generate/generate_target.hpp"
-#include "io_backends/core/cli/progress.hpp"
 #include "io_backends/core/cli/shell_quoting.hpp"
 #include "results/record/environment.hpp"
 
@@ -121,9 +120,10 @@ Result<Corpus> open_corpus(std::string_view corpus, const CorpusRequest& request
   std::string name = name_of(tier);
   if (request.scan) {
     PENSTOCK_ASSIGN(ScanResult scanned, scan_tier(tier, request));
-    if (const std::string unfinished = finish_advice(tier); !unfinished.empty())
-      warn(fmt::format("'{}' {}; scanned is what is there", tier.root, unfinished));
-    if (!scanned.report.text.empty()) note(fmt::format("'{}': {}", tier.root, scanned.report.text));
+    if (const std::string unfinished = finish_advice(tier); !unfinished.empty() && request.log)
+      request.log(fmt::format("warning: '{}' {}; scanned is what is there", tier.root, unfinished));
+    if (!scanned.report.text.empty() && request.log)
+      request.log(fmt::format("'{}': {}", tier.root, scanned.report.text));
     if (scanned.manifest.samples() == 0) return no_samples_error(tier);
     return Corpus{std::move(tier), std::move(scanned.manifest), std::move(name), std::move(scanned.report),
                   0};

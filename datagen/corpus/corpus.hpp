@@ -2,6 +2,7 @@
 #pragma once
 
 #include <cstdint>
+#include <functional>
 #include <optional>
 #include <string>
 #include <string_view>
@@ -48,6 +49,7 @@ struct CorpusRequest {
   bool progress = false;        // with scan and checksum: show progress
   bool has_scan_option = true;  // whether the command has --scan, so that messages may advise it
   NamedTiers named_tiers = {};  // what the text of the corpus may name
+  std::function<void(std::string_view)> log{};  // with scan: gets notes for the user, one sentence each
 };
 
 // Opens a corpus and checks the whole manifest (Manifest::check). `not_found`, with the remedy ("no manifest
@@ -58,7 +60,7 @@ struct CorpusRequest {
 // is the name of the parent folder; objects at the root have none. Labels are numbered in byte order of these
 // names. Hidden names are skipped. Links to objects are followed, links to folders are not. An empty file is
 // a sample without bytes. Unreadable or damaged objects are left out if any sample remains. Otherwise the
-// first such error is returned. note() reports the objects that were left out.
+// first such error is returned. CorpusRequest::log gets a sentence about the objects that were left out.
 Result<Corpus> open_corpus(std::string_view corpus, const CorpusRequest& request);
 
 // The facts of the corpus, as a record stores them.

@@ -67,7 +67,8 @@ Result<Corpus> open_data(const Options& options, const TrainRequest& request) {
                     .manifest_file = options.text("manifest"),
                     .threads = static_cast<unsigned>(request.threads),
                     .types = options.text("types"),
-                    .named_tiers = request.named_tiers};
+                    .named_tiers = request.named_tiers,
+                    .log = note};
   Result<Corpus> opened = open_corpus(request.data, how);
   if (opened.ok() || opened.error().code != Errc::not_found || request.workload.empty() || how.scan ||
       !how.manifest_file.empty())
@@ -91,7 +92,8 @@ Result<Corpus> open_validation_corpus(const Options& options, const TrainRequest
                   open_corpus(options.text("validation"), {.scan = options.flag("scan"),
                                                            .threads = static_cast<unsigned>(request.threads),
                                                            .types = options.text("types"),
-                                                           .named_tiers = request.named_tiers}));
+                                                           .named_tiers = request.named_tiers,
+                                                           .log = note}));
   PENSTOCK_TRY(check_kind(*request.app, corpus));
   return corpus;
 }
