@@ -270,6 +270,36 @@ Result<void> dry_run(const CommandContext& context, const Generation& generation
   return outcome_of(complete);
 }
 
+// The result of read_started_generation() on rank 0, for every rank. Collective.
+Result<std::optional<GenerationState>> read_started_on_root(Communicator& ranks, Tier& tier) {
+  PENSTOCK_ASSIGN(const std::string text, on_root(ranks, [&]() -> Result<std::string> {
+                    PENSTOCK_ASSIGN(const auto started, read_started_generation(tier));
+                    return started ? to_text(*started) : std::string();
+                  }));
+  if (text.empty()) return std::optional<GenerationState>();
+  PENSTOCK_ASSIGN(GenerationState state, parse_generation_state(text));
+  return std::optional<GenerationState>(std::move(state));
+}
+
+// Fails if the ranks plan different data sets, because their objects would not fit together.
+Result<void> check_same_plan(Communicator& ranks, const GenerationState& state) {
+  PENSTOCK_ASSIGN(const std::vector<std::uint32_t> keys, gather<std::uint32_t>(ranks, journal_key(state)));
+  if (std::all_of(keys.begin(), keys.end(), [&](std::uint32_t key) { return key == keys.front(); }))
+    return success();
+  return make_error(Errc::invalid_argument,
+                    "the ranks would make different data sets of these words: say memory=SIZE to --size-for, "
+                    "which takes each node's own otherwise, and start the same build everywhere");
+}
+
+// The plan of this rank, if all ranks have the same. Otherwise, all get an error. Collective.
+Result<Generation> decide_generation(const CommandContext& context,
+                                     const std::optional<GenerationState>& started) {
+  Result<Generation> decided = plan_from_options(context, started);
+  PENSTOCK_TRY(all_ok(context.communicator, decided));
+  PENSTOCK_TRY(check_same_plan(context.communicator, decided->state));
+  return decided;
+}
+
 Result<int> run_generate(const CommandContext& context) {
   const Options& options = context.options;
   Communicator& ranks = context.communicator;

@@ -12,7 +12,6 @@
 #include "datagen/manifest/manifest.hpp"
 #include "datagen/objects/object_check.hpp"
 #include "io_backends/core/cli/printable.hpp"
-#include "io_backends/core/ranks/collectives.hpp"
 #include "io_backends/core/system/placement.hpp"
 #include "io_backends/core/units.hpp"
 #include "results/record/environment.hpp"
@@ -29,38 +28,6 @@ Result<std::vector<OptionWord>> parse_settings(const std::vector<std::string>& g
     words.push_back({word.substr(0, divider), word.substr(divider + 1)});
   }
   return words;
-}
-
-// Values that the command line does not give come from the data set that --resume finds.
-Result<Generation> plan_on_this_rank(const CommandContext& context,
-                                     const std::optional<GenerationState>& started) {
-  const Options& options = context.options;
-  SampleCountRequest count_request{
-      .samples = options.given("samples") ? static_cast<std::uint64_t>(options.integer("samples")) : 0,
-      .bytes = options.given("bytes") ? options.size("bytes") : 0,
-      .scale = options.given("scale") ? options.real("scale") : 0,
-      .size_for = {}};
-  if (options.given("scale") && !(count_request.scale > 0))
-    return make_error(Errc::invalid_argument,
-                      fmt::format("--scale must be above 0, not {}", count_request.scale));
-  if (options.given("size-for")) {
-    PENSTOCK_ASSIGN(count_request.size_for, parse_size_for(options.text("size-for"), memory_bytes()));
-  }
-  PENSTOCK_ASSIGN(std::vector<OptionWord> settings, parse_settings(options.texts("set")));
-  std::string format = options.text("format");
-  std::uint64_t seed = context.seed;
-  if (started) {
-    if (!count_request.is_set()) count_request.samples = started->samples;
-    if (!options.given("seed")) seed = started->seed;
-    // Another recipe may not fit that format. check_target() reports with which recipe the data set was
-    // started.
-    const bool same_recipe = started->recipe == context.positionals[0];
-    if (same_recipe && !options.given("format")) format = started->format;
-    if (same_recipe && settings.empty())
-      for (const auto& [key, value] : started->settings) settings.push_back({key, value});
-  }
-  return plan_generation(context.positionals[0], format, settings, count_request, seed,
-                         generate_threads(options));
 }
 
 // Whether a finished data set that is resumed lacks no object, judged by their sizes.
@@ -97,16 +64,6 @@ Result<bool> check_before_run(const Options& options, const Generation& generati
   return false;
 }
 
-// Fails if the ranks plan different data sets, because their objects would not fit together.
-Result<void> check_same_plan(Communicator& ranks, const GenerationState& state) {
-  PENSTOCK_ASSIGN(const std::vector<std::uint32_t> keys, gather<std::uint32_t>(ranks, journal_key(state)));
-  if (std::all_of(keys.begin(), keys.end(), [&](std::uint32_t key) { return key == keys.front(); }))
-    return success();
-  return make_error(Errc::invalid_argument,
-                    "the ranks would make different data sets of these words: say memory=SIZE to --size-for, "
-                    "which takes each node's own otherwise, and start the same build everywhere");
-}
-
 }  // namespace
 
 unsigned generate_threads(const Options& options) {
@@ -141,22 +98,35 @@ std::vector<std::string> describe_differences(const Options& options, const Gene
   return notes;
 }
 
-Result<std::optional<GenerationState>> read_started_on_root(Communicator& ranks, Tier& tier) {
-  PENSTOCK_ASSIGN(const std::string text, on_root(ranks, [&]() -> Result<std::string> {
-                    PENSTOCK_ASSIGN(const auto started, read_started_generation(tier));
-                    return started ? to_text(*started) : std::string();
-                  }));
-  if (text.empty()) return std::optional<GenerationState>();
-  PENSTOCK_ASSIGN(GenerationState state, parse_generation_state(text));
-  return std::optional<GenerationState>(std::move(state));
-}
-
-Result<Generation> decide_generation(const CommandContext& context,
+Result<Generation> plan_from_options(const CommandContext& context,
                                      const std::optional<GenerationState>& started) {
-  Result<Generation> decided = plan_on_this_rank(context, started);
-  PENSTOCK_TRY(all_ok(context.communicator, decided));
-  PENSTOCK_TRY(check_same_plan(context.communicator, decided->state));
-  return decided;
+  const Options& options = context.options;
+  SampleCountRequest count_request{
+      .samples = options.given("samples") ? static_cast<std::uint64_t>(options.integer("samples")) : 0,
+      .bytes = options.given("bytes") ? options.size("bytes") : 0,
+      .scale = options.given("scale") ? options.real("scale") : 0,
+      .size_for = {}};
+  if (options.given("scale") && !(count_request.scale > 0))
+    return make_error(Errc::invalid_argument,
+                      fmt::format("--scale must be above 0, not {}", count_request.scale));
+  if (options.given("size-for")) {
+    PENSTOCK_ASSIGN(count_request.size_for, parse_size_for(options.text("size-for"), memory_bytes()));
+  }
+  PENSTOCK_ASSIGN(std::vector<OptionWord> settings, parse_settings(options.texts("set")));
+  std::string format = options.text("format");
+  std::uint64_t seed = context.seed;
+  if (started) {
+    if (!count_request.is_set()) count_request.samples = started->samples;
+    if (!options.given("seed")) seed = started->seed;
+    // Another recipe may not fit that format. check_target() reports with which recipe the data set was
+    // started.
+    const bool same_recipe = started->recipe == context.positionals[0];
+    if (same_recipe && !options.given("format")) format = started->format;
+    if (same_recipe && settings.empty())
+      for (const auto& [key, value] : started->settings) settings.push_back({key, value});
+  }
+  return plan_generation(context.positionals[0], format, settings, count_request, seed,
+                         generate_threads(options));
 }
 
 Result<bool> inspect_target(const Options& options, const Generation& generation, Tier& tier, bool started,

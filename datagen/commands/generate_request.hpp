@@ -11,7 +11,6 @@
 #include "datagen/generate/generation.hpp"
 #include "io_backends/core/cli/command.hpp"
 #include "io_backends/core/options.hpp"
-#include "io_backends/core/ranks/communicator.hpp"
 #include "io_backends/core/result.hpp"
 #include "io_backends/tiers/tier.hpp"
 
@@ -21,12 +20,9 @@ namespace penstock {
 unsigned generate_threads(const Options& options);
 bool has_count(const Options& options);
 
-// The result of read_started_generation() on rank 0, for every rank. Collective.
-Result<std::optional<GenerationState>> read_started_on_root(Communicator& ranks, Tier& tier);
-
 // Decides the data set. Values that the command line does not give come from `started`, the data set that
-// --resume finds. Collective: either every rank gets the same plan, or all get an error.
-Result<Generation> decide_generation(const CommandContext& context,
+// --resume finds. For one rank: the plans of ranks may differ.
+Result<Generation> plan_from_options(const CommandContext& context,
                                      const std::optional<GenerationState>& started);
 
 // A note for the user, one sentence each, where the result differs from the request.

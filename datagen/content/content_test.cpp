@@ -85,7 +85,7 @@ TEST_F(ContentTest, CompressedPicturesAreDecodedAndDamagedOnesNamed) {
   const std::vector<TestSample> samples(3, {.label = 0, .fields = {{jpeg.begin(), jpeg.end()}}});
   const Tier tier = open_tier("mem:content-test").value();
   const auto format = format_of("tfrecord", {{"compression", "gzip"}});
-  const Made made = make_object(*tier.backend, *format, "o", {&field, 1}, samples).value();
+  const MadeObject made = make_object(*tier.backend, *format, "o", {&field, 1}, samples).value();
   Bytes bytes = penstock::content(*tier.backend, "o");
   bytes[made.placed[1].offset + made.placed[1].length - 1] ^= std::byte{1};
   std::vector<Piece> pieces;

@@ -1,5 +1,8 @@
-// Threads: every rank calls generate() from one thread. All functions here run on it; Generator and Repairer
-// start threads.
+// The ranks meet here: Generator and Repairer are one rank's part, and the collective calls come between
+// their steps. (generate_share.cpp has those that exchange results.)
+//
+// Threads: every rank calls generate() from one thread. All functions here run on it, but for the work that
+// all_ok() gets with `stop`; Generator and Repairer start threads.
 // Lock: the target's lock (a file) keeps other processes away. Rank 0 takes it before it inspects the target,
 // and holds it until generate() returns. The system releases it if the process ends.
 // Memory: everything allocates. guarded() turns an exception into an error, because the other ranks would
@@ -12,11 +15,14 @@
 
 #include <fmt/format.h>
 
+#include <algorithm>
 #include <memory>
 #include <optional>
 #include <utility>
+#include <vector>
 
 #include "datagen/generate/generate_mend.hpp"
+#include "datagen/generate/generate_share.hpp"
 #include "datagen/generate/generate_target.hpp"
 #include "datagen/generate/generator.hpp"
 #include "datagen/manifest/manifest.hpp"
@@ -59,6 +65,56 @@ Result<void> check_same_target(const Generation& generation, Tier& tier) {
                                 tier.root));
 }
 
+// Checks the size of every object of a finished data set. Makes the wrong ones again; the ranks share this
+// work. `corrupt`, naming the object, if this build would make other bytes of it. Such bytes are never
+// published under the object's name, but the old wrong object has been removed by then. Collective; rank 0
+// holds the target's lock.
+Result<void> repair_finished(const Generation& generation, Tier& tier, unsigned threads, Communicator& ranks,
+                             Progress& progress, GenerateResult& out) {
+  const Result<Manifest> manifest = Manifest::load(*tier.backend, kManifestName);
+  PENSTOCK_TRY(all_ok(ranks, manifest));
+  PENSTOCK_ASSIGN(const std::vector<std::uint64_t> wrong,
+                  on_root(ranks, [&] { return wrong_objects(*manifest, tier, threads); }));
+  if (wrong.empty()) return success();
+  std::optional<Repairer> repairer;
+  const auto prepare = [&]() -> Result<void> {
+    PENSTOCK_ASSIGN(TargetSync sync, TargetSync::begin(tier));
+    repairer.emplace(generation, *manifest, *tier.backend, std::move(sync), threads, ranks, progress);
+    return success();
+  };
+  PENSTOCK_TRY(all_ok(ranks, prepare));
+  out.kept_by_size = true;
+  PENSTOCK_TRY(all_ok(ranks, [&] { return repairer->begin(wrong); }));
+  const Result<void> made = all_ok(
+      ranks, [&] { return repairer->make_share(wrong); }, [&] { repairer->stop(); });
+  PENSTOCK_TRY(sum_over_ranks(ranks, repairer->counts(), out));
+  return made;
+}
+
+// Makes the objects that are missing, and then the manifest. Collective.
+Result<void> make_missing(Generator& generator, bool resumed, Communicator& ranks, GenerateResult& out) {
+  const auto stop = [&] { generator.stop(); };
+  PENSTOCK_TRY(on_root(ranks, [&] { return generator.name_objects(); }));
+  JournalRead journal;
+  const auto accept_existing = [&]() -> Result<void> {
+    PENSTOCK_ASSIGN(journal, generator.accept_existing_objects());
+    return success();
+  };
+  if (resumed) PENSTOCK_TRY(all_ok(ranks, accept_existing, stop));
+  PENSTOCK_ASSIGN(const std::vector<JournalRead> journals, gather<JournalRead>(ranks, journal));
+  for (const JournalRead& one : journals) {
+    journal.next_segment = std::max(journal.next_segment, one.next_segment);
+    out.journal_damaged = std::max(out.journal_damaged, one.damaged);
+  }
+  generator.start_journal(journal.next_segment);
+  const Result<void> made = all_ok(
+      ranks, [&] { return generator.make_share(); }, stop);
+  PENSTOCK_TRY(sum_over_ranks(ranks, generator.counts(), out));
+  PENSTOCK_TRY(made);
+  PENSTOCK_TRY(generator.results().send_to_root());
+  return on_root(ranks, [&] { return generator.publish_manifest(); });
+}
+
 // The part of generate() that runs while rank 0 holds the lock. Collective.
 Result<void> generate_locked(const Generation& generation, Tier& tier, unsigned threads, bool resume,
                              Communicator& ranks, Progress& progress, GenerateResult& out) {
@@ -82,7 +138,7 @@ Result<void> generate_locked(const Generation& generation, Tier& tier, unsigned 
     return success();
   };
   PENSTOCK_TRY(all_ok(ranks, prepare));
-  PENSTOCK_TRY(generator->run(out));
+  PENSTOCK_TRY(make_missing(*generator, resumed, ranks, out));
   PENSTOCK_TRY(on_root(ranks, [&] { return remove_generation_state(*tier.backend); }));
   out.started = false;
   return success();

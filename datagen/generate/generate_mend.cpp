@@ -1,30 +1,20 @@
-// Threads: the thread of a rank calls repair_finished() and run(). The threads of parallel_for() call
-// make_again(), each with its own Worker. They share only stopped_ and Progress.
-// Lock: none here. Rank 0 holds the target's lock (generate.cpp).
-// Memory: everything allocates; all_ok() turns a failed allocation into an error on every rank.
-// Ctrl-C: parallel_for() checks before each object. An object in work is finished.
-// Crash: an old object is removed before it is made again. The new one gets its name only when its bytes are
-// durable. The manifest does not change, so another --resume continues.
+// Threads: the thread of a rank calls begin() and counts(). all_ok() runs make_share() on another thread, so
+// that the first one can call stop() when another rank fails. The threads of parallel_for() call
+// make_again(), each with its own Worker. They share only stopped_ and Progress. Lock: none here. Rank 0
+// holds the target's lock (generate.cpp). Memory: everything allocates; all_ok() turns a failed allocation
+// into an error on every rank. Ctrl-C: parallel_for() checks before each object. An object in work is
+// finished. Crash: an old object is removed before it is made again. The new one gets its name only when its
+// bytes are durable. The manifest does not change, so another --resume continues.
 #include "datagen/generate/generate_mend.hpp"
 
 #include <fmt/format.h>
 
 #include <algorithm>
-#include <atomic>
 #include <chrono>
-#include <deque>
-#include <optional>
-#include <span>
-#include <string>
 #include <string_view>
 #include <utility>
-#include <vector>
 
-#include "datagen/generate/generate_share.hpp"
-#include "datagen/generate/object_maker.hpp"
-#include "datagen/manifest/manifest.hpp"
 #include "datagen/objects/object_check.hpp"
-#include "datagen/target/target_sync.hpp"
 #include "io_backends/core/parallel/parallel.hpp"
 
 namespace penstock {
@@ -39,94 +29,43 @@ Error other_build_error(std::string_view name, std::string_view why) {
                                 name, why));
 }
 
-// The objects with a wrong size. Every rank gets the same list. Collective.
-Result<std::vector<std::uint64_t>> wrong_objects(const Manifest& manifest, Tier& tier, unsigned threads,
-                                                 Communicator& ranks) {
-  return on_root(ranks, [&]() -> Result<std::vector<std::uint64_t>> {
-    PENSTOCK_ASSIGN(const std::vector<ObjectVerdict> all,
-                    check_object_sizes(tier.backend->names(), manifest, std::max(threads, 1U)));
-    std::vector<std::uint64_t> wrong;
-    for (const ObjectVerdict& one : all) wrong.push_back(one.object);
-    return wrong;
-  });
+}  // namespace
+
+Result<std::vector<std::uint64_t>> wrong_objects(const Manifest& manifest, Tier& tier, unsigned threads) {
+  PENSTOCK_ASSIGN(const std::vector<ObjectVerdict> all,
+                  check_object_sizes(tier.backend->names(), manifest, std::max(threads, 1U)));
+  std::vector<std::uint64_t> wrong;
+  for (const ObjectVerdict& one : all) wrong.push_back(one.object);
+  return wrong;
 }
 
-// One rank's part of the repair.
-class Repairer {
- public:
-  Repairer(const Generation& generation, const Manifest& manifest, Backend& backend, TargetSync sync,
-           unsigned threads, Communicator& ranks, Progress& progress)
-      : generation_(generation),
-        manifest_(manifest),
-        backend_(backend),
-        threads_(std::max(threads, 1U)),
-        ranks_(ranks),
-        progress_(progress),
-        sync_(std::move(sync)),
-        durability_(std::max(sync_.object_durability(), Durability::file)),
-        labels_(generation.recipe->label_names()),
-        companions_(generation.recipe->companions()) {}
+Repairer::Repairer(const Generation& generation, const Manifest& manifest, Backend& backend, TargetSync sync,
+                   unsigned threads, Communicator& ranks, Progress& progress)
+    : generation_(generation),
+      manifest_(manifest),
+      backend_(backend),
+      threads_(std::max(threads, 1U)),
+      ranks_(ranks),
+      progress_(progress),
+      sync_(std::move(sync)),
+      durability_(std::max(sync_.object_durability(), Durability::file)),
+      labels_(generation.recipe->label_names()),
+      companions_(generation.recipe->companions()) {}
 
-  // Repairs this rank's part of `wrong`. Collective: each rank passes the same list.
-  Result<void> run(std::span<const std::uint64_t> wrong, GenerateResult& out);
-
- private:
-  struct alignas(128) Worker {
-    explicit Worker(const MakerSetup& setup) : maker(setup) {}
-
-    ObjectMaker maker;
-    std::vector<JournalSample> rows;  // of the current object
-    std::vector<std::uint32_t> labels;
-    GeneratedCounts made;
-  };
-
-  std::uint64_t samples_kept(std::span<const std::uint64_t> wrong) const;
-  Result<void> make_all(std::span<const std::uint64_t> wrong);
-  // Makes the object again. Publishes it only if it matches the manifest.
-  Result<void> make_again(Worker& worker, std::uint64_t object);
-  // Compares what the manifest knows. Without checksums of objects, the bytes around samples are not
-  // compared.
-  bool matches_manifest(std::uint64_t object, const PublishedObject& written,
-                        std::span<const JournalSample> rows, std::span<const std::uint32_t> labels) const;
-  bool stopped() const { return stopped_.load(std::memory_order_relaxed); }
-
-  const Generation& generation_;
-  const Manifest& manifest_;
-  Backend& backend_;
-  const unsigned threads_;
-  Communicator& ranks_;
-  Progress& progress_;
-  const TargetSync sync_;
-  // No file records which objects were repaired, and a later check of the finished set compares sizes only.
-  // So an object must get its name only after its bytes are durable.
-  const Durability durability_;
-  const std::vector<std::string> labels_;
-  const std::vector<Companion> companions_;
-  std::deque<Worker> workers_;
-  GeneratedCounts mine_;
-  std::atomic<bool> stopped_{false};  // set if another rank has failed or was asked to stop
-};
-
-Result<void> Repairer::run(std::span<const std::uint64_t> wrong, GenerateResult& out) {
-  const auto at = [&](int rank) {
-    return wrong.size() * static_cast<std::size_t>(rank) / static_cast<std::size_t>(ranks_.size());
-  };
-  const auto mine = wrong.subspan(at(ranks_.rank()), at(ranks_.rank() + 1) - at(ranks_.rank()));
+Result<void> Repairer::begin(std::span<const std::uint64_t> wrong) {
   if (ranks_.root()) {
     mine_.samples_kept = samples_kept(wrong);
     mine_.damaged = wrong.size();
     progress_.advance(mine_.samples_kept);
   }
-  const bool has_all_objects = manifest_.objects() == generation_.objects + companions_.size();
-  PENSTOCK_TRY(
-      all_ok(ranks_, has_all_objects
-                         ? success()
-                         : other_build_error(kManifestName, "names other objects than this build makes")));
-  Result<void> made = all_ok(
-      ranks_, [&] { return make_all(mine); }, [this] { stopped_.store(true, std::memory_order_relaxed); });
-  for (const Worker& worker : workers_) mine_.count(worker.made);
-  PENSTOCK_TRY(sum_over_ranks(ranks_, mine_, out));
-  return made;
+  if (manifest_.objects() == generation_.objects + companions_.size()) return success();
+  return other_build_error(kManifestName, "names other objects than this build makes");
+}
+
+GeneratedCounts Repairer::counts() const {
+  GeneratedCounts mine = mine_;
+  for (const Worker& worker : workers_) mine.count(worker.made);
+  return mine;
 }
 
 std::uint64_t Repairer::samples_kept(std::span<const std::uint64_t> wrong) const {
@@ -136,13 +75,18 @@ std::uint64_t Repairer::samples_kept(std::span<const std::uint64_t> wrong) const
   return kept;
 }
 
-Result<void> Repairer::make_all(std::span<const std::uint64_t> wrong) {
+Result<void> Repairer::make_share(std::span<const std::uint64_t> wrong) {
+  const auto begin_of = [&](int rank) {
+    return wrong.size() * static_cast<std::size_t>(rank) / static_cast<std::size_t>(ranks_.size());
+  };
+  const std::size_t first = begin_of(ranks_.rank());
+  const std::span<const std::uint64_t> mine = wrong.subspan(first, begin_of(ranks_.rank() + 1) - first);
   const Clock::time_point start = Clock::now();
-  const auto threads = static_cast<unsigned>(std::clamp<std::uint64_t>(wrong.size(), 1, threads_));
+  const auto threads = static_cast<unsigned>(std::clamp<std::uint64_t>(mine.size(), 1, threads_));
   for (unsigned i = 0; i < threads; ++i)
     workers_.emplace_back(MakerSetup{generation_, backend_, durability_, true, labels_});
-  Result<void> made = parallel_for(wrong.size(), threads, 1, [&](unsigned worker, std::uint64_t i) {
-    return stopped() ? success() : make_again(workers_[worker], wrong[i]);
+  Result<void> made = parallel_for(mine.size(), threads, 1, [&](unsigned worker, std::uint64_t i) {
+    return stopped() ? success() : make_again(workers_[worker], mine[i]);
   });
   if (made.ok() && !stopped()) made = sync_.sync();
   mine_.seconds = std::chrono::duration<double>(Clock::now() - start).count();
@@ -183,25 +127,6 @@ bool Repairer::matches_manifest(std::uint64_t object, const PublishedObject& wri
       return false;
   }
   return true;
-}
-
-}  // namespace
-
-Result<void> repair_finished(const Generation& generation, Tier& tier, unsigned threads, Communicator& ranks,
-                             Progress& progress, GenerateResult& out) {
-  const Result<Manifest> manifest = Manifest::load(*tier.backend, kManifestName);
-  PENSTOCK_TRY(all_ok(ranks, manifest));
-  PENSTOCK_ASSIGN(const std::vector<std::uint64_t> wrong, wrong_objects(*manifest, tier, threads, ranks));
-  if (wrong.empty()) return success();
-  std::optional<Repairer> repairer;
-  const auto prepare = [&]() -> Result<void> {
-    PENSTOCK_ASSIGN(TargetSync sync, TargetSync::begin(tier));
-    repairer.emplace(generation, *manifest, *tier.backend, std::move(sync), threads, ranks, progress);
-    return success();
-  };
-  PENSTOCK_TRY(all_ok(ranks, prepare));
-  out.kept_by_size = true;
-  return repairer->run(wrong, out);
 }
 
 }  // namespace penstock

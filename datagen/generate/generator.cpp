@@ -1,12 +1,12 @@
-// Threads: the thread of a rank calls run(). all_ok() runs accept_existing_objects() and make_share() on
-// another thread, so that the first one can call `stop` when another rank fails. The threads of
+// Threads: the thread of a rank calls the steps. all_ok() runs accept_existing_objects() and make_share() on
+// another thread, so that the first one can call stop() when another rank fails. The threads of
 // parallel_for() call accept_existing_object() and make(), each with its own Worker. They share DoneBits,
 // ObjectResults (each thread another object), JournalWriter (which has a lock), Progress and stopped_. No
 // other member changes while they run.
 // Memory: the constructor allocates per object and per sample of the share; a Worker allocates while it makes
 // objects.
 // Ctrl-C: parallel_for() checks before each object. The object in work is finished. make_share() then flushes
-// the journal, and run() returns the error.
+// the journal and returns the error.
 // Crash: an object is published before its rows are in the journal, and the manifest is published after
 // sync_.sync() on all ranks. Objects without rows are made again. After a power cut, a row may name an object
 // whose bytes are lost, so a resume compares checksums.
@@ -48,36 +48,17 @@ Generator::Generator(const Generation& generation, Tier& tier, TargetSync sync, 
     workers_.emplace_back(MakerSetup{generation_, backend_, sync_.object_durability(), resume_, labels_});
 }
 
-Result<void> Generator::run(GenerateResult& out) {
-  const auto stop = [this] { stopped_.store(true, std::memory_order_relaxed); };
-  PENSTOCK_TRY(on_root(ranks_, [&] { return name_objects(); }));
-  JournalRead journal;
-  if (resume_)
-    PENSTOCK_TRY(all_ok(
-        ranks_,
-        [&]() -> Result<void> {
-          PENSTOCK_ASSIGN(journal, accept_existing_objects());
-          return success();
-        },
-        stop));
-  PENSTOCK_ASSIGN(const std::vector<JournalRead> journals, gather<JournalRead>(ranks_, journal));
-  for (const JournalRead& its : journals) {
-    journal.next_segment = std::max(journal.next_segment, its.next_segment);
-    out.journal_damaged = std::max(out.journal_damaged, its.damaged);
-  }
+void Generator::start_journal(std::uint64_t next_segment) {
   journal_.emplace(backend_, journal_key(generation_.state),
-                   journal.next_segment + static_cast<std::uint64_t>(ranks_.rank()),
+                   next_segment + static_cast<std::uint64_t>(ranks_.rank()),
                    static_cast<std::uint64_t>(ranks_.size()));
-  const Result<void> made = all_ok(
-      ranks_, [&] { return make_share(); }, stop);
+}
+
+GeneratedCounts Generator::counts() const {
   GeneratedCounts mine;
   for (const Worker& worker : workers_) mine.count(worker.made);
-  // Relaxed is enough for stopped_: a thread that sees it late makes one more object.
   mine.seconds = seconds_;
-  PENSTOCK_TRY(sum_over_ranks(ranks_, mine, out));
-  PENSTOCK_TRY(made);
-  PENSTOCK_TRY(results_.send_to_root());
-  return on_root(ranks_, [&] { return finish(); });
+  return mine;
 }
 
 ManifestFacts Generator::facts() const {
@@ -184,7 +165,7 @@ Result<void> Generator::make_share() {
     for (Worker& worker : workers_) static_cast<void>(flush(worker).ok());
   }
   if (made.ok() && !stopped() && ranks_.root()) made = make_companions();
-  // On every rank, before send_to_root(): finish() publishes the manifest only after all ranks have synced.
+  // On every rank, before send_to_root(): the manifest is published only after all ranks have synced.
   if (made.ok() && !stopped()) made = sync_.sync();
   seconds_ = std::chrono::duration<double>(Clock::now() - start_).count();
   return made;
@@ -257,7 +238,7 @@ Result<void> Generator::flush(Worker& worker) {
   return success();
 }
 
-Result<void> Generator::finish() {
+Result<void> Generator::publish_manifest() {
   // An old manifest must not exist next to new objects, also if publish() fails.
   PENSTOCK_TRY(remove_if_there(backend_.names(), kManifestName));
   return builder_.publish(backend_);

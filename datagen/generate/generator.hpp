@@ -1,5 +1,5 @@
 // One rank's part in making a data set: its share of the objects, and on rank 0 also the manifest and the
-// companions. Only generate.cpp uses it.
+// companions. It makes no collective call; generate.cpp, its only user, makes them between its steps.
 #pragma once
 
 #include <atomic>
@@ -33,8 +33,18 @@ class Generator {
   Generator(const Generation& generation, Tier& tier, TargetSync sync, unsigned threads, bool resume,
             Communicator& ranks, Progress& progress);
 
-  // Collective.
-  Result<void> run(GenerateResult& out);
+  // The steps, in this order.
+  Result<void> name_objects();                     // on rank 0
+  Result<JournalRead> accept_existing_objects();   // on a resume
+  void start_journal(std::uint64_t next_segment);  // the same number on every rank
+  Result<void> make_share();
+  GeneratedCounts counts() const;
+  ObjectResults& results() { return results_; }
+  Result<void> publish_manifest();  // on rank 0, with the results of all ranks
+
+  // Makes accept_existing_objects() and make_share() return soon. Any thread. Relaxed is enough: a thread
+  // that sees it late makes one more object.
+  void stop() { stopped_.store(true, std::memory_order_relaxed); }
 
  private:
   using Clock = std::chrono::steady_clock;
@@ -69,8 +79,6 @@ class Generator {
 
   ManifestFacts facts() const;
   bool stopped() const { return stopped_.load(std::memory_order_relaxed); }
-  Result<void> name_objects();
-  Result<JournalRead> accept_existing_objects();
   // Records an object of an earlier run as done, if all its bytes are still correct. Its checksum was
   // combined from the checksums of its samples while it was made, which costs nothing then. A resume reads
   // each such object once, from the device and not from the page cache.
@@ -80,7 +88,6 @@ class Generator {
   // Records an object that is complete and correct. worker.labels contains the labels of its samples.
   void record_object(const Worker& worker, std::uint64_t object, PublishedObject published,
                      std::span<const JournalSample> samples);
-  Result<void> make_share();
   // Makes an object. Its rows for the journal become the last ones of worker.unflushed.
   Result<void> make(Worker& worker, std::uint64_t object);
   // Companions are small, so every --resume makes them again.
@@ -96,7 +103,6 @@ class Generator {
   // Flushes the remaining rows of all workers in few segments, because on a tier with latency each segment
   // takes time.
   Result<void> flush_all();
-  Result<void> finish();
 
   const Generation& generation_;
   Backend& backend_;
