@@ -83,8 +83,8 @@ std::vector<std::string> describe_differences(const Options& options, const Gene
     notes.push_back(fmt::format("one sample is the least, and takes {} {}: more than --bytes {}",
                                 generation.size_prefix(), format_size(bytes),
                                 format_size(options.size("bytes"))));
-  if (!generation.sized_for.empty()) {
-    const std::string warning = size_for_warning(generation.sized_for, generation.state.recipe);
+  if (!generation.size_for_app.empty()) {
+    const std::string warning = size_for_warning(generation.size_for_app, generation.state.recipe);
     if (!warning.empty()) notes.push_back("warning: " + warning);
   }
   constexpr std::string_view kShards = "shards=";

@@ -37,7 +37,7 @@ namespace penstock {
 
 namespace {
 
-Result<std::string> read_small(Backend& backend, std::string_view name) {
+Result<std::string> read_mark(Backend& backend, std::string_view name) {
   constexpr std::uint64_t kMost = 4096;
   PENSTOCK_ASSIGN(const auto reader, backend.open(name));
   PENSTOCK_ASSIGN(const std::uint64_t size, reader->size());
@@ -47,7 +47,7 @@ Result<std::string> read_small(Backend& backend, std::string_view name) {
 }
 
 // Whether `inner` is `outer` or a folder below it. Follows links and recognizes other spellings.
-bool within(const std::filesystem::path& inner, const std::filesystem::path& outer) {
+bool is_inside(const std::filesystem::path& inner, const std::filesystem::path& outer) {
   std::error_code failed;
   if (std::filesystem::equivalent(inner, outer, failed)) return true;
   const auto below = std::filesystem::weakly_canonical(inner, failed);
@@ -108,7 +108,7 @@ class Copy {
 Result<TargetState> Copy::inspect_target() {
   const auto here = from_.tier.backend->native_path("");
   const auto there = to_.backend->native_path("");
-  if (here && there ? within(*there, *here)
+  if (here && there ? is_inside(*there, *here)
                     : from_.tier.backend_name == to_.backend_name && from_.tier.root == to_.root)
     return make_error(
         Errc::invalid_argument,
@@ -126,7 +126,7 @@ Result<TargetState> Copy::inspect_target() {
   if (manifest.error().code != Errc::not_found && manifest.error().code != Errc::corrupt &&
       manifest.error().code != Errc::unsupported)
     return manifest.error();
-  const auto started = read_small(*to_.backend, kCopyingName);
+  const auto started = read_mark(*to_.backend, kCopyingName);
   if (started.ok() && *started == manifest_.checksum()) return TargetState::started;
   // Earlier builds did not sync the mark, so a power cut could leave a mark of zeros. It names no corpus.
   const bool lost = started.ok() && started->find_first_not_of('\0') == std::string::npos;

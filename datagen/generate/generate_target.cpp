@@ -29,7 +29,7 @@ namespace {
 // Names below .penstock that belong to an unfinished data set.
 constexpr std::string_view kOwnNames[] = {kGenerationStateName, kGenerationLockName, kJournalFolder};
 
-Error occupied(const Tier& tier, std::string_view why, std::string_view remedy) {
+Error occupied_error(const Tier& tier, std::string_view why, std::string_view remedy) {
   return make_error(Errc::already_exists, fmt::format("'{}' {}: {}", tier.root, why, remedy));
 }
 
@@ -66,7 +66,7 @@ Result<bool> check_finished(Tier& tier, const GenerationState& wanted) {
   PENSTOCK_ASSIGN(const GenerationState there, load_finished(tier));
   const std::string differs = difference(there, wanted);
   if (differs.empty()) return true;
-  return occupied(tier, fmt::format("holds a finished corpus of {}", differs), "choose another folder");
+  return occupied_error(tier, fmt::format("holds a finished corpus of {}", differs), "choose another folder");
 }
 
 }  // namespace
@@ -206,26 +206,28 @@ Result<bool> check_target(Tier& tier, const GenerationState& wanted, bool resume
   PENSTOCK_ASSIGN(const std::optional<GenerationState> state, read_generation_state(backend, tier.root));
   if (state) {
     if (!resume)
-      return occupied(tier, "holds an unfinished data set of 'penstock generate'",
-                      "add --resume to go on with it, or remove the folder");
+      return occupied_error(tier, "holds an unfinished data set of 'penstock generate'",
+                            "add --resume to go on with it, or remove the folder");
     const std::string differs = difference(*state, wanted);
     if (differs.empty() && state->fingerprint != wanted.fingerprint)
-      return occupied(
+      return occupied_error(
           tier, fmt::format("was started by another build, whose '{}' makes other bytes", wanted.recipe),
           "go on with that build, or remove the folder");
     if (differs.empty()) return is_finished(tier, wanted);
-    return occupied(tier, fmt::format("was started with {}", differs),
-                    "say the same to --resume, or choose another folder");
+    return occupied_error(tier, fmt::format("was started with {}", differs),
+                          "say the same to --resume, or choose another folder");
   }
   const bool finished = backend.names().stat(kManifestName).ok();
   if (finished && resume) return check_finished(tier, wanted);
-  if (finished) return occupied(tier, "holds a corpus already", "choose another folder, or remove this one");
+  if (finished)
+    return occupied_error(tier, "holds a corpus already", "choose another folder, or remove this one");
   PENSTOCK_ASSIGN(const std::string found, first_foreign_entry(tier, kOwnNames));
   if (found.empty()) return false;
-  return occupied(tier, fmt::format("is not empty (there is '{}')", found),
-                  resume ? "choose an empty or a new folder; or if it is a finished data set that lost its "
-                           "manifest, penstock describe says how to make a new one"
-                         : "choose an empty or a new folder");
+  return occupied_error(
+      tier, fmt::format("is not empty (there is '{}')", found),
+      resume ? "choose an empty or a new folder; or if it is a finished data set that lost its "
+               "manifest, penstock describe says how to make a new one"
+             : "choose an empty or a new folder");
 }
 
 }  // namespace penstock

@@ -216,7 +216,7 @@ Result<Generation> plan_payload(std::string_view recipe, std::string_view format
                     has_per_object ? static_cast<std::uint64_t>(options.integer(per_object)) : 1));
   Generation generation;
   generation.size_explanation = count.explanation;
-  if (count_request.size_for) generation.sized_for = count_request.size_for->app;
+  if (count_request.size_for) generation.size_for_app = count_request.size_for->app;
   PENSTOCK_ASSIGN(generation.recipe, recipe_info->make({count.samples, seed, threads}, options));
   const double bytes = plan_size(*generation.recipe, 0).bytes;
   if (has_option(format_info->options, kShardsOption.name) && !gives_object_size(settings))

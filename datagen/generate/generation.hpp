@@ -37,7 +37,7 @@ struct Generation {
   // True: the format compresses, so `bytes_expected` is an upper limit, the size without compression.
   bool bytes_at_most = false;
   std::string size_explanation{};  // how SampleCountRequest::size_for led to the number; "" without it
-  std::string sized_for{};         // application of SampleCountRequest::size_for; "" without it
+  std::string size_for_app{};      // application of SampleCountRequest::size_for; "" without it
 
   // The word before a printed number of bytes: "about", or "at most about".
   std::string_view size_prefix() const { return bytes_at_most ? "at most about" : "about"; }

@@ -29,7 +29,7 @@ class ArrayRecipe::Maker final : public SampleMaker {
       }
       filled_[part].resize(static_cast<std::size_t>(bytes));
       if (const auto of = recipe_.spec_.parts[part].moments_of)
-        recipe_.report_moments(*of, *arrays_[*of], filled_[part]);
+        recipe_.fill_moments(*of, *arrays_[*of], filled_[part]);
       else if (recipe_.spec_.fill != nullptr)
         recipe_.spec_.fill(sample, index, part, filled_[part]);
       pieces_[part] = filled_[part];
@@ -77,7 +77,7 @@ std::uint64_t ArrayRecipe::bytes_expected(std::uint64_t index) const {
   return bytes;
 }
 
-void ArrayRecipe::report_moments(std::size_t part, const NoiseArray& array, std::span<std::byte> out) const {
+void ArrayRecipe::fill_moments(std::size_t part, const NoiseArray& array, std::span<std::byte> out) const {
   const Field& field = fields_[part];
   const std::uint64_t elements = field_bytes(field) / sizeof(float) / field.shape.front();
   for (std::uint64_t channel = 0; channel < field.shape.front(); ++channel)

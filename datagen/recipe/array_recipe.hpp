@@ -58,7 +58,7 @@ class ArrayRecipe final : public Recipe {
  private:
   class Maker;
   const NoiseStock& stock(Noise noise) const;  // made at the first call; any thread
-  void report_moments(std::size_t part, const NoiseArray& array, std::span<std::byte> out) const;
+  void fill_moments(std::size_t part, const NoiseArray& array, std::span<std::byte> out) const;
   std::uint64_t bytes_of(std::size_t part, std::uint64_t index) const {
     return fields_[part].varies ? normal_bytes(spec_.sizes, stream_, index) : field_bytes(fields_[part]);
   }

@@ -46,13 +46,13 @@ Result<Json> parse_sealed_object(std::string_view kind, std::uint64_t format, st
   return json;
 }
 
-std::uint64_t count_of(const Json& json, const char* key) {
+std::uint64_t count_member(const Json& json, const char* key) {
   const Json& number = json.at(key);
   if (!number.is_number_unsigned()) throw std::invalid_argument(fmt::format("'{}' is no count", key));
   return number.get<std::uint64_t>();
 }
 
-double number_of(const Json& json, const char* key) {
+double number_member(const Json& json, const char* key) {
   const Json& number = json.at(key);
   if (!number.is_number()) throw std::invalid_argument(fmt::format("'{}' is no number", key));
   return number.get<double>();

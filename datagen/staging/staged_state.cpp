@@ -31,8 +31,8 @@ StagedState state_from_json(const Json& json) {
     if (!state.farms.back().starts_with('/')) throw std::invalid_argument("a farm without a place");
   }
   for (const Json& one : json.at("copied")) {
-    PublishedObject copy{.bytes = count_of(one, "bytes")};
-    const std::uint64_t crc = count_of(one, "crc32c");
+    PublishedObject copy{.bytes = count_member(one, "bytes")};
+    const std::uint64_t crc = count_member(one, "crc32c");
     if (crc > UINT32_MAX) throw std::invalid_argument("'crc32c' is none");
     copy.crc32c = static_cast<std::uint32_t>(crc);
     state.copied.emplace(name_of(one.at("name")), copy);

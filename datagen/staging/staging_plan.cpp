@@ -35,13 +35,13 @@ PlannedTier tier_from_json(const Json& json) {
 }
 
 PredictedGain gain_from_json(const Json& json) {
-  return {.before_s = number_of(json, "before_s"),
-          .after_s = number_of(json, "after_s"),
-          .gain = number_of(json, "gain"),
-          .low = number_of(json, "low"),
-          .high = number_of(json, "high"),
-          .copy_s = number_of(json, "copy_s"),
-          .break_even_epochs = number_of(json, "break_even_epochs")};
+  return {.before_s = number_member(json, "before_s"),
+          .after_s = number_member(json, "after_s"),
+          .gain = number_member(json, "gain"),
+          .low = number_member(json, "low"),
+          .high = number_member(json, "high"),
+          .copy_s = number_member(json, "copy_s"),
+          .break_even_epochs = number_member(json, "break_even_epochs")};
 }
 
 Json to_json(const StagingPlan& plan) {
@@ -63,7 +63,7 @@ Json to_json(const StagingPlan& plan) {
 
 void read_files(const Json& json, StagingPlan& plan) {
   for (const Json& one : json.at("files")) {
-    PlannedFile file{.name = one.at("name").get<std::string>(), .bytes = count_of(one, "bytes")};
+    PlannedFile file{.name = one.at("name").get<std::string>(), .bytes = count_member(one, "bytes")};
     const Json& mtime = one.at("mtime_ns");
     if (!mtime.is_number_integer()) throw std::invalid_argument("'mtime_ns' is no whole number");
     file.mtime_ns = mtime.get<std::int64_t>();
@@ -84,8 +84,8 @@ StagingPlan plan_from_json(const Json& json) {
   plan.stage = verdict == "stage";
   plan.reason = json.at("reason").get<std::string>();
   plan.policy = json.at("policy").get<std::string>();
-  plan.capacity = count_of(json, "capacity");
-  const std::uint64_t threads = count_of(json, "threads");
+  plan.capacity = count_member(json, "capacity");
+  const std::uint64_t threads = count_member(json, "threads");
   if (threads == 0 || threads > UINT32_MAX) throw std::invalid_argument("'threads' is no number of threads");
   plan.threads = static_cast<unsigned>(threads);
   plan.slow = tier_from_json(json.at("slow"));
