@@ -109,9 +109,9 @@ std::string to_text(const Corpus& corpus, const Tier& to, const CopyOutcome& out
 Result<void> check_started(const Corpus& corpus, Tier& to) {
   PENSTOCK_TRY(folder_exists(to, "--to"));
   for (const std::string_view name : {kCopyingName, kManifestName}) {
-    const auto there = to.backend->names().stat(name);
-    if (there.ok()) return success();
-    if (there.error().code != Errc::not_found) return there.error();
+    const auto existing = to.backend->names().stat(name);
+    if (existing.ok()) return success();
+    if (existing.error().code != Errc::not_found) return existing.error();
   }
   return make_error(Errc::not_found,
                     fmt::format("there is no copy of {} in '{}' to resume: leave --resume out to start one",

@@ -269,11 +269,11 @@ Result<void> check_replaceable(const std::string& file) {
             .native()
             .ends_with(fmt::format("/{}", kManifestName)))
       return success();
-    std::ifstream there(path, std::ios::binary);
-    if (!there) return errno_error(errno, "--save would replace, and cannot read,", file);
+    std::ifstream existing(path, std::ios::binary);
+    if (!existing) return errno_error(errno, "--save would replace, and cannot read,", file);
     std::array<char, manifest_layout::kMagic.size()> begin{};
-    there.read(begin.data(), begin.size());
-    if (there.gcount() == 0 || begin == manifest_layout::kMagic) return success();
+    existing.read(begin.data(), begin.size());
+    if (existing.gcount() == 0 || begin == manifest_layout::kMagic) return success();
   }
   return make_error(Errc::invalid_argument,
                     fmt::format("'{}' exists and is no manifest, which is all that --save replaces: name "
@@ -315,14 +315,14 @@ Result<void> check_save(const Options& options) {
     return make_error(Errc::invalid_argument, fmt::format("--save names a file, not the folder '{}'", file));
   PENSTOCK_TRY(check_replaceable(file));
   PENSTOCK_TRY(check_not_started(file));
-  const auto there = Manifest::open(file);
-  if (there.ok() && there->facts().recipe != "scan" && there->check().ok())
+  const auto existing = Manifest::open(file);
+  if (existing.ok() && existing->facts().recipe != "scan" && existing->check().ok())
     return make_error(
         Errc::invalid_argument,
         fmt::format("'{}' is the manifest of a data set of '{}' with seed {}, and --save would "
                     "replace it by one that knows neither: name another file, or remove it first",
-                    file, there->facts().recipe, there->facts().seed));
-  if (options.flag("checksum") || !there.ok() || !there->facts().checksums) return success();
+                    file, existing->facts().recipe, existing->facts().seed));
+  if (options.flag("checksum") || !existing.ok() || !existing->facts().checksums) return success();
   return make_error(Errc::already_exists,
                     fmt::format("'{}' is a manifest with checksums, and without --checksum --save would "
                                 "replace it by one that has none: add --checksum, or name another file",

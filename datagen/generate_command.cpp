@@ -131,43 +131,43 @@ Result<Manifest> open_new_manifest(Tier& tier) {
   return path ? Manifest::open(*path) : Manifest::load(*tier.backend, kManifestName);
 }
 
-void measure(Trial& trial, const GenerateResult& made, double peak_memory) {
-  if (made.samples_made != 0 && made.seconds > 0) {
-    trial.sample(kSampleRate, static_cast<double>(made.samples_made) / made.seconds);
-    trial.sample(kPayloadRate, static_cast<double>(made.bytes_made) / made.seconds);
-    record_ranks(made.ranks, kRanksOfRun, trial);
+void measure(Trial& trial, const GenerateResult& result, double peak_memory) {
+  if (result.samples_made != 0 && result.seconds > 0) {
+    trial.sample(kSampleRate, static_cast<double>(result.samples_made) / result.seconds);
+    trial.sample(kPayloadRate, static_cast<double>(result.bytes_made) / result.seconds);
+    record_ranks(result.ranks, kRanksOfRun, trial);
   }
-  trial.sample(shared_metrics::kWall, made.seconds);
+  trial.sample(shared_metrics::kWall, result.seconds);
   trial.sample(shared_metrics::kPeakMemory, peak_memory);
 }
 
 void print_result(const CommandContext& context, const Generation& generation, const Manifest& manifest,
-                  const GenerateResult& made, const Tier& tier) {
+                  const GenerateResult& result, const Tier& tier) {
   if (context.output.json) return;
   std::string text = fmt::format("{}: {}, {}, in '{}' (seed {})\n", generation.state.recipe,
                                  count_of(manifest.samples(), "sample"),
                                  format_bytes(static_cast<double>(manifest.payload_bytes()), context.output),
                                  tier.root, generation.state.seed);
-  if (made.samples_kept != 0)
-    text += fmt::format("kept {} {}\n", count_of(made.samples_kept, "sample"),
-                        made.kept_by_size
+  if (result.samples_kept != 0)
+    text += fmt::format("kept {} {}\n", count_of(result.samples_kept, "sample"),
+                        result.kept_by_size
                             ? "whose objects have the right size (penstock verify checks their bytes)"
                             : "that were there already, byte for byte");
-  if (made.samples_made != 0 && made.seconds > 0)
-    text += fmt::format("made {} in {}: {} samples/s, {} {}\n", count_of(made.samples_made, "sample"),
-                        format_seconds(made.seconds),
-                        format_number(static_cast<double>(made.samples_made) / made.seconds),
-                        format_rate(static_cast<double>(made.bytes_made) / made.seconds, context.output),
+  if (result.samples_made != 0 && result.seconds > 0)
+    text += fmt::format("made {} in {}: {} samples/s, {} {}\n", count_of(result.samples_made, "sample"),
+                        format_seconds(result.seconds),
+                        format_number(static_cast<double>(result.samples_made) / result.seconds),
+                        format_rate(static_cast<double>(result.bytes_made) / result.seconds, context.output),
                         rate_unit(context.output));
-  if (const std::string range_of_ranks = ranks_apart("the ranks", rank_rates(made.ranks), context.output);
+  if (const std::string range_of_ranks = ranks_apart("the ranks", rank_rates(result.ranks), context.output);
       !range_of_ranks.empty())
     text += range_of_ranks + "\n";
   print_text(text);
 }
 
 // Counts only samples in the journal. Others are made again by --resume, for example if the storage was full.
-std::string describe_kept_samples(const Generation& generation, const GenerateResult& made) {
-  const std::uint64_t kept = made.samples_journaled + made.samples_kept;
+std::string describe_kept_samples(const Generation& generation, const GenerateResult& result) {
+  const std::uint64_t kept = result.samples_journaled + result.samples_kept;
   if (kept == 0) return "";
   return fmt::format("{} of {} {} there; ", format_count(kept), count_of(generation.state.samples, "sample"),
                      kept == 1 ? "is" : "are");
@@ -197,37 +197,37 @@ Result<int> make_data_set(const CommandContext& context, const Generation& gener
     note(fmt::format("{} object{} for {} ranks: {} of them {} nothing to make", generation.objects,
                      generation.objects == 1 ? "" : "s", count, count - generation.objects,
                      count - generation.objects == 1 ? "has" : "have"));
-  GenerateResult made;
+  GenerateResult result;
   Result<void> done = success();
   {
     Progress progress(
         context.output.progress,
         fmt::format("generate {}{}", generation.state.recipe, count > 1 ? ", the first rank's share" : ""),
         share_of(generation, 0, ranks.size()).samples(), "samples");
-    done = generate(generation, tier, threads, context.options.flag("resume"), ranks, progress, made);
+    done = generate(generation, tier, threads, context.options.flag("resume"), ranks, progress, result);
   }
   if (!done.ok()) done = describe_full_tier(*tier.backend, std::move(done).error());
-  if (made.damaged != 0)
-    warn(fmt::format("{} of before {} missing or wrong and {} made again", count_of(made.damaged, "object"),
-                     made.damaged == 1 ? "was" : "were", made.damaged == 1 ? "was" : "were"));
-  if (made.journal_damaged != 0)
+  if (result.damaged != 0)
+    warn(fmt::format("{} of before {} missing or wrong and {} made again", count_of(result.damaged, "object"),
+                     result.damaged == 1 ? "was" : "were", result.damaged == 1 ? "was" : "were"));
+  if (result.journal_damaged != 0)
     warn("the journal of before is damaged; what it no longer names was made again");
   PENSTOCK_TRY(run.inspect_ranks());
   PENSTOCK_ASSIGN(const double peak_memory, peak_memory_bytes(ranks));
   if (!ranks.root()) return done.ok() ? Result<int>(0) : Result<int>(std::move(done).error());
   trial.tier("data", tier);  // with the calls made on this tier
-  measure(trial, made, peak_memory);
-  trial.parameter("samples_kept", made.samples_kept);
+  measure(trial, result, peak_memory);
+  trial.parameter("samples_kept", result.samples_kept);
   if (done.ok()) {
     PENSTOCK_ASSIGN(const Manifest manifest, open_new_manifest(tier));
     trial.corpus(corpus_json(manifest));
-    print_result(context, generation, manifest, made, tier);
+    print_result(context, generation, manifest, result, tier);
     run.keep(std::move(trial));
     PENSTOCK_TRY(run.finish());
     return run.exit_code();
   }
-  if (made.started)
-    note(fmt::format("{}go on with: {}", describe_kept_samples(generation, made), resume_command(context)));
+  if (result.started)
+    note(fmt::format("{}go on with: {}", describe_kept_samples(generation, result), resume_command(context)));
   trial.fail(done.error());
   run.keep(std::move(trial));
   PENSTOCK_TRY(run.finish());

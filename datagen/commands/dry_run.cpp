@@ -104,9 +104,9 @@ Result<ReusableObjects> reusable_of_started(const Generation& generation, Tier& 
     const JournaledObject& one = journaled[static_cast<std::size_t>(i)];
     SamplePlan plan;
     generation.recipe->plan(generation.first_sample(one.object), plan);
-    const auto there = tier.backend->names().stat(generation.object_name(one.object, plan));
-    if (!there.ok() && !concerns_object(there.error())) return there.error();
-    if (!there.ok() || there->folder || there->bytes != one.bytes) return success();
+    const auto entry = tier.backend->names().stat(generation.object_name(one.object, plan));
+    if (!entry.ok() && !concerns_object(entry.error())) return entry.error();
+    if (!entry.ok() || entry->folder || entry->bytes != one.bytes) return success();
     // Relaxed: the sums are read after the threads have ended.
     objects.fetch_add(1, std::memory_order_relaxed);
     samples.fetch_add(generation.samples_of(one.object), std::memory_order_relaxed);

@@ -106,10 +106,10 @@ class Copy {
 // Called before anything is written. The manifest is checked before the mark: a crash after finish() wrote
 // the manifest leaves both, and then the copy is finished.
 Result<TargetState> Copy::inspect_target() {
-  const auto here = from_.tier.backend->native_path("");
-  const auto there = to_.backend->native_path("");
-  if (here && there ? is_inside(*there, *here)
-                    : from_.tier.backend_name == to_.backend_name && from_.tier.root == to_.root)
+  const auto from_path = from_.tier.backend->native_path("");
+  const auto to_path = to_.backend->native_path("");
+  if (from_path && to_path ? is_inside(*to_path, *from_path)
+                           : from_.tier.backend_name == to_.backend_name && from_.tier.root == to_.root)
     return make_error(
         Errc::invalid_argument,
         fmt::format("'{}' is the corpus itself, or lies in it: copy it somewhere else", to_.root));
@@ -203,9 +203,9 @@ Result<void> Copy::check_free_space() {
   const auto objects_fit = [&] { return needed.objects <= space->objects.value_or(needed.objects); };
   if ((target_ != TargetState::fresh || options_.replace) &&
       (needed.bytes > space->bytes || !objects_fit())) {
-    PENSTOCK_ASSIGN(const UsedSpace there, space_of_existing(*space, parents));
-    needed.bytes -= std::min(needed.bytes, there.bytes);
-    needed.objects -= std::min(needed.objects, there.objects);
+    PENSTOCK_ASSIGN(const UsedSpace existing, space_of_existing(*space, parents));
+    needed.bytes -= std::min(needed.bytes, existing.bytes);
+    needed.objects -= std::min(needed.objects, existing.objects);
     if (target_ == TargetState::started) needed.objects -= 1;  // the mark exists; the manifest does not yet
     if (target_ == TargetState::finished) needed.objects -= syncs(options_.durability) ? 1 : kOwn;
   }
@@ -311,8 +311,8 @@ Result<void> Copy::copy_and_verify(Worker& worker, std::uint64_t object, std::st
 // Called once per object, on any thread. After an error, the other threads stop before their next object.
 Result<void> Copy::copy_object(Worker& worker, std::uint64_t object) {
   const std::string_view name = manifest_.object_name(object, worker.name);
-  PENSTOCK_ASSIGN(const bool there, is_already_copied(worker, object, name));
-  if (there) {
+  PENSTOCK_ASSIGN(const bool already_copied, is_already_copied(worker, object, name));
+  if (already_copied) {
     already_there_.fetch_add(1, std::memory_order_relaxed);
     return success();
   }
@@ -355,12 +355,12 @@ Result<void> Copy::finish() {
 }
 
 Error Copy::add_progress(Error error) const {
-  const std::uint64_t there = copied_.load() + already_there_.load();
-  if (there > 0)
+  const std::uint64_t complete = copied_.load() + already_there_.load();
+  if (complete > 0)
     error.what +=
         fmt::format(" ({} of {} {} there, none of them half; {}the same command goes on from there)",
-                    format_count(there), count_of(manifest_.objects(), "object"), there == 1 ? "is" : "are",
-                    error.code == Errc::already_exists ? "then " : "");
+                    format_count(complete), count_of(manifest_.objects(), "object"),
+                    complete == 1 ? "is" : "are", error.code == Errc::already_exists ? "then " : "");
   return error;
 }
 

@@ -87,8 +87,8 @@ Result<Manifest> open_manifest(Tier& tier, const CorpusRequest& request) {
     PENSTOCK_TRY(manifest.check());
     return manifest;
   }
-  const Result<Entry> there = tier.backend->names().stat(kManifestName);
-  if (!there.ok()) return there.error().code == Errc::not_found ? no_manifest(tier, request) : there.error();
+  const Result<Entry> entry = tier.backend->names().stat(kManifestName);
+  if (!entry.ok()) return entry.error().code == Errc::not_found ? no_manifest(tier, request) : entry.error();
   if (const auto path = tier.backend->native_path(kManifestName)) {
     Result<Manifest> manifest = Manifest::open(*path);
     if (!manifest.ok()) return with_remake_advice(tier, std::move(manifest).error());

@@ -83,7 +83,7 @@ Result<void> ScannedObject::scan(Backend& backend, const ScanFormat& scan_format
   folder->full_name(*item, entry.name);
   const std::string_view by_name = codec_of(entry.name);
   bool too_many = false;
-  Result<void> done = format.scan(backend, entry, [&](const Format::Found& found) {
+  Result<void> done = format.scan(backend, entry, [&](const Format::FoundSample& found) {
     too_many = too_many || samples.size() == kMostSamplesPerObject;
     if (too_many) return;
     merge_or_mixed(codec, found.codec.empty() ? by_name : found.codec);

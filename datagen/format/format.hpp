@@ -103,7 +103,7 @@ class Format {
     std::string first{};   // name of the first of them
     std::string reason{};  // "", or the reason, such as "whose 7 labels do not fit ..."
   };
-  struct Found {
+  struct FoundSample {
     std::string_view label_name;
     Placement placement;
     std::string_view codec = {};  // "jpeg", "jpeg.tfrecord.gz"; "": take it from the object's name
@@ -112,7 +112,7 @@ class Format {
     LeftOutParts arrays_left_out{};  // reported once, with one of the object's samples
     LeftOutParts files_left_out{};   // of an archive; also reported once
   };
-  using Visit = std::function<void(const Found&)>;
+  using Visit = std::function<void(const FoundSample&)>;
   virtual Result<void> scan(Backend& backend, const Entry& object, const Visit& found) const = 0;
 };
 

@@ -110,7 +110,7 @@ inline Result<std::vector<ScannedSample>> scan_object(Backend& backend, const Fo
                                                       std::string_view name) {
   PENSTOCK_ASSIGN(const Entry entry, backend.names().stat(name));
   std::vector<ScannedSample> samples;
-  PENSTOCK_TRY(format.scan(backend, entry, [&](const Format::Found& found) {
+  PENSTOCK_TRY(format.scan(backend, entry, [&](const Format::FoundSample& found) {
     samples.push_back({found.placement, std::string(found.label_name), std::string(found.codec)});
   }));
   return samples;

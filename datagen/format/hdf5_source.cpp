@@ -69,8 +69,8 @@ Result<void> Hdf5Source::walk_tree(
 }
 
 Result<std::uint64_t> Hdf5Source::extent(std::uint64_t address, std::uint64_t length) const {
-  const std::uint64_t there = size_ - std::min(base_, size_);
-  if (address > there || length > there - address)
+  const std::uint64_t available = size_ - std::min(base_, size_);
+  if (address > available || length > available - address)
     return error(Errc::truncated, address,
                  fmt::format("{} bytes should be here, but the object ends at {}", length, size_));
   return base_ + address;

@@ -18,9 +18,9 @@ bool is_float(Element element) {
 Result<std::size_t> find(const Hdf5Reader& reader, std::string_view name) {
   std::string names;
   for (std::size_t i = 0; i < reader.arrays().size(); ++i) {
-    const std::string& there = reader.arrays()[i].name;
-    if (there == name) return i;
-    names += (names.empty() ? "'" : ", '") + there + "'";
+    const std::string& existing = reader.arrays()[i].name;
+    if (existing == name) return i;
+    names += (names.empty() ? "'" : ", '") + existing + "'";
   }
   return make_error(Errc::not_found, fmt::format("it has no data set '{}'; those of numbers in it: {}", name,
                                                  names.empty() ? "none" : names));

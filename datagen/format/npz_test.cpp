@@ -107,7 +107,7 @@ TEST_F(Npy, TheUserStopsAScanOfManyRows) {
   ASSERT_OK(make_object(backend_, *format_of("npy"), name, fields, test_samples(fields, 200000)));
   std::uint64_t samples = 0;
   const auto stopped = format_of("npy")->scan(backend_, backend_.names().stat(name).value(),
-                                              [&](const Format::Found& /*found*/) {
+                                              [&](const Format::FoundSample& /*found*/) {
                                                 if (++samples == 1) simulate_interrupt(2);
                                               });
   simulate_interrupt(0);

@@ -45,7 +45,7 @@ class ScanFixture {
     PENSTOCK_TRY(writer->publish(Durability::visible));
     std::vector<Sample> samples;
     const Result<void> scanned = format_->scan(
-        *tier_.backend, {.name = name_, .bytes = bytes.size()}, [&](const Format::Found& found) {
+        *tier_.backend, {.name = name_, .bytes = bytes.size()}, [&](const Format::FoundSample& found) {
           const Placement& at = found.placement;
           require(at.offset <= bytes.size() && at.length <= bytes.size() - at.offset,
                   "a placement outside the object");

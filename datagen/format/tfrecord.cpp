@@ -284,8 +284,8 @@ Result<std::unique_ptr<Format>> make_tfrecord(const Options& options) {
   PENSTOCK_ASSIGN(const Shards shards, Shards::parse(options));
   const bool gzip = options.text("compression") == "gzip";
   if (gzip) {
-    if (const Result<void> there = gzip_available(); !there.ok())
-      return make_error(there.error().code, "compression=gzip: " + there.error().what);
+    if (const Result<void> available = gzip_available(); !available.ok())
+      return make_error(available.error().code, "compression=gzip: " + available.error().what);
   }
   return std::make_unique<TfRecord>(shards, options.text("features") == "dlio", gzip);
 }

@@ -146,12 +146,13 @@ std::string left_out(const std::vector<std::string>& names) {
   std::string first;
   const auto scanned =
       format_of("webdataset")
-          ->scan(*tier.backend, {.name = "a.tar", .bytes = archive.size()}, [&](const Format::Found& found) {
-            const Format::LeftOutParts& aside = found.files_left_out;
-            if (count == 0 && aside.count > 0)
-              first = " from " + std::string(aside.first) + ", " + std::string(aside.reason);
-            count += aside.count;
-          });
+          ->scan(*tier.backend, {.name = "a.tar", .bytes = archive.size()},
+                 [&](const Format::FoundSample& found) {
+                   const Format::LeftOutParts& aside = found.files_left_out;
+                   if (count == 0 && aside.count > 0)
+                     first = " from " + std::string(aside.first) + ", " + std::string(aside.reason);
+                   count += aside.count;
+                 });
   EXPECT_OK(scanned);
   return std::to_string(count) + first;
 }

@@ -64,7 +64,7 @@ Result<void> Repairer::begin(std::span<const std::uint64_t> wrong) {
 
 GeneratedCounts Repairer::counts() const {
   GeneratedCounts mine = mine_;
-  for (const Worker& worker : workers_) mine.count(worker.made);
+  for (const Worker& worker : workers_) mine.count(worker.counts);
   return mine;
 }
 
@@ -108,8 +108,8 @@ Result<void> Repairer::make_again(Worker& worker, std::uint64_t object) {
   if (worker.maker.name(object) != name) return other_build_error(name, "is no name that this build gives");
   worker.rows.clear();
   PENSTOCK_TRY(worker.maker.make(object, worker.rows, worker.labels, check_unchanged));
-  worker.made.samples_made += worker.rows.size();
-  for (const JournalSample& row : worker.rows) worker.made.bytes_made += row.length;
+  worker.counts.samples_made += worker.rows.size();
+  for (const JournalSample& row : worker.rows) worker.counts.bytes_made += row.length;
   progress_.advance(worker.rows.size());
   return success();
 }

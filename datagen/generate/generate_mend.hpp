@@ -47,7 +47,7 @@ class Repairer {
     ObjectMaker maker;
     std::vector<JournalSample> rows;  // of the current object
     std::vector<std::uint32_t> labels;
-    GeneratedCounts made;
+    GeneratedCounts counts;
   };
 
   std::uint64_t samples_kept(std::span<const std::uint64_t> wrong) const;

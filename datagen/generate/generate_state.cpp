@@ -151,31 +151,33 @@ Result<GenerationState> parse_generation_state(std::string_view text, std::strin
   }
 }
 
-std::string difference(const GenerationState& there, const GenerationState& wanted) {
-  if (there.recipe != wanted.recipe) return fmt::format("recipe {}, not {}", there.recipe, wanted.recipe);
-  if (there.format != wanted.format) return fmt::format("--format {}, not {}", there.format, wanted.format);
-  if (there.seed != wanted.seed) return fmt::format("--seed {}, not {}", there.seed, wanted.seed);
-  if (there.samples != wanted.samples)
-    return fmt::format("{} samples, not {}", there.samples, wanted.samples);
-  for (const auto& [key, value] : there.settings) {
+std::string difference(const GenerationState& existing, const GenerationState& wanted) {
+  if (existing.recipe != wanted.recipe)
+    return fmt::format("recipe {}, not {}", existing.recipe, wanted.recipe);
+  if (existing.format != wanted.format)
+    return fmt::format("--format {}, not {}", existing.format, wanted.format);
+  if (existing.seed != wanted.seed) return fmt::format("--seed {}, not {}", existing.seed, wanted.seed);
+  if (existing.samples != wanted.samples)
+    return fmt::format("{} samples, not {}", existing.samples, wanted.samples);
+  for (const auto& [key, value] : existing.settings) {
     const auto other = wanted.settings.find(key);
     if (other == wanted.settings.end()) return fmt::format("--set {}={}", key, value);
     if (other->second != value) return fmt::format("--set {}={}, not {}", key, value, other->second);
   }
   for (const auto& [key, value] : wanted.settings)
-    if (!there.settings.contains(key)) return fmt::format("no --set {}={}", key, value);
+    if (!existing.settings.contains(key)) return fmt::format("no --set {}={}", key, value);
   return "";
 }
 
 Result<std::optional<GenerationState>> read_generation_state(Backend& backend, std::string_view root) {
   const std::string name =
       fmt::format("{}{}{}", root, root.empty() || root.ends_with('/') ? "" : "/", kGenerationStateName);
-  const Result<Entry> there = backend.names().stat(kGenerationStateName);
-  if (!there.ok()) {
-    if (there.error().code == Errc::not_found) return std::optional<GenerationState>();
-    return there.error();
+  const Result<Entry> existing = backend.names().stat(kGenerationStateName);
+  if (!existing.ok()) {
+    if (existing.error().code == Errc::not_found) return std::optional<GenerationState>();
+    return existing.error();
   }
-  if (there->bytes > kMostStateBytes)
+  if (existing->bytes > kMostStateBytes)
     return make_error(Errc::corrupt, fmt::format("'{}' is no state file of generate", name));
   PENSTOCK_ASSIGN(const std::string text, read_text(backend, kGenerationStateName, kMostStateBytes));
   PENSTOCK_ASSIGN(GenerationState state, parse_generation_state(text, name));

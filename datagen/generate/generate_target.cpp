@@ -35,14 +35,14 @@ Error occupied_error(const Tier& tier, std::string_view why, std::string_view re
 
 // Reads the state of a finished corpus from its manifest.
 Result<GenerationState> load_finished(Tier& tier) {
-  const Result<Manifest> there = Manifest::load(*tier.backend, kManifestName);
-  if (!there.ok() && there.error().code == Errc::corrupt)
+  const Result<Manifest> existing = Manifest::load(*tier.backend, kManifestName);
+  if (!existing.ok() && existing.error().code == Errc::corrupt)
     return make_error(Errc::corrupt,
                       fmt::format("{}, and without it nothing tells what '{}' holds: penstock describe says "
                                   "how to make a new one, or remove the folder and start again",
-                                  there.error().what, tier.root));
-  if (!there.ok()) return there.error();
-  const Manifest& manifest = *there;
+                                  existing.error().what, tier.root));
+  if (!existing.ok()) return existing.error();
+  const Manifest& manifest = *existing;
   const ManifestFacts& facts = manifest.facts();
   return GenerationState{.recipe = facts.recipe,
                          .fingerprint = 0,
@@ -54,17 +54,17 @@ Result<GenerationState> load_finished(Tier& tier) {
 
 // Whether a data set is finished although its state file still exists. The state file is removed last.
 Result<bool> is_finished(Tier& tier, const GenerationState& state) {
-  const Result<GenerationState> there = load_finished(tier);
-  if (there.ok()) return difference(*there, state).empty();
-  const Errc why = there.error().code;
+  const Result<GenerationState> existing = load_finished(tier);
+  if (existing.ok()) return difference(*existing, state).empty();
+  const Errc why = existing.error().code;
   if (why == Errc::not_found || why == Errc::corrupt || why == Errc::unsupported) return false;
-  return there.error();
+  return existing.error();
 }
 
 // Whether a finished corpus is the one that is wanted.
 Result<bool> check_finished(Tier& tier, const GenerationState& wanted) {
-  PENSTOCK_ASSIGN(const GenerationState there, load_finished(tier));
-  const std::string differs = difference(there, wanted);
+  PENSTOCK_ASSIGN(const GenerationState existing, load_finished(tier));
+  const std::string differs = difference(existing, wanted);
   if (differs.empty()) return true;
   return occupied_error(tier, fmt::format("holds a finished corpus of {}", differs), "choose another folder");
 }
@@ -92,14 +92,14 @@ Result<void> check_free_space(Tier& tier, const Generation& generation, bool sta
   if (started && !(bytes_fit() && inodes_fit())) {
     PENSTOCK_ASSIGN(const FolderWalk walked, walk_folders(tier.backend->names(), worker_threads(0),
                                                           [](const Entry&) { return std::uint16_t{0}; }));
-    std::uint64_t there = 0;
-    std::uint64_t folders_there = 0;
+    std::uint64_t existing = 0;
+    std::uint64_t existing_folders = 0;
     for (const FolderListing& folder : walked.folders) {
-      there += folder.items.size();
-      if (!folder.path.empty()) ++folders_there;
+      existing += folder.items.size();
+      if (!folder.path.empty()) ++existing_folders;
     }
-    objects -= std::min(there, objects);
-    folders -= std::min(folders_there, folders);
+    objects -= std::min(existing, objects);
+    folders -= std::min(existing_folders, folders);
     // Scales the estimate by the number of missing objects. Subtracting the bytes on disk instead would put
     // the whole error of the estimate on the missing part.
     missing *=
@@ -201,8 +201,8 @@ Result<void> check_may_write(Tier& tier) {
 
 Result<bool> check_target(Tier& tier, const GenerationState& wanted, bool resume) {
   Backend& backend = *tier.backend;
-  PENSTOCK_ASSIGN(const bool there, folder_exists(tier, "--out"));
-  if (!there) return false;
+  PENSTOCK_ASSIGN(const bool exists, folder_exists(tier, "--out"));
+  if (!exists) return false;
   PENSTOCK_ASSIGN(const std::optional<GenerationState> state, read_generation_state(backend, tier.root));
   if (state) {
     if (!resume)

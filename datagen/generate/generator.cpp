@@ -56,7 +56,7 @@ void Generator::start_journal(std::uint64_t next_segment) {
 
 GeneratedCounts Generator::counts() const {
   GeneratedCounts mine;
-  for (const Worker& worker : workers_) mine.count(worker.made);
+  for (const Worker& worker : workers_) mine.count(worker.counts);
   mine.seconds = seconds_;
   return mine;
 }
@@ -125,7 +125,7 @@ Result<void> Generator::accept_existing_object(Worker& worker, PublishedObject p
   const auto right = is_intact(worker, worker.maker.name(object), published);
   if (!right.ok() && !concerns_object(right.error())) return right.error();
   if (!right.ok() || !*right) {
-    ++worker.made.damaged;
+    ++worker.counts.damaged;
     return success();
   }
   // The journal names an object twice if an earlier --resume made it again.
@@ -133,7 +133,7 @@ Result<void> Generator::accept_existing_object(Worker& worker, PublishedObject p
   worker.labels.clear();
   for (const JournalSample& sample : samples) worker.labels.push_back(worker.maker.label(sample.index));
   record_object(worker, object, published, samples);
-  worker.made.samples_kept += samples.size();
+  worker.counts.samples_kept += samples.size();
   return success();
 }
 
@@ -178,8 +178,8 @@ Result<void> Generator::make(Worker& worker, std::uint64_t object) {
   const JournalObject& made =
       worker.unflushed.objects.emplace_back(JournalObject{published, begin, rows.size()});
   const std::span<const JournalSample> samples = worker.unflushed.samples_of(made);
-  worker.made.samples_made += samples.size();
-  for (const JournalSample& sample : samples) worker.made.bytes_made += sample.length;
+  worker.counts.samples_made += samples.size();
+  for (const JournalSample& sample : samples) worker.counts.bytes_made += sample.length;
   record_object(worker, object, published, samples);
   return flush_if_due(worker, object - share_.first_object);
 }
@@ -233,7 +233,7 @@ Result<void> Generator::flush_all() {
 
 Result<void> Generator::flush(Worker& worker) {
   PENSTOCK_TRY(journal_->append(worker.unflushed));
-  worker.made.samples_journaled += worker.unflushed.samples.size();
+  worker.counts.samples_journaled += worker.unflushed.samples.size();
   worker.unflushed.clear();
   return success();
 }

@@ -73,7 +73,7 @@ class Generator {
     std::vector<std::uint32_t> labels;  // of the samples of the current object
     JournalSegment unflushed;
     Clock::time_point last_flush;
-    GeneratedCounts made;
+    GeneratedCounts counts;
     Buffer buffer;
   };
 

@@ -68,11 +68,11 @@ herr_t penstock_hdf5_read(H5FD_t* file, H5FD_mem_t /*type*/, hid_t /*transfer*/,
                           std::size_t bytes, void* buffer) {
   ReaderSource& source = *reader_file(file).source;
   const std::span<std::byte> out(static_cast<std::byte*>(buffer), bytes);
-  const auto there = static_cast<std::size_t>(
+  const auto available = static_cast<std::size_t>(
       address < source.bytes ? std::min<std::uint64_t>(bytes, source.bytes - address) : 0);
-  std::fill(out.begin() + static_cast<std::ptrdiff_t>(there), out.end(), std::byte{0});
-  if (there == 0) return 0;
-  Result<void> read = source.reader->read_at(address, out.first(there));
+  std::fill(out.begin() + static_cast<std::ptrdiff_t>(available), out.end(), std::byte{0});
+  if (available == 0) return 0;
+  Result<void> read = source.reader->read_at(address, out.first(available));
   if (read.ok()) return 0;
   if (!source.failure) source.failure = std::move(read).error();
   return -1;

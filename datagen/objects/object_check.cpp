@@ -166,15 +166,15 @@ Result<ObjectVerdict> verdict_of(const Error& error) {
 // The returned verdict is `right` if the size is correct.
 Result<ObjectVerdict> check_object_size(Namespace& names, const Manifest& manifest, std::uint64_t object,
                                         std::string_view name) {
-  const Result<Entry> there = names.stat(name);
+  const Result<Entry> entry = names.stat(name);
   // A link that leads in circles has no content, like a dangling link.
-  if (!there.ok() && there.error().code != Errc::not_found && there.error().sys_errno != ELOOP)
-    return as_data_error(there.error());
-  if (!there.ok()) return ObjectVerdict{ObjectState::vanished, there.error().message(), object};
-  if (there->folder) return ObjectVerdict{ObjectState::vanished, "a folder has its name", object};
-  ObjectVerdict verdict = verdict_of_size(there->bytes, manifest.object_bytes(object));
+  if (!entry.ok() && entry.error().code != Errc::not_found && entry.error().sys_errno != ELOOP)
+    return as_data_error(entry.error());
+  if (!entry.ok()) return ObjectVerdict{ObjectState::vanished, entry.error().message(), object};
+  if (entry->folder) return ObjectVerdict{ObjectState::vanished, "a folder has its name", object};
+  ObjectVerdict verdict = verdict_of_size(entry->bytes, manifest.object_bytes(object));
   verdict.object = object;
-  verdict.bytes = there->bytes;
+  verdict.bytes = entry->bytes;
   return verdict;
 }
 

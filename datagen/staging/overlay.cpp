@@ -117,8 +117,8 @@ class OverlayBackend final : public Backend {
 
 std::filesystem::path real_path(const std::filesystem::path& path) {
   std::error_code failed;
-  const auto there = std::filesystem::weakly_canonical(path, failed);
-  return failed ? path : there;
+  const auto canonical = std::filesystem::weakly_canonical(path, failed);
+  return failed ? path : canonical;
 }
 
 // The corpus's folder relative to the slow tier's root; "" if it is the root.
@@ -170,16 +170,16 @@ const OverlayBackend* overlay_in(const Tier& tier) {
 
 std::string describe_change(Tier& slow, const PlannedFile& file) {
   if (const auto path = slow.backend->native_path(file.name)) {
-    struct stat there {};
-    if (::stat(path->c_str(), &there) != 0) return "it cannot be looked at";
-    if (static_cast<std::uint64_t>(there.st_size) != file.bytes)
-      return fmt::format("{} bytes in place of {}", there.st_size, file.bytes);
-    const std::int64_t mtime = std::int64_t{there.st_mtim.tv_sec} * 1'000'000'000 + there.st_mtim.tv_nsec;
+    struct stat status {};
+    if (::stat(path->c_str(), &status) != 0) return "it cannot be looked at";
+    if (static_cast<std::uint64_t>(status.st_size) != file.bytes)
+      return fmt::format("{} bytes in place of {}", status.st_size, file.bytes);
+    const std::int64_t mtime = std::int64_t{status.st_mtim.tv_sec} * 1'000'000'000 + status.st_mtim.tv_nsec;
     return mtime == file.mtime_ns ? "" : "written later";
   }
-  const auto there = slow.backend->names().stat(file.name);
-  if (!there.ok()) return there.error().message();
-  return there->bytes == file.bytes ? "" : fmt::format("{} bytes in place of {}", there->bytes, file.bytes);
+  const auto entry = slow.backend->names().stat(file.name);
+  if (!entry.ok()) return entry.error().message();
+  return entry->bytes == file.bytes ? "" : fmt::format("{} bytes in place of {}", entry->bytes, file.bytes);
 }
 
 std::optional<std::filesystem::path> missing_folder(const Tier& tier) {
