@@ -24,7 +24,7 @@ TEST(SizeFor, SaysHowItCameToTheNumber) {
   const SizeFor rule = parse_size_for("cosmoflow,accelerators=3,hosts=2", 64 * kGiB).value();
   const std::string explanation = samples_for(rule, 2'828'486, 1).explanation;
   for (const char* part : {"500 steps", "batch 1 ", "3 accelerators", "2 hosts", "64 GiB", "2828486"})
-    EXPECT_NE(words.find(part), std::string::npos) << part << " in: " << words;
+    EXPECT_NE(explanation.find(part), std::string::npos) << part << " in: " << explanation;
 }
 
 TEST(SizeFor, WrongArgumentsAreNamed) {
