@@ -21,7 +21,7 @@
 #include <utility>
 #include <vector>
 
-#include "datagen/generate/generate_mend.hpp"
+#include "datagen/generate/generate_repair.hpp"
 #include "datagen/generate/generate_share.hpp"
 #include "datagen/generate/generate_target.hpp"
 #include "datagen/generate/generator.hpp"

@@ -5,7 +5,7 @@
 // into an error on every rank. Ctrl-C: parallel_for() checks before each object. An object in work is
 // finished. Crash: an old object is removed before it is made again. The new one gets its name only when its
 // bytes are durable. The manifest does not change, so another --resume continues.
-#include "datagen/generate/generate_mend.hpp"
+#include "datagen/generate/generate_repair.hpp"
 
 #include <fmt/format.h>
 
