@@ -129,8 +129,8 @@ std::vector<std::uint64_t> draw_samples(const Manifest& manifest, std::uint64_t 
   return drawn;
 }
 
-std::uint64_t samples_to_inspect(const Manifest& manifest, std::uint64_t wanted) {
-  if (wanted > 0) return std::min(wanted, manifest.samples());
+std::uint64_t samples_to_inspect(const Manifest& manifest, std::uint64_t requested) {
+  if (requested > 0) return std::min(requested, manifest.samples());
   double bytes = 0;
   for (std::uint64_t i = 0; i < manifest.objects(); ++i)
     bytes += static_cast<double>(manifest.object_bytes(i));

@@ -38,10 +38,10 @@ namespace penstock {
 namespace {
 
 Result<std::string> read_mark(Backend& backend, std::string_view name) {
-  constexpr std::uint64_t kMost = 4096;
+  constexpr std::uint64_t kMostMarkBytes = 4096;
   PENSTOCK_ASSIGN(const auto reader, backend.open(name));
   PENSTOCK_ASSIGN(const std::uint64_t size, reader->size());
-  std::string text(static_cast<std::size_t>(std::min(size, kMost)), '\0');
+  std::string text(static_cast<std::size_t>(std::min(size, kMostMarkBytes)), '\0');
   PENSTOCK_TRY(reader->read_at(0, std::as_writable_bytes(std::span(text))));
   return text;
 }
@@ -193,11 +193,11 @@ Result<Copy::UsedSpace> Copy::space_of_existing(const FreeSpace& space,
 // Reports a lack of space now instead of in the middle of the copy.
 Result<void> Copy::check_free_space() {
   const auto space = free_space_of(*to_.backend);
-  if (!space.ok()) return success();  // unknown: the copy fails later if the target becomes full
-  constexpr std::uint64_t kOwn = 2;   // the mark and the manifest
+  if (!space.ok()) return success();      // unknown: the copy fails later if the target becomes full
+  constexpr std::uint64_t kOwnFiles = 2;  // the mark and the manifest
   const auto parents = space->objects || space->folder_bytes != 0 ? folders() : std::vector<std::string>();
   UsedSpace needed{space->bytes_on_device(manifest_.bytes().size()) + parents.size() * space->folder_bytes,
-                   manifest_.objects() + parents.size() + kOwn};
+                   manifest_.objects() + parents.size() + kOwnFiles};
   for (std::uint64_t i = 0; i < manifest_.objects(); ++i)
     needed.bytes += space->bytes_on_device(manifest_.object_bytes(i));
   const auto objects_fit = [&] { return needed.objects <= space->objects.value_or(needed.objects); };
@@ -207,7 +207,7 @@ Result<void> Copy::check_free_space() {
     needed.bytes -= std::min(needed.bytes, existing.bytes);
     needed.objects -= std::min(needed.objects, existing.objects);
     if (target_ == TargetState::started) needed.objects -= 1;  // the mark exists; the manifest does not yet
-    if (target_ == TargetState::finished) needed.objects -= syncs(options_.durability) ? 1 : kOwn;
+    if (target_ == TargetState::finished) needed.objects -= syncs(options_.durability) ? 1 : kOwnFiles;
   }
   if (needed.bytes > space->bytes)
     return make_error(
@@ -238,10 +238,10 @@ Result<bool> Copy::is_already_copied(Worker& worker, std::uint64_t object, std::
     const std::uint64_t bytes = manifest_.object_bytes(object);
     const auto source = from_.tier.backend->open(name);
     if (!source.ok()) return as_data_error(source.error());
-    PENSTOCK_ASSIGN(const std::uint32_t wanted, crc32c_of(**source, 0, bytes, worker.buffer));
+    PENSTOCK_ASSIGN(const std::uint32_t expected, crc32c_of(**source, 0, bytes, worker.buffer));
     PENSTOCK_ASSIGN(const auto copy, to_.backend->open(name));
     PENSTOCK_ASSIGN(const std::uint32_t crc, crc32c_of(*copy, 0, bytes, worker.buffer));
-    if (crc != wanted) verdict = {ObjectState::wrong_bytes, "other bytes than the source's"};
+    if (crc != expected) verdict = {ObjectState::wrong_bytes, "other bytes than the source's"};
   }
   return verdict.state == ObjectState::right;
 }
@@ -269,11 +269,11 @@ Result<std::uint32_t> Copy::write_object(Worker& worker, std::uint64_t object, s
     PENSTOCK_TRY(writer->append(piece));
     offset += piece.size();
   }
-  if (const auto wanted = manifest_.object_crc32c(object); wanted && crc != *wanted)
+  if (const auto expected = manifest_.object_crc32c(object); expected && crc != *expected)
     return make_error(
         Errc::corrupt,
         fmt::format("'{}' in '{}' has checksum {:08x}, its manifest says {:08x} (see penstock verify)", name,
-                    from_.tier.root, crc, *wanted));
+                    from_.tier.root, crc, *expected));
   PENSTOCK_TRY(writer->publish(options_.durability));
   return crc;
 }

@@ -51,8 +51,8 @@ std::string finish_advice(Tier& tier) {
 
 // The remedy for a lost or damaged manifest whose objects are intact.
 std::string new_manifest_command(const Tier& tier) {
-  const std::string place = shell_word(tier.spec);
-  return fmt::format("penstock describe {} --scan --checksum --save {}", place,
+  const std::string tier_text = shell_word(tier.spec);
+  return fmt::format("penstock describe {} --scan --checksum --save {}", tier_text,
                      shell_word(fmt::format("{}/{}", tier.root, kManifestName)));
 }
 

@@ -12,7 +12,7 @@
 namespace penstock {
 namespace {
 
-constexpr std::size_t kMostSides = 32;
+constexpr std::size_t kMostDimensions = 32;
 constexpr std::size_t kMostName = 1024;
 
 enum MessageType : std::uint16_t {
@@ -78,7 +78,7 @@ class SymbolTable {
 // ---- Messages ------------------------------------------------------------------------------------------
 bool read_shape(HeaderReader message, Hdf5Object& object) {
   const std::uint64_t version = message.u8();
-  const std::uint64_t sides = message.u8();
+  const std::uint64_t dimensions = message.u8();
   message.skip(1);
   std::uint64_t type = 1;
   if (version == 1)
@@ -86,9 +86,9 @@ bool read_shape(HeaderReader message, Hdf5Object& object) {
   else
     type = message.u8();
   constexpr std::uint64_t kNull = 2;
-  if (version < 1 || version > 2 || sides > kMostSides) return false;
+  if (version < 1 || version > 2 || dimensions > kMostDimensions) return false;
   object.shape.clear();
-  for (std::uint64_t i = 0; i < sides; ++i) object.shape.push_back(message.u64());
+  for (std::uint64_t i = 0; i < dimensions; ++i) object.shape.push_back(message.u64());
   object.has_shape = type != kNull;
   return message.ok();
 }
@@ -112,10 +112,10 @@ bool read_type(HeaderReader message, bool shared, Hdf5Object& object) {
 // Reads which index finds the chunks (message version 4).
 bool read_chunk_index(HeaderReader& message, Hdf5Object& object) {
   const std::uint64_t flags = message.u8();
-  const std::uint64_t sides = message.u8();
+  const std::uint64_t dimensions = message.u8();
   const std::uint64_t width = message.u8();
-  if (sides < 1 || sides > kMostSides + 1 || width < 1 || width > 8) return false;
-  for (std::uint64_t i = 0; i < sides; ++i) object.chunk.push_back(message.number(width));
+  if (dimensions < 1 || dimensions > kMostDimensions + 1 || width < 1 || width > 8) return false;
+  for (std::uint64_t i = 0; i < dimensions; ++i) object.chunk.push_back(message.number(width));
   object.chunk.pop_back();  // the last entry is the size of an element
   constexpr std::uint64_t kFiltered = 2;
   switch (message.u8()) {
@@ -164,11 +164,11 @@ bool read_layout(HeaderReader message, std::uint64_t data, Hdf5Object& object) {
     return message.ok();
   }
   if (version == 4) return read_chunk_index(message, object);
-  const std::uint64_t sides = message.u8();
+  const std::uint64_t dimensions = message.u8();
   object.storage = Hdf5Storage::chunk_tree;
   object.address = message.u64();
-  if (sides < 1 || sides > kMostSides + 1) return false;
-  for (std::uint64_t i = 0; i + 1 < sides; ++i) object.chunk.push_back(message.u32());
+  if (dimensions < 1 || dimensions > kMostDimensions + 1) return false;
+  for (std::uint64_t i = 0; i + 1 < dimensions; ++i) object.chunk.push_back(message.u32());
   return message.skip(4).ok();
 }
 

@@ -77,8 +77,8 @@ Result<std::uint64_t> Hdf5Source::extent(std::uint64_t address, std::uint64_t le
 }
 
 Error Hdf5Source::error(Errc code, std::uint64_t address, std::string_view what) const {
-  constexpr std::uint64_t kMost = std::numeric_limits<std::uint64_t>::max();
-  return window_.error(code, address > kMost - base_ ? kMost : base_ + address, what);
+  constexpr std::uint64_t kMaxOffset = std::numeric_limits<std::uint64_t>::max();
+  return window_.error(code, address > kMaxOffset - base_ ? kMaxOffset : base_ + address, what);
 }
 
 }  // namespace penstock

@@ -49,12 +49,12 @@ Result<Hdf5Rows> rows_of(std::span<const std::byte> file, const StoredArray& sto
 }  // namespace
 
 Result<std::vector<Hdf5Rows>> hdf5_arrays(std::span<const std::byte> file,
-                                          std::span<const Hdf5ArrayRequest> wanted) {
+                                          std::span<const Hdf5ArrayRequest> requests) {
   MemoryWindow window(file);
   Hdf5Reader reader(window, file.size());
   PENSTOCK_TRY(reader.open());
   std::vector<Hdf5Rows> found;
-  for (const Hdf5ArrayRequest& one : wanted) {
+  for (const Hdf5ArrayRequest& one : requests) {
     PENSTOCK_ASSIGN(const std::size_t at, find(reader, one.array));
     PENSTOCK_ASSIGN(const ArrayExtent extent, reader.locate(at));
     if (one.element && (extent.item_bytes != element_bytes(*one.element) ||

@@ -14,9 +14,9 @@ namespace {
 constexpr std::uint64_t kNoAddress = UINT64_MAX;
 constexpr std::uint64_t kSuperblockBytes = 48;
 constexpr std::uint64_t kDataAlignment = 64;
-constexpr std::size_t kNodeEntries = 64;       // entries of a chunk tree's node; the default of HDF5
-constexpr std::size_t kMostDatasetSides = 32;  // the limit of HDF5's library, H5S_MAX_RANK
-constexpr std::size_t kMostTreeSides = 31;     // for chunks, the element counts as one more
+constexpr std::size_t kNodeEntries = 64;            // entries of a chunk tree's node; the default of HDF5
+constexpr std::size_t kMostDatasetDimensions = 32;  // the limit of HDF5's library, H5S_MAX_RANK
+constexpr std::size_t kMostTreeDimensions = 31;     // for chunks, the element counts as one more
 
 std::uint64_t aligned(std::uint64_t offset) {
   return (offset + kDataAlignment - 1) / kDataAlignment * kDataAlignment;
@@ -154,7 +154,8 @@ class ChunkTree {
 
 // HDF5 stores a chunk's lengths and bytes in 32 bits, and allows no empty chunk.
 bool can_be_chunked(const ArrayPlan& dataset) {
-  if (dataset.shape.empty() || dataset.shape.size() > kMostTreeSides || dataset.bytes() == 0) return false;
+  if (dataset.shape.empty() || dataset.shape.size() > kMostTreeDimensions || dataset.bytes() == 0)
+    return false;
   if (dataset.shape[0] % dataset.chunks != 0) return false;
   return dataset.bytes() / dataset.chunks <= UINT32_MAX;
 }
@@ -172,10 +173,10 @@ Result<void> Hdf5Layout::check(std::span<const ArrayPlan> datasets) {
       if (names.contains(dataset.name.substr(0, slash)))
         return make_error(Errc::invalid_argument, fmt::format("'{}' would be a dataset and the group of '{}'",
                                                               dataset.name.substr(0, slash), dataset.name));
-    if (dataset.shape.size() > kMostDatasetSides)
+    if (dataset.shape.size() > kMostDatasetDimensions)
       return make_error(Errc::invalid_argument,
                         fmt::format("'{}' would have {} dimensions; HDF5 has {} at most", dataset.name,
-                                    dataset.shape.size(), kMostDatasetSides));
+                                    dataset.shape.size(), kMostDatasetDimensions));
   }
   return success();
 }
@@ -186,10 +187,10 @@ std::size_t Hdf5Layout::group_of(std::string_view path) {
     const std::string name(path.substr(0, path.find('/')));
     path.remove_prefix(std::min(path.size(), name.size() + 1));
     auto& children = groups_[group].groups;
-    const auto there = std::find_if(children.begin(), children.end(),
+    const auto child = std::find_if(children.begin(), children.end(),
                                     [&](const auto& child) { return child.first == name; });
-    if (there != children.end()) {
-      group = there->second;
+    if (child != children.end()) {
+      group = child->second;
       continue;
     }
     children.emplace_back(name, groups_.size());

@@ -13,9 +13,9 @@ namespace {
 
 constexpr std::string_view kMagic = "\x93NUMPY";
 constexpr std::size_t kAlignment = 64;
-constexpr std::size_t kMostText = 65536;     // the limit of version 1.0; NumPy itself reads at most 10 000
-constexpr std::size_t kMostArraySides = 64;  // NumPy 2 allows 64, earlier versions 32
-constexpr std::size_t kDigits = 20;          // of the largest length of the first dimension
+constexpr std::size_t kMostText = 65536;  // the limit of version 1.0; NumPy itself reads at most 10 000
+constexpr std::size_t kMostArrayDimensions = 64;  // NumPy 2 allows 64, earlier versions 32
+constexpr std::size_t kDigits = 20;               // of the largest length of the first dimension
 
 // "<f4": byte order, kind, and size in bytes.
 std::string descr_of(Element element) {
@@ -83,7 +83,7 @@ Result<void> parse_shape(Literals& text, NpyArray& array) {
   while (!text.take(')')) {
     const auto side = text.number();
     if (!side) return header_error("a side that is no number");
-    if (array.shape.size() == kMostArraySides) return header_error("more sides than an array has");
+    if (array.shape.size() == kMostArrayDimensions) return header_error("more sides than an array has");
     array.shape.push_back(*side);
     if (!text.take(',') && text.next() != ')') return header_error("sides without commas");
   }

@@ -27,9 +27,9 @@ std::uint64_t elements(const StoredArray& array) {
 
 bool holds_offsets(std::span<const StoredArray> arrays, const StoredArray& array) {
   if (!array.name.ends_with(kOffsetsSuffix)) return false;
-  const std::string_view of(array.name.data(), array.name.size() - kOffsetsSuffix.size());
+  const std::string_view described(array.name.data(), array.name.size() - kOffsetsSuffix.size());
   return std::any_of(arrays.begin(), arrays.end(),
-                     [&](const StoredArray& other) { return other.name == of; });
+                     [&](const StoredArray& other) { return other.name == described; });
 }
 
 std::optional<std::size_t> largest(std::span<const StoredArray> arrays, bool any) {
@@ -49,7 +49,7 @@ bool is_label_name(std::string_view array_name) {
   return last == "label" || last == "labels" || last == "y";
 }
 
-Result<void> check_array_names(std::span<const Field> fields, std::string_view where) {
+Result<void> check_array_names(std::span<const Field> fields, std::string_view container) {
   std::set<std::string> names;
   for (const Field& field : fields) {
     const bool proper = check_object_name(field.name).ok();
@@ -57,7 +57,7 @@ Result<void> check_array_names(std::span<const Field> fields, std::string_view w
         names.emplace(field.name).second &&
         (!field.varies || names.insert(fmt::format("{}{}", field.name, kOffsetsSuffix)).second);
     if (!proper || !fresh)
-      return make_error(Errc::invalid_argument, fmt::format("{} cannot hold {} called '{}'", where,
+      return make_error(Errc::invalid_argument, fmt::format("{} cannot hold {} called '{}'", container,
                                                             proper ? "two arrays" : "an array", field.name));
   }
   return success();
@@ -187,11 +187,11 @@ std::vector<bool> may_belong_to_samples(std::span<const StoredArray> arrays, std
     }
     return std::nullopt;
   };
-  const auto own = labels_of(arrays[payload].name);
+  const auto payload_labels = labels_of(arrays[payload].name);
   std::vector<bool> out(arrays.size());
   for (std::size_t i = 0; i < arrays.size(); ++i) {
-    const auto its = labels_of(arrays[i].name);
-    out[i] = !its || its == own;
+    const auto labels = labels_of(arrays[i].name);
+    out[i] = !labels || labels == payload_labels;
   }
   return out;
 }

@@ -25,8 +25,8 @@ inline constexpr std::string_view kStatistics = "stats";
 bool is_label_name(std::string_view array_name);
 
 // `invalid_argument` if a field's name cannot be the name of an array, or if two arrays would have the same
-// name. `where` is used in the message: "an .npz archive".
-Result<void> check_array_names(std::span<const Field> fields, std::string_view where);
+// name. `container` is used in the message: "an .npz archive".
+Result<void> check_array_names(std::span<const Field> fields, std::string_view container);
 
 // One array of an object.
 struct ArrayPlan {

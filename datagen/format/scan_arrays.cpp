@@ -61,8 +61,8 @@ class Integers {
 
 Result<void> check_extent(const ObjectWindow& window, const StoredArray& payload, const ArrayExtent& extent,
                           Layout layout) {
-  const bool together = extent.chunks.empty() || (layout == Layout::rows && !payload.shape.empty());
-  if (together && (!extent.rows_are_split || layout == Layout::whole)) return success();
+  const bool contiguous = extent.chunks.empty() || (layout == Layout::rows && !payload.shape.empty());
+  if (contiguous && (!extent.rows_are_split || layout == Layout::whole)) return success();
   return window.error(Errc::unsupported, extent.offset,
                       fmt::format("the samples of '{}' do not lie together", payload.name));
 }
@@ -139,12 +139,12 @@ Result<void> scan_arrays(ObjectWindow& window, std::span<const StoredArray> arra
   Integers ends;
   Integers labels;
   if (choice->offsets) {
-    PENSTOCK_ASSIGN(const ArrayExtent where, locate(*choice->offsets));
-    PENSTOCK_ASSIGN(ends, Integers::read(window, arrays[*choice->offsets], where));
+    PENSTOCK_ASSIGN(const ArrayExtent array_extent, locate(*choice->offsets));
+    PENSTOCK_ASSIGN(ends, Integers::read(window, arrays[*choice->offsets], array_extent));
   }
   if (choice->labels) {
-    PENSTOCK_ASSIGN(const ArrayExtent where, locate(*choice->labels));
-    PENSTOCK_ASSIGN(labels, Integers::read(window, arrays[*choice->labels], where));
+    PENSTOCK_ASSIGN(const ArrayExtent array_extent, locate(*choice->labels));
+    PENSTOCK_ASSIGN(labels, Integers::read(window, arrays[*choice->labels], array_extent));
   }
   const std::uint64_t items = payload.bytes / extent.item_bytes;
   const bool plain_bytes = extent.item_bytes == 1 && payload.shape.size() == 1;

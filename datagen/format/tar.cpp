@@ -91,8 +91,8 @@ Result<TarReader::Header> TarReader::read_header() {
   header.end = block.find_first_not_of('\0') == std::string_view::npos;
   if (header.end) return header;
   const auto sum = number_of(part_of(block, kTarChecksum));
-  const auto is = [&](std::int64_t right) { return sum && *sum == static_cast<std::uint64_t>(right); };
-  const bool right = is(tar_sum(block, false)) || is(tar_sum(block, true));
+  const auto is_sum = [&](std::int64_t right) { return sum && *sum == static_cast<std::uint64_t>(right); };
+  const bool right = is_sum(tar_sum(block, false)) || is_sum(tar_sum(block, true));
   if (kChecksumsCount && !right)
     return object_.corrupt(at_, "no tar archive, or a damaged one: the checksum of a header is wrong");
   header.type = block[kTarType.at];

@@ -256,10 +256,11 @@ class TfRecord final : public ShardedFormat {
   // Decides by the content, not by the name. A plain record may begin with gzip's two bytes, but the checksum
   // of its length distinguishes it.
   static Result<bool> is_gzip(ObjectWindow& window) {
-    const auto look = static_cast<std::size_t>(std::min<std::uint64_t>(window.size(), kTfRecordHeaderBytes));
-    PENSTOCK_ASSIGN(const auto bytes, window.at(0, look));
+    const auto inspected =
+        static_cast<std::size_t>(std::min<std::uint64_t>(window.size(), kTfRecordHeaderBytes));
+    PENSTOCK_ASSIGN(const auto bytes, window.at(0, inspected));
     if (!begins_as_gzip(bytes)) return false;
-    return look < kTfRecordHeaderBytes || !tfrecord_payload_bytes(bytes.first<kTfRecordHeaderBytes>());
+    return inspected < kTfRecordHeaderBytes || !tfrecord_payload_bytes(bytes.first<kTfRecordHeaderBytes>());
   }
 
   static Result<Extent> next_message(ObjectWindow& window, std::uint64_t at) {

@@ -69,10 +69,10 @@ GeneratedCounts Repairer::counts() const {
 }
 
 std::uint64_t Repairer::samples_kept(std::span<const std::uint64_t> wrong) const {
-  std::uint64_t kept = generation_.state.samples;
+  std::uint64_t intact_samples = generation_.state.samples;
   for (const std::uint64_t object : wrong)
-    if (object < generation_.objects) kept -= generation_.samples_of(object);
-  return kept;
+    if (object < generation_.objects) intact_samples -= generation_.samples_of(object);
+  return intact_samples;
 }
 
 Result<void> Repairer::make_share(std::span<const std::uint64_t> wrong) {

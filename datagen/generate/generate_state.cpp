@@ -151,20 +151,20 @@ Result<GenerationState> parse_generation_state(std::string_view text, std::strin
   }
 }
 
-std::string difference(const GenerationState& existing, const GenerationState& wanted) {
-  if (existing.recipe != wanted.recipe)
-    return fmt::format("recipe {}, not {}", existing.recipe, wanted.recipe);
-  if (existing.format != wanted.format)
-    return fmt::format("--format {}, not {}", existing.format, wanted.format);
-  if (existing.seed != wanted.seed) return fmt::format("--seed {}, not {}", existing.seed, wanted.seed);
-  if (existing.samples != wanted.samples)
-    return fmt::format("{} samples, not {}", existing.samples, wanted.samples);
+std::string difference(const GenerationState& existing, const GenerationState& requested) {
+  if (existing.recipe != requested.recipe)
+    return fmt::format("recipe {}, not {}", existing.recipe, requested.recipe);
+  if (existing.format != requested.format)
+    return fmt::format("--format {}, not {}", existing.format, requested.format);
+  if (existing.seed != requested.seed) return fmt::format("--seed {}, not {}", existing.seed, requested.seed);
+  if (existing.samples != requested.samples)
+    return fmt::format("{} samples, not {}", existing.samples, requested.samples);
   for (const auto& [key, value] : existing.settings) {
-    const auto other = wanted.settings.find(key);
-    if (other == wanted.settings.end()) return fmt::format("--set {}={}", key, value);
+    const auto other = requested.settings.find(key);
+    if (other == requested.settings.end()) return fmt::format("--set {}={}", key, value);
     if (other->second != value) return fmt::format("--set {}={}, not {}", key, value, other->second);
   }
-  for (const auto& [key, value] : wanted.settings)
+  for (const auto& [key, value] : requested.settings)
     if (!existing.settings.contains(key)) return fmt::format("no --set {}={}", key, value);
   return "";
 }

@@ -62,9 +62,9 @@ Result<bool> is_finished(Tier& tier, const GenerationState& state) {
 }
 
 // Whether a finished corpus is the one that is wanted.
-Result<bool> check_finished(Tier& tier, const GenerationState& wanted) {
+Result<bool> check_finished(Tier& tier, const GenerationState& requested) {
   PENSTOCK_ASSIGN(const GenerationState existing, load_finished(tier));
-  const std::string differs = difference(existing, wanted);
+  const std::string differs = difference(existing, requested);
   if (differs.empty()) return true;
   return occupied_error(tier, fmt::format("holds a finished corpus of {}", differs), "choose another folder");
 }
@@ -134,8 +134,8 @@ Result<void> check_space_for_repair(Tier& tier, const Manifest& manifest,
   std::uint64_t missing = 0;
   std::uint64_t objects = 0;
   for (const ObjectVerdict& one : wrong) {
-    const std::uint64_t wanted = space->bytes_on_device(manifest.object_bytes(one.object));
-    missing += wanted - std::min(space->bytes_on_device(one.bytes), wanted);
+    const std::uint64_t requested = space->bytes_on_device(manifest.object_bytes(one.object));
+    missing += requested - std::min(space->bytes_on_device(one.bytes), requested);
     if (one.state == ObjectState::vanished) ++objects;
   }
   if (missing <= space->bytes && objects <= space->objects.value_or(objects)) return success();
@@ -199,7 +199,7 @@ Result<void> check_may_write(Tier& tier) {
   return errno_error(errno, "--out must lie where you may write; cannot make anything in", folder.native());
 }
 
-Result<bool> check_target(Tier& tier, const GenerationState& wanted, bool resume) {
+Result<bool> check_target(Tier& tier, const GenerationState& requested, bool resume) {
   Backend& backend = *tier.backend;
   PENSTOCK_ASSIGN(const bool exists, folder_exists(tier, "--out"));
   if (!exists) return false;
@@ -208,17 +208,17 @@ Result<bool> check_target(Tier& tier, const GenerationState& wanted, bool resume
     if (!resume)
       return occupied_error(tier, "holds an unfinished data set of 'penstock generate'",
                             "add --resume to go on with it, or remove the folder");
-    const std::string differs = difference(*state, wanted);
-    if (differs.empty() && state->fingerprint != wanted.fingerprint)
+    const std::string differs = difference(*state, requested);
+    if (differs.empty() && state->fingerprint != requested.fingerprint)
       return occupied_error(
-          tier, fmt::format("was started by another build, whose '{}' makes other bytes", wanted.recipe),
+          tier, fmt::format("was started by another build, whose '{}' makes other bytes", requested.recipe),
           "go on with that build, or remove the folder");
-    if (differs.empty()) return is_finished(tier, wanted);
+    if (differs.empty()) return is_finished(tier, requested);
     return occupied_error(tier, fmt::format("was started with {}", differs),
                           "say the same to --resume, or choose another folder");
   }
   const bool finished = backend.names().stat(kManifestName).ok();
-  if (finished && resume) return check_finished(tier, wanted);
+  if (finished && resume) return check_finished(tier, requested);
   if (finished)
     return occupied_error(tier, "holds a corpus already", "choose another folder, or remove this one");
   PENSTOCK_ASSIGN(const std::string found, first_foreign_entry(tier, kOwnNames));

@@ -29,9 +29,9 @@ Result<void> check_no_writer(Tier& tier);
 Result<void> check_may_write(Tier& tier);
 
 // Inspects the target without changing it. `already_exists`, with the remedy, unless the target is empty or,
-// with `resume`, contains a data set of `wanted`. Returns true if that data set is complete. State and
+// with `resume`, contains a data set of `requested`. Returns true if that data set is complete. State and
 // journal of the unfinished data set may then still exist.
-Result<bool> check_target(Tier& tier, const GenerationState& wanted, bool resume);
+Result<bool> check_target(Tier& tier, const GenerationState& requested, bool resume);
 
 // `no_space`, with the needed and the free space and the remedy, if the data set does not fit. Counts bytes,
 // whole blocks and inodes, including those of folders. If it was started, only the missing part counts.

@@ -125,10 +125,10 @@ Result<void> check_largest(const Recipe& recipe, const Format& format) {
   std::uint64_t bytes = 0;
   for (std::uint64_t i = 0; i < recipe.samples(); ++i) {
     if (i == kInspectedPlans && bytes < kStorableByAll) return success();
-    const std::uint64_t its = recipe.bytes_expected(i);
-    if (its <= bytes) continue;
+    const std::uint64_t sample_bytes = recipe.bytes_expected(i);
+    if (sample_bytes <= bytes) continue;
     largest = i;
-    bytes = its;
+    bytes = sample_bytes;
   }
   if (bytes < kStorableByAll) return success();
   const Result<double> stored = overhead_of_object(recipe, format, largest, 1, recipe.label_names());

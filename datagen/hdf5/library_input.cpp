@@ -66,20 +66,21 @@ Result<void> LibraryInput::read(const std::string& data_set, std::span<const std
   // `out`.
   PENSTOCK_TRY(check_block(data_set, shape, begin, counts, element, out.size()));
   const std::vector<hsize_t> from(begin.begin(), begin.end());
-  const std::vector<hsize_t> sides(counts.begin(), counts.end());
-  const hid_t how = transfer_ ? transfer_.get() : H5P_DEFAULT;
-  const Hdf5Id memory(sides.empty() ? H5Screate(H5S_SCALAR)
-                                    : H5Screate_simple(static_cast<int>(sides.size()), sides.data(), nullptr),
+  const std::vector<hsize_t> lengths(counts.begin(), counts.end());
+  const hid_t transfer = transfer_ ? transfer_.get() : H5P_DEFAULT;
+  const Hdf5Id memory(lengths.empty()
+                          ? H5Screate(H5S_SCALAR)
+                          : H5Screate_simple(static_cast<int>(lengths.size()), lengths.data(), nullptr),
                       &H5Sclose);
   if (out.empty()) {  // a rank without data still takes part in the collective read
     H5Sselect_none(memory.get());
     H5Sselect_none(space.get());
   }
   const bool selected =
-      out.empty() || sides.empty() ||
-      H5Sselect_hyperslab(space.get(), H5S_SELECT_SET, from.data(), nullptr, sides.data(), nullptr) >= 0;
+      out.empty() || lengths.empty() ||
+      H5Sselect_hyperslab(space.get(), H5S_SELECT_SET, from.data(), nullptr, lengths.data(), nullptr) >= 0;
   if (!memory || !selected) return library_error("cannot choose a block of", data_set);
-  if (H5Dread(set.get(), native_type(element), memory.get(), space.get(), how, out.data()) < 0)
+  if (H5Dread(set.get(), native_type(element), memory.get(), space.get(), transfer, out.data()) < 0)
     return library_error("cannot read", data_set);
   return success();
 }
@@ -95,10 +96,10 @@ Result<LibraryInput::OpenDataSet> LibraryInput::open_data_set(const std::string&
   }
   opened.space = Hdf5Id(H5Dget_space(opened.set.get()), &H5Sclose);
   const hid_t space = opened.space.get();
-  const int sides = opened.space ? H5Sget_simple_extent_ndims(space) : -1;
-  if (sides < 0) return library_error("cannot look at", data_set);
-  std::vector<hsize_t> extent(static_cast<std::size_t>(sides));
-  if (sides > 0 && H5Sget_simple_extent_dims(space, extent.data(), nullptr) < 0)
+  const int dimensions = opened.space ? H5Sget_simple_extent_ndims(space) : -1;
+  if (dimensions < 0) return library_error("cannot look at", data_set);
+  std::vector<hsize_t> extent(static_cast<std::size_t>(dimensions));
+  if (dimensions > 0 && H5Sget_simple_extent_dims(space, extent.data(), nullptr) < 0)
     return library_error("cannot look at", data_set);
   opened.shape.assign(extent.begin(), extent.end());
   return opened;

@@ -145,10 +145,10 @@ Error as_data_error(Error error) {
 
 namespace {
 
-ObjectVerdict verdict_of_size(std::uint64_t bytes, std::uint64_t wanted) {
-  if (bytes == wanted) return {};
-  return {bytes < wanted ? ObjectState::shrunk : ObjectState::grown,
-          fmt::format("{} bytes, the manifest says {}", format_count(bytes), format_count(wanted))};
+ObjectVerdict verdict_of_size(std::uint64_t bytes, std::uint64_t expected) {
+  if (bytes == expected) return {};
+  return {bytes < expected ? ObjectState::shrunk : ObjectState::grown,
+          fmt::format("{} bytes, the manifest says {}", format_count(bytes), format_count(expected))};
 }
 
 Result<ObjectVerdict> verdict_of(const Error& error) {
@@ -209,21 +209,21 @@ Result<ObjectVerdict> check_object(Backend& backend, const Manifest& manifest, c
   if (!size.ok()) return verdict_of(size.error());
   ObjectVerdict verdict = verdict_of_size(*size, manifest.object_bytes(object));
   if (verdict.state != ObjectState::right) return verdict;
-  const auto is_wrong = [&](std::uint32_t crc, std::uint32_t wanted, std::string_view where) {
+  const auto is_wrong = [&](std::uint32_t crc, std::uint32_t expected, std::string_view where) {
     verdict = {ObjectState::wrong_bytes,
-               fmt::format("checksum {:08x}, the manifest says {:08x}{}", crc, wanted, where)};
+               fmt::format("checksum {:08x}, the manifest says {:08x}{}", crc, expected, where)};
   };
   const auto compare_sample = [&](std::uint64_t sample, std::uint32_t crc) {
     // Keeps the first wrong sample of an object.
-    const std::uint32_t wanted = manifest.sample(sample).crc32c;
-    if (!manifest.facts().checksums || crc == wanted || verdict.state != ObjectState::right) return;
-    is_wrong(crc, wanted, manifest.one_object_per_sample() ? "" : fmt::format(" (sample {})", sample));
+    const std::uint32_t expected = manifest.sample(sample).crc32c;
+    if (!manifest.facts().checksums || crc == expected || verdict.state != ObjectState::right) return;
+    is_wrong(crc, expected, manifest.one_object_per_sample() ? "" : fmt::format(" (sample {})", sample));
   };
-  if (const auto wanted = manifest.object_crc32c(object)) {
+  if (const auto expected = manifest.object_crc32c(object)) {
     const auto crc = checksums_of(**reader, manifest, index, object, buffer, compare_sample);
     if (!crc.ok()) return verdict_of(crc.error());
-    if (*crc != *wanted && verdict.state == ObjectState::right)
-      is_wrong(*crc, *wanted, " (outside of samples)");
+    if (*crc != *expected && verdict.state == ObjectState::right)
+      is_wrong(*crc, *expected, " (outside of samples)");
     return verdict;
   }
   if (!manifest.facts().checksums) return verdict;

@@ -28,8 +28,8 @@ class ArrayRecipe::Maker final : public SampleMaker {
         continue;
       }
       filled_[part].resize(static_cast<std::size_t>(bytes));
-      if (const auto of = recipe_.spec_.parts[part].moments_of)
-        recipe_.fill_moments(*of, *arrays_[*of], filled_[part]);
+      if (const auto source = recipe_.spec_.parts[part].moments_of)
+        recipe_.fill_moments(*source, *arrays_[*source], filled_[part]);
       else if (recipe_.spec_.fill != nullptr)
         recipe_.spec_.fill(sample, index, part, filled_[part]);
       pieces_[part] = filled_[part];
@@ -119,11 +119,11 @@ std::vector<Companion> ArrayRecipe::companions() const {
   return all;
 }
 
-Result<void> check_shape(std::span<const std::uint64_t> shape, std::size_t sides) {
+Result<void> check_shape(std::span<const std::uint64_t> shape, std::size_t dimensions) {
   constexpr std::uint64_t kMostElements = std::uint64_t{1} << 28U;
-  if (shape.size() != sides)
+  if (shape.size() != dimensions)
     return make_error(Errc::invalid_argument,
-                      fmt::format("shape={}: {} numbers", fmt::join(shape, ","), sides));
+                      fmt::format("shape={}: {} numbers", fmt::join(shape, ","), dimensions));
   std::uint64_t elements = 1;
   for (const std::uint64_t side : shape) {
     if (side == 0 || side > kMostElements / elements)

@@ -83,9 +83,9 @@ constexpr OptionSpec shape_option(std::string_view fallback, std::string_view he
           .help = help,
           .at_least = 1};
 }
-// For a setting "shape": `invalid_argument` unless it has `sides` dimensions and at most 2^28 elements (1 GiB
-// of f32).
-Result<void> check_shape(std::span<const std::uint64_t> shape, std::size_t sides);
+// For a setting "shape": `invalid_argument` unless it has `dimensions` dimensions and at most 2^28 elements
+// (1 GiB of f32).
+Result<void> check_shape(std::span<const std::uint64_t> shape, std::size_t dimensions);
 
 // Writes `value` as element number `element` of a part. Its type is the element type of the field.
 template <class Value>

@@ -78,8 +78,8 @@ void paint_leaf(const Leaf& leaf, const LeafNoise& noise, std::vector<std::uint8
   const float width = row.u_step * row.u_step + row.v_step * row.v_step;
   const float lean = (row.u_step * u_down + row.v_step * v_down) / width;
   const float height = u_down * u_down + v_down * v_down - lean * lean * width;
-  constexpr int kMost = static_cast<int>(kScenerySide) / 2 - 1;
-  const int rows = std::min(static_cast<int>(furthest / std::sqrt(height)) + 1, kMost);
+  constexpr int kMaxReach = static_cast<int>(kScenerySide) / 2 - 1;
+  const int rows = std::min(static_cast<int>(furthest / std::sqrt(height)) + 1, kMaxReach);
   for (int dy = -rows; dy <= rows; ++dy) {
     const auto y = static_cast<std::uint32_t>(leaf.y + dy);
     // The middle of the leaf in this row, and half its width plus one pixel.
@@ -87,8 +87,8 @@ void paint_leaf(const Leaf& leaf, const LeafNoise& noise, std::vector<std::uint8
     const float left = std::max(furthest * furthest - down * down * height, 0.0F);
     const int middle = static_cast<int>(-lean * down);
     const int half = static_cast<int>(std::sqrt(left / width)) + 2;
-    int from = std::max(middle - half, -kMost);
-    const int to = std::min(middle + half, kMost);
+    int from = std::max(middle - half, -kMaxReach);
+    const int to = std::min(middle + half, kMaxReach);
     while (from <= to) {
       const std::uint32_t x = static_cast<std::uint32_t>(leaf.x + from) & kSceneryMask;
       const std::uint32_t grain_x = (leaf.grain_x + x) & kSceneryMask;

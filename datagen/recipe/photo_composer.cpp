@@ -118,8 +118,8 @@ Result<PhotoComposer::ClassCopy*> PhotoComposer::class_copy(std::uint32_t width,
 std::uint32_t PhotoComposer::next_unused(const ClassCopy& copy, std::uint32_t first) const {
   const auto full = static_cast<std::uint32_t>(copy.stock->full);
   for (std::uint32_t i = 0; i < full; ++i) {
-    const std::uint32_t which = first + i < full ? first + i : first + i - full;
-    if (!copy.used[which]) return which;
+    const std::uint32_t strip_index = first + i < full ? first + i : first + i - full;
+    if (!copy.used[strip_index]) return strip_index;
   }
   return first;
 }
@@ -143,17 +143,19 @@ std::uint32_t PhotoComposer::closest_strip(const ClassCopy& copy, double bytes) 
 
 // Adds random full strips while more than two of the largest still fit. Then fills the rest with one strip,
 // or with a strip and an end: tries several, and takes those that fit best.
-void PhotoComposer::choose_strips(ClassCopy& copy, Draws& draws, double wanted) {
+void PhotoComposer::choose_strips(ClassCopy& copy, Draws& draws, double target_bytes) {
   const StripClass& stock = *copy.stock;
-  const auto bytes_of = [&](std::uint32_t which) { return static_cast<double>(stock.strips[which].bytes); };
+  const auto bytes_of = [&](std::uint32_t strip_index) {
+    return static_cast<double>(stock.strips[strip_index].bytes);
+  };
   const double largest = bytes_of(stock.by_size.back());
-  double bytes_left = wanted - static_cast<double>(copy.header.size() + kEndOfImage.size());
+  double bytes_left = target_bytes - static_cast<double>(copy.header.size() + kEndOfImage.size());
   std::uint32_t rows = 0;
   chosen_.clear();
-  const auto take = [&](std::uint32_t which) {
-    chosen_.push_back(which);
-    copy.used[which] = true;
-    rows += stock.strips[which].rows;
+  const auto take = [&](std::uint32_t strip_index) {
+    chosen_.push_back(strip_index);
+    copy.used[strip_index] = true;
+    rows += stock.strips[strip_index].rows;
   };
   const auto any = [&] {
     return next_unused(copy, static_cast<std::uint32_t>(draws.between(0, static_cast<int>(stock.full) - 1)));
@@ -166,16 +168,16 @@ void PhotoComposer::choose_strips(ClassCopy& copy, Draws& draws, double wanted) 
   std::optional<std::uint32_t> strip;
   std::uint32_t end = closest_strip(copy, bytes_left);
   double error_bytes = std::abs(bytes_left - bytes_of(end));
-  for (int i = 0; i < kTries && error_bytes > kSizeTolerance * wanted; ++i) {
-    const std::uint32_t which = any();
-    const bool was_used = copy.used[which];
-    copy.used[which] = true;
-    const double left = bytes_left - bytes_of(which);
+  for (int i = 0; i < kTries && error_bytes > kSizeTolerance * target_bytes; ++i) {
+    const std::uint32_t strip_index = any();
+    const bool was_used = copy.used[strip_index];
+    copy.used[strip_index] = true;
+    const double left = bytes_left - bytes_of(strip_index);
     const std::uint32_t last = closest_strip(copy, left);
-    copy.used[which] = was_used;
+    copy.used[strip_index] = was_used;
     if (std::abs(left - bytes_of(last)) >= error_bytes) continue;
     error_bytes = std::abs(left - bytes_of(last));
-    strip = which;
+    strip = strip_index;
     end = last;
   }
   if (strip) take(*strip);
@@ -212,28 +214,28 @@ void PhotoComposer::draw_bits(ClassCopy& copy, RandomStream bits) {
   std::uint64_t draw = 0;
   changed_bits_.clear();
   is_repeated_.clear();
-  for (const std::uint32_t which : chosen_) {
-    const Strip& strip = copy.stock->strips[which];
+  for (const std::uint32_t strip_index : chosen_) {
+    const Strip& strip = copy.stock->strips[strip_index];
     const std::span edges(copy.stock->edges.data() + strip.first_edge, strip.edges);
     for (const std::uint32_t at : edges) __builtin_prefetch(&copy.bytes[strip.begin + at], 1);
-    is_repeated_.push_back(!copy.used[which]);  // clears the mark of the strip's first use
-    copy.used[which] = false;
+    is_repeated_.push_back(!copy.used[strip_index]);  // clears the mark of the strip's first use
+    copy.used[strip_index] = false;
     for (std::uint32_t first = 0; first < strip.flips; first += 64) {
       const std::uint32_t left = strip.flips - first;
-      std::uint64_t& state = copy.flipped[copy.first_word[which] + first / 64];
-      const std::uint64_t wanted = bits.bits(draw++) >> (left < 64 ? 64 - left : 0);
-      changed_bits_.push_back(wanted ^ state);
-      if (!is_repeated_.back()) state = wanted;
+      std::uint64_t& state = copy.flipped[copy.first_word[strip_index] + first / 64];
+      const std::uint64_t flips = bits.bits(draw++) >> (left < 64 ? 64 - left : 0);
+      changed_bits_.push_back(flips ^ state);
+      if (!is_repeated_.back()) state = flips;
     }
   }
 }
 
 // `changed`: one bit per flip of this strip, 64 per word.
 void PhotoComposer::put_strip(ClassCopy& copy, std::size_t chosen_index, const std::uint64_t* changed) {
-  const std::uint32_t which = chosen_[chosen_index];
-  const Strip& strip = copy.stock->strips[which];
+  const std::uint32_t strip_index = chosen_[chosen_index];
+  const Strip& strip = copy.stock->strips[strip_index];
   const std::span<std::byte> bytes = memory_for(copy, strip, is_repeated_[chosen_index]);
-  std::uint32_t crc = copy.crcs[which];
+  std::uint32_t crc = copy.crcs[strip_index];
   for (std::uint32_t first = 0; first < strip.flips; first += 64) {
     const Flip* const flips = copy.stock->flips.data() + strip.first_flip + first;
     for (std::uint64_t left = *changed++; left != 0; left &= left - 1) {
@@ -242,7 +244,7 @@ void PhotoComposer::put_strip(ClassCopy& copy, std::size_t chosen_index, const s
       crc ^= flip.crc32c;
     }
   }
-  if (!is_repeated_[chosen_index]) copy.crcs[which] = crc;
+  if (!is_repeated_[chosen_index]) copy.crcs[strip_index] = crc;
   field_.crc32c = crc32c_shift(*field_.crc32c, strip.power) ^ crc;
   field_.bytes += bytes.size();
   pieces_.emplace_back(bytes);
@@ -250,14 +252,14 @@ void PhotoComposer::put_strip(ClassCopy& copy, std::size_t chosen_index, const s
 
 Result<std::span<const FieldBytes>> PhotoComposer::make(std::uint64_t index) {
   const RandomStream sample = samples_.substream(index);
-  const double wanted = photo_bytes(sizes_, samples_, index);
+  const double target_bytes = photo_bytes(sizes_, samples_, index);
   Draws draws(sample.substream(1));
-  const PhotoShape shape = draw_photo_shape(draws, sizes_, wanted);
+  const PhotoShape shape = draw_photo_shape(draws, sizes_, target_bytes);
   PENSTOCK_ASSIGN(ClassCopy* const from,
-                  class_copy(rounded_width(shape.width), quantizer_percent(wanted / shape.pixels())));
-  choose_strips(*from, draws, wanted);
+                  class_copy(rounded_width(shape.width), quantizer_percent(target_bytes / shape.pixels())));
+  choose_strips(*from, draws, target_bytes);
   std::uint32_t rows = 0;
-  for (const std::uint32_t which : chosen_) rows += from->stock->strips[which].rows;
+  for (const std::uint32_t strip_index : chosen_) rows += from->stock->strips[strip_index].rows;
   pieces_.clear();
   copies_used_ = 0;
   draw_bits(*from, sample.substream(2));

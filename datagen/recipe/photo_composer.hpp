@@ -57,7 +57,7 @@ class PhotoComposer final : public SampleMaker {
   };
 
   Result<ClassCopy*> class_copy(std::uint32_t width, int percent);
-  void choose_strips(ClassCopy& copy, Draws& draws, double wanted);
+  void choose_strips(ClassCopy& copy, Draws& draws, double target_bytes);
   std::uint32_t closest_strip(const ClassCopy& copy, double bytes) const;
   std::uint32_t next_unused(const ClassCopy& copy, std::uint32_t first) const;
   void put_header(ClassCopy& copy, std::uint64_t index, std::uint32_t height);

@@ -34,9 +34,9 @@ double curve_at(double percent) {
   return a.log_bytes + (b.log_bytes - a.log_bytes) * (percent - a.percent) / (b.percent - a.percent);
 }
 
-// The quantizer percentage that makes about `wanted` bytes, if `percent` made `actual` bytes.
-int quantizer_for(double wanted, int percent, double actual) {
-  const double goal = curve_at(percent) + portable_log(wanted / actual);
+// The quantizer percentage that makes about `target_bytes` bytes, if `percent` made `actual` bytes.
+int quantizer_for(double target_bytes, int percent, double actual) {
+  const double goal = curve_at(percent) + portable_log(target_bytes / actual);
   int best = kFinest;
   double best_distance = HUGE_VAL;
   for (int candidate = kFinest; candidate <= kCoarsest; ++candidate) {
@@ -58,19 +58,19 @@ Result<std::span<const FieldBytes>> PhotoMaker::make(std::uint64_t index) {
 
 Result<std::span<const std::byte>> PhotoMaker::paint(std::uint64_t index) {
   const RandomStream sample = samples_.substream(index);
-  const double wanted = photo_bytes(sizes_, samples_, index);
+  const double target_bytes = photo_bytes(sizes_, samples_, index);
   Draws draws(sample.substream(1));
-  PhotoShape shape = draw_photo_shape(draws, sizes_, wanted);
+  PhotoShape shape = draw_photo_shape(draws, sizes_, target_bytes);
   painter_.paint(sample.substream(2), shape.width, shape.height, picture_);
   PENSTOCK_ASSIGN(double estimate, estimate_bytes());
   // A smooth picture cannot fill its bytes at any useful quality, so it gets more pixels.
   const double finest = estimate * portable_exp(curve_at(kFinest + 1) - curve_at(kTrialPercent));
-  if (wanted > finest) {
-    shape = resized(shape, shape.pixels() * 1.15 * wanted / finest);
+  if (target_bytes > finest) {
+    shape = resized(shape, shape.pixels() * 1.15 * target_bytes / finest);
     painter_.paint(sample.substream(2), shape.width, shape.height, picture_);
     PENSTOCK_ASSIGN(estimate, estimate_bytes());
   }
-  return encode(wanted, estimate);
+  return encode(target_bytes, estimate);
 }
 
 // The bytes at kTrialPercent, estimated from a quarter of the picture: every fourth row of coding units.
@@ -92,12 +92,12 @@ Result<double> PhotoMaker::estimate_bytes() {
                             static_cast<double>(inspected);
 }
 
-Result<std::span<const std::byte>> PhotoMaker::encode(double wanted, double estimate) {
-  const int percent = quantizer_for(wanted - kHeaderBytes, kTrialPercent, estimate - kHeaderBytes);
+Result<std::span<const std::byte>> PhotoMaker::encode(double target_bytes, double estimate) {
+  const int percent = quantizer_for(target_bytes - kHeaderBytes, kTrialPercent, estimate - kHeaderBytes);
   PENSTOCK_ASSIGN(const std::span<const std::byte> jpeg, encoder_.encode(picture_, percent));
   const double actual = static_cast<double>(jpeg.size());
-  if (std::abs(actual / wanted - 1.0) <= kCloseEnough) return jpeg;
-  const int better = quantizer_for(wanted - kHeaderBytes, percent, actual - kHeaderBytes);
+  if (std::abs(actual / target_bytes - 1.0) <= kCloseEnough) return jpeg;
+  const int better = quantizer_for(target_bytes - kHeaderBytes, percent, actual - kHeaderBytes);
   if (better == percent) return jpeg;
   return encoder_.encode(picture_, better);
 }
@@ -147,22 +147,22 @@ Result<double> PngPhotoMaker::estimate_density() {
 
 Result<std::span<const FieldBytes>> PngPhotoMaker::make(std::uint64_t index) {
   const RandomStream sample = samples_.substream(index);
-  const double wanted = photo_bytes(sizes_, samples_, index);
+  const double target_bytes = photo_bytes(sizes_, samples_, index);
   Draws draws(sample.substream(1));
-  PhotoShape shape = resized(draw_photo_shape(draws, sizes_, wanted), wanted / kUsualDensity);
+  PhotoShape shape = resized(draw_photo_shape(draws, sizes_, target_bytes), target_bytes / kUsualDensity);
   const auto paint = [&] {
     painter_.paint(sample.substream(2), shape.width, shape.height, picture_);
     to_rgb(picture_, pixels_);
   };
   paint();
   PENSTOCK_ASSIGN(const double expected, estimate_density());
-  shape = resized(shape, wanted / expected);
+  shape = resized(shape, target_bytes / expected);
   for (int tries = 1;; ++tries) {
     paint();
     PENSTOCK_ASSIGN(png_, encoder_.encode(pixels_));
-    const double off = wanted / static_cast<double>(png_.size());
-    if (std::abs(off - 1.0) <= kPngCloseEnough || tries == kMostTries) break;
-    shape = resized(shape, shape.pixels() * off);
+    const double ratio = target_bytes / static_cast<double>(png_.size());
+    if (std::abs(ratio - 1.0) <= kPngCloseEnough || tries == kMostTries) break;
+    shape = resized(shape, shape.pixels() * ratio);
   }
   field_ = {.pieces = {&png_, 1}, .bytes = png_.size()};
   return std::span<const FieldBytes>(&field_, 1);

@@ -26,7 +26,7 @@ class PhotoMaker final : public SampleMaker {
  private:
   Result<std::span<const std::byte>> paint(std::uint64_t index);
   Result<double> estimate_bytes();
-  Result<std::span<const std::byte>> encode(double wanted, double estimate);
+  Result<std::span<const std::byte>> encode(double target_bytes, double estimate);
 
   const RandomStream samples_;
   const PhotoSizes sizes_;

@@ -16,16 +16,17 @@ namespace {
 
 // Refuses sizes that are too small for a picture encoded on its own: no quantizer makes it smaller.
 Result<void> check_full_sizes(const PhotoSizes& sizes) {
-  constexpr double kLeast = 2500;
+  constexpr double kMinBytes = 2500;
   constexpr double kOneInAHundred = 0.01;
-  if (sizes.median * portable_exp(sizes.sigma * inverse_normal(kOneInAHundred)) >= kLeast) return success();
+  if (sizes.median * portable_exp(sizes.sigma * inverse_normal(kOneInAHundred)) >= kMinBytes)
+    return success();
   return make_error(
       Errc::invalid_argument,
       fmt::format(
           "encode=full with median={:.0f} and sigma={}: more than one picture in a hundred would have "
           "less than {:.0f} bytes, and would come out larger: raise the median, lower sigma, or leave "
           "encode=full out",
-          sizes.median, sizes.sigma, kLeast));
+          sizes.median, sizes.sigma, kMinBytes));
 }
 
 }  // namespace

@@ -54,8 +54,8 @@ std::array<std::uint32_t, 8> flip_effects() {
 // only whole strips differ in size. And small pictures should be as different from each other as large ones.
 std::uint32_t strips_per_sheet(std::uint32_t width) {
   constexpr std::uint32_t kSheetPixels = 48'000;
-  constexpr std::uint32_t kLeast = 4;
-  return std::max(kLeast, kSheetPixels / (width * kStripLines * strip_rows(width)));
+  constexpr std::uint32_t kMinStrips = 4;
+  return std::max(kMinStrips, kSheetPixels / (width * kStripLines * strip_rows(width)));
 }
 
 // The number of different heights that ends have, and the height number `which` in rows. All are lower than a
@@ -105,13 +105,13 @@ class StripStock::CutMaker {
         painter_(stock.scenery_),
         tables_(*stock.codes_) {}
 
-  Result<StripClass> make(std::uint32_t which) {
+  Result<StripClass> make(std::uint32_t cut_index) {
     cut_ = {};
     cut_.width = width_;
-    const bool sheet = which < kSheets;
+    const bool sheet = cut_index < kSheets;
     const std::uint32_t rows =
-        sheet ? rows_ * strips_per_sheet(width_) : end_rows(rows_, (which - kSheets) / kEnds);
-    PENSTOCK_TRY(cut(stream_.substream(sheet ? which : which + kEnds), rows));
+        sheet ? rows_ * strips_per_sheet(width_) : end_rows(rows_, (cut_index - kSheets) / kEnds);
+    PENSTOCK_TRY(cut(stream_.substream(sheet ? cut_index : cut_index + kEnds), rows));
     if (sheet) cut_.full = cut_.strips.size();
     return std::move(cut_);
   }
@@ -244,7 +244,7 @@ Result<StripClass> join_cuts(std::vector<Result<StripClass>>& cuts) {
   std::stable_sort(whole.by_size.begin(), whole.by_size.end(), [&](std::uint32_t a, std::uint32_t b) {
     return whole.strips[a].bytes < whole.strips[b].bytes;
   });
-  for (const std::uint32_t which : whole.by_size) whole.sizes.push_back(whole.strips[which].bytes);
+  for (const std::uint32_t strip : whole.by_size) whole.sizes.push_back(whole.strips[strip].bytes);
   return whole;
 }
 
@@ -274,11 +274,11 @@ class StripStock::Slot {
  private:
   void make_cuts(const StripStock& stock, RandomStream stream, std::uint32_t width, int percent) {
     std::optional<CutMaker> maker;
-    for (std::uint32_t which = next_++; which < count_; which = next_++) {
+    for (std::uint32_t cut_index = next_++; cut_index < count_; cut_index = next_++) {
       try {
         if (!maker) maker.emplace(stock, stream, width, percent);
-        cuts_[which] = maker->make(which);  // no other thread uses this element before end()
-      } catch (const std::exception&) {     // no memory: the element already has that error
+        cuts_[cut_index] = maker->make(cut_index);  // no other thread uses this element before end()
+      } catch (const std::exception&) {             // no memory: the element already has that error
       }
       end();  // also after an exception, or get() would wait forever
     }

@@ -54,11 +54,12 @@ Result<FreeSpace> free_space_of(Backend& backend) {
 }
 
 Error describe_full_tier(Backend& backend, Error error) {
-  constexpr std::uint64_t kFew = 64;  // a command that fails has freed some inodes by now
+  constexpr std::uint64_t kFewInodes = 64;  // a command that fails has freed some inodes by now
   constexpr std::uint64_t kEnoughBytes = std::uint64_t{1} << 20U;
   if (error.sys_errno != ENOSPC) return error;
   const Result<FreeSpace> space = free_space_of(backend);
-  if (!space.ok() || space->bytes < kEnoughBytes || space->objects.value_or(kFew) >= kFew) return error;
+  if (!space.ok() || space->bytes < kEnoughBytes || space->objects.value_or(kFewInodes) >= kFewInodes)
+    return error;
   error.what +=
       fmt::format(" (the file system has {} free, but inodes for no more than {} files and folders)",
                   format_size(space->bytes), format_count(*space->objects));
