@@ -25,7 +25,7 @@ TEST(TargetSync, MemoryAndObjectStoresHaveNothingToSync) {
   ASSERT_OK(memory);
   const auto sync = TargetSync::begin(*memory);
   ASSERT_OK(sync);
-  EXPECT_EQ(sync->objects(), Durability::visible);
+  EXPECT_EQ(sync->object_durability(), Durability::visible);
   EXPECT_OK(sync->sync());
   EXPECT_OK(sync->drop_from_cache("nothing"));
 }
@@ -63,7 +63,7 @@ class FailingDisk : public testing::Test {
 TEST_F(FailingDisk, ReportedToAnotherProcessIsReportedToUsToo) {
   const auto sync = TargetSync::begin(*tier_);
   ASSERT_OK(sync);
-  ASSERT_OK(write("object", sync->objects()));
+  ASSERT_OK(write("object", sync->object_durability()));
   EXPECT_FALSE(disk_->sync().ok()) << "the device stores all of it";
   EXPECT_OK(disk_->sync());  // the kernel reports the error only once, so later syncs succeed
   const auto late = TargetSync::begin(*tier_);

@@ -218,8 +218,8 @@ TEST(WholeObjects, AreTheCorpusFileByFile) {
   ASSERT_OK(chosen);
   std::string scratch;
   EXPECT_EQ(chosen->manifest.object_name(0, scratch), "file2");
-  EXPECT_EQ(chosen->held[0].first, 4U);
-  EXPECT_EQ(chosen->held[1].samples, 3U);
+  EXPECT_EQ(chosen->samples_of_object[0].first, 4U);
+  EXPECT_EQ(chosen->samples_of_object[1].samples, 3U);
 }
 
 TEST(WholeObjects, SamplesOfOneMustFollowEachOther) {
