@@ -125,7 +125,7 @@ Result<std::vector<Seen>> look(const std::vector<std::string>& texts, NamedTiers
     PENSTOCK_ASSIGN(std::vector<Tier> tiers, open_tiers(texts, "", named));
     for (Tier& tier : tiers) {
       // A folder that does not exist or cannot be opened can still be described. A file is not a tier.
-      const Result<bool> folder = folder_is_there(tier, "--tier");
+      const Result<bool> folder = folder_exists(tier, "--tier");
       if (!folder.ok() && folder.error().code == Errc::invalid_argument) return folder.error();
       if (to_probe && folder.ok()) PENSTOCK_TRY(check_there(tier, *folder));
       Seen seen{.tier = std::move(tier)};

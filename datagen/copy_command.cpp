@@ -81,7 +81,7 @@ Json to_json(const Corpus& corpus, const Tier& to, const CopyOutcome& outcome) {
            {"verdict", !outcome.complete       ? "interrupted"
                        : lacks_objects(corpus) ? "degraded"
                                                : "ok"}};
-  if (lacks_objects(corpus)) row["reason"] = "the scan left out " + corpus.scan->lacks;
+  if (lacks_objects(corpus)) row["reason"] = "the scan left out " + corpus.scan->unreadable_text;
   if (corpus.scan) row["scan"] = scan_json(*corpus.scan);
   return row;
 }
@@ -101,17 +101,17 @@ std::string to_text(const Corpus& corpus, const Tier& to, const CopyOutcome& out
   text +=
       outcome.complete ? "\n" : "\ninterrupted: no object is half, and the same command goes on from there\n";
   if (lacks_objects(corpus))
-    text +=
-        fmt::format("degraded: the copy lacks what the scan left out, {}\n", printable(corpus.scan->lacks));
+    text += fmt::format("degraded: the copy lacks what the scan left out, {}\n",
+                        printable(corpus.scan->unreadable_text));
   return text;
 }
 
 Result<void> check_started(const Corpus& corpus, Tier& to) {
-  PENSTOCK_TRY(folder_is_there(to, "--to"));
+  PENSTOCK_TRY(folder_exists(to, "--to"));
   for (const std::string_view name : {kCopyingName, kManifestName}) {
-    const auto there = to.backend->names().stat(name);
-    if (there.ok()) return success();
-    if (there.error().code != Errc::not_found) return there.error();
+    const auto existing = to.backend->names().stat(name);
+    if (existing.ok()) return success();
+    if (existing.error().code != Errc::not_found) return existing.error();
   }
   return make_error(Errc::not_found,
                     fmt::format("there is no copy of {} in '{}' to resume: leave --resume out to start one",
@@ -130,7 +130,8 @@ Result<int> run(const CommandContext& context) {
                                                        .threads = threads_of(context),
                                                        .types = options.text("types"),
                                                        .progress = context.output.progress,
-                                                       .named_tiers = context.named_tiers}));
+                                                       .named_tiers = context.named_tiers,
+                                                       .log = note}));
   if (to.backend_name == "mem")
     note("'" + to.root + "' is memory of this process: the copy ends with this command");
   if (options.flag("resume")) PENSTOCK_TRY(check_started(corpus, to));
@@ -139,7 +140,8 @@ Result<int> run(const CommandContext& context) {
                               {.threads = threads_of(context),
                                .durability = durability_of(options.text("durability")),
                                .replace = options.flag("replace"),
-                               .progress = context.output.progress}));
+                               .progress = context.output.progress,
+                               .warn = warn}));
   if (context.output.json)
     print_json(to_json(corpus, to, outcome));
   else

@@ -162,7 +162,7 @@ Json to_json(const Corpus& corpus, const Description& seen, const std::optional<
   return out;
 }
 
-std::string origin(const ManifestFacts& facts) {
+std::string describe_origin(const ManifestFacts& facts) {
   if (facts.recipe == "scan") return "scanned: somebody else's data";
   std::string text = fmt::format("generate {}, seed {}", facts.recipe, facts.seed);
   for (const auto& [key, value] : facts.settings) text += fmt::format(", {}={}", key, value);
@@ -170,7 +170,7 @@ std::string origin(const ManifestFacts& facts) {
 }
 
 // `from_folders`: number of samples whose label is their folder's name.
-std::string labels(const ManifestFacts& facts, const Description& seen, std::uint64_t from_folders) {
+std::string describe_labels(const ManifestFacts& facts, const Description& seen, std::uint64_t from_folders) {
   if (seen.labels_used == 0) return "none";
   std::string text = fmt::format("{}, {} to {} samples each", format_count(seen.labels_used),
                                  format_count(seen.fewest), format_count(seen.most));
@@ -187,13 +187,14 @@ void print_table(const Corpus& corpus, const Description& seen, const Output& ou
   Table facts({{"corpus", Align::left}, {printable(corpus.name), Align::left}});
   facts.row({"where", fmt::format("{} ({}, tier {})", printable(corpus.tier.root), corpus.tier.backend_name,
                                   corpus.tier.name)});
-  facts.row({"made by", origin(manifest.facts())});
+  facts.row({"made by", describe_origin(manifest.facts())});
   facts.row(
       {"samples", fmt::format("{} {} in {} ({})", format_count(manifest.samples()), manifest.facts().codec,
                               count_of(manifest.objects(), "object"), manifest.facts().format)});
   facts.row({"bytes", fmt::format("{} ({} bytes)", bytes(static_cast<double>(manifest.payload_bytes())),
                                   format_count(manifest.payload_bytes()))});
-  facts.row({"labels", labels(manifest.facts(), seen, corpus.scan ? corpus.scan->folder_labels : 0)});
+  facts.row(
+      {"labels", describe_labels(manifest.facts(), seen, corpus.scan ? corpus.scan->folder_labels : 0)});
   facts.row({"checksums", !manifest.facts().checksums         ? "none"
                           : manifest.facts().object_checksums ? "CRC32C of every sample and of every object"
                                                               : "CRC32C of every sample"});
@@ -268,11 +269,11 @@ Result<void> check_replaceable(const std::string& file) {
             .native()
             .ends_with(fmt::format("/{}", kManifestName)))
       return success();
-    std::ifstream there(path, std::ios::binary);
-    if (!there) return errno_error(errno, "--save would replace, and cannot read,", file);
+    std::ifstream existing(path, std::ios::binary);
+    if (!existing) return errno_error(errno, "--save would replace, and cannot read,", file);
     std::array<char, manifest_layout::kMagic.size()> begin{};
-    there.read(begin.data(), begin.size());
-    if (there.gcount() == 0 || begin == manifest_layout::kMagic) return success();
+    existing.read(begin.data(), begin.size());
+    if (existing.gcount() == 0 || begin == manifest_layout::kMagic) return success();
   }
   return make_error(Errc::invalid_argument,
                     fmt::format("'{}' exists and is no manifest, which is all that --save replaces: name "
@@ -314,14 +315,14 @@ Result<void> check_save(const Options& options) {
     return make_error(Errc::invalid_argument, fmt::format("--save names a file, not the folder '{}'", file));
   PENSTOCK_TRY(check_replaceable(file));
   PENSTOCK_TRY(check_not_started(file));
-  const auto there = Manifest::open(file);
-  if (there.ok() && there->facts().recipe != "scan" && there->check().ok())
+  const auto existing = Manifest::open(file);
+  if (existing.ok() && existing->facts().recipe != "scan" && existing->check().ok())
     return make_error(
         Errc::invalid_argument,
         fmt::format("'{}' is the manifest of a data set of '{}' with seed {}, and --save would "
                     "replace it by one that knows neither: name another file, or remove it first",
-                    file, there->facts().recipe, there->facts().seed));
-  if (options.flag("checksum") || !there.ok() || !there->facts().checksums) return success();
+                    file, existing->facts().recipe, existing->facts().seed));
+  if (options.flag("checksum") || !existing.ok() || !existing->facts().checksums) return success();
   return make_error(Errc::already_exists,
                     fmt::format("'{}' is a manifest with checksums, and without --checksum --save would "
                                 "replace it by one that has none: add --checksum, or name another file",
@@ -330,7 +331,7 @@ Result<void> check_save(const Options& options) {
 
 // Refuses to leave damaged objects out of an existing manifest: without their entries, verify could not
 // report them.
-Result<void> check_whole(const Corpus& corpus, const std::string& file) {
+Result<void> check_nothing_left_out(const Corpus& corpus, const std::string& file) {
   if (!corpus.scan || corpus.scan->unreadable == 0 || !std::filesystem::exists(file)) return success();
   return make_error(Errc::already_exists,
                     fmt::format("'{}' exists, and --save would replace it by a manifest without the {} "
@@ -369,11 +370,12 @@ Result<int> run(const CommandContext& context) {
                                                        .threads = threads_of(context),
                                                        .types = options.text("types"),
                                                        .progress = context.output.progress,
-                                                       .named_tiers = context.named_tiers}));
+                                                       .named_tiers = context.named_tiers,
+                                                       .log = note}));
   PENSTOCK_ASSIGN(const Description seen, inspect(corpus.manifest));
   if (options.given("save")) {
     PENSTOCK_TRY(check_no_object(corpus, options.text("save")));
-    PENSTOCK_TRY(check_whole(corpus, options.text("save")));
+    PENSTOCK_TRY(check_nothing_left_out(corpus, options.text("save")));
     PENSTOCK_TRY(save(corpus.manifest, options.text("save")));
   }
   std::optional<Content> content;

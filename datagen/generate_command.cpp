@@ -36,8 +36,8 @@ extern const CommandInfo command_generate;
 
 namespace {
 
-constexpr std::string_view kWhat = "What to make";
-constexpr std::string_view kHow = "How to make it";
+constexpr std::string_view kWhatGroup = "What to make";
+constexpr std::string_view kHowGroup = "How to make it";
 constexpr std::int64_t kMostThreads = 4096;
 
 constexpr OptionSpec kOptions[] = {
@@ -45,57 +45,57 @@ constexpr OptionSpec kOptions[] = {
      .role = OptionRole::target,
      .value = "TIER|DIR",
      .help = "where to; a new or empty folder",
-     .group = kWhat},
+     .group = kWhatGroup},
     {.name = "format",
      .role = OptionRole::work,
      .value = "FORMAT",
      .help = "how samples are stored in objects; the recipe's own if absent (--list)",
-     .group = kWhat},
+     .group = kWhatGroup},
     {.name = "samples",
      .role = OptionRole::work,
      .type = OptionType::integer,
      .value = "N",
      .help = "number of samples; without --samples, --bytes, --scale and --size-for as many as the real "
              "data set has",
-     .group = kWhat,
+     .group = kWhatGroup,
      .at_least = 1},
     {.name = "bytes",
      .role = OptionRole::work,
      .type = OptionType::size,
      .value = "SIZE",
      .help = "as many samples as this holds",
-     .group = kWhat,
+     .group = kWhatGroup,
      .at_least = 1},
     {.name = "scale",
      .role = OptionRole::work,
      .type = OptionType::real,
      .value = "X",
      .help = "this part of the real data set: 0.01",
-     .group = kWhat},
+     .group = kWhatGroup},
     {.name = "size-for",
      .role = OptionRole::work,
      .value = "APP,accelerators=N,hosts=H[,memory=SIZE,batch=B]",
      .help =
          "as MLPerf Storage wants it: 500 steps of unet3d, resnet50 or cosmoflow on N accelerators, and 5 "
          "times the memory of H hosts (this machine's if absent)",
-     .group = kWhat},
+     .group = kWhatGroup},
     {.name = "set",
      .role = OptionRole::work,
      .value = "KEY=VALUE",
      .help = "a setting of the recipe or the format (--list shows them)",
-     .group = kWhat,
+     .group = kWhatGroup,
      .repeated = true},
     {.name = "list",
      .role = OptionRole::output,
      .type = OptionType::flag,
      .help = "show the recipes, or all of RECIPE",
-     .group = kWhat},
+     .group = kWhatGroup},
     {.name = "threads",
      .role = OptionRole::work,
      .type = OptionType::integer,
      .value = "N",
      .help = "workers of each rank; as many as there are processors if absent; the bytes do not depend on it",
-     .group = kHow,
+     .group = kHowGroup,
      .at_least = 1},
     {.name = "resume",
      .role = OptionRole::work,
@@ -103,12 +103,12 @@ constexpr OptionSpec kOptions[] = {
      .help =
          "go on with an unfinished data set; what is there and right is kept; of a finished one, make "
          "again what is missing or of another size; where there is none, start it if the line says how many",
-     .group = kHow},
+     .group = kHowGroup},
     {.name = "dry-run",
      .role = OptionRole::output,
      .type = OptionType::flag,
      .help = "say what would be made, or why not, and with --resume how much of it is there; write nothing",
-     .group = kHow},
+     .group = kHowGroup},
 };
 
 constexpr MetricInfo kSampleRate{"samples_per_s", "1/s", Better::higher};
@@ -126,60 +126,60 @@ Result<double> peak_memory_bytes(Communicator& ranks) {
   return *std::max_element(bytes.begin(), bytes.end());
 }
 
-Result<Manifest> made_manifest(Tier& tier) {
+Result<Manifest> open_new_manifest(Tier& tier) {
   const auto path = tier.backend->native_path(kManifestName);
   return path ? Manifest::open(*path) : Manifest::load(*tier.backend, kManifestName);
 }
 
-void measure(Trial& trial, const Generated& made, double peak_memory) {
-  if (made.samples_made != 0 && made.seconds > 0) {
-    trial.sample(kSampleRate, static_cast<double>(made.samples_made) / made.seconds);
-    trial.sample(kPayloadRate, static_cast<double>(made.bytes_made) / made.seconds);
-    record_ranks(made.ranks, kRanksOfRun, trial);
+void measure(Trial& trial, const GenerateResult& result, double peak_memory) {
+  if (result.samples_made != 0 && result.seconds > 0) {
+    trial.sample(kSampleRate, static_cast<double>(result.samples_made) / result.seconds);
+    trial.sample(kPayloadRate, static_cast<double>(result.bytes_made) / result.seconds);
+    record_ranks(result.ranks, kRanksOfRun, trial);
   }
-  trial.sample(shared_metrics::kWall, made.seconds);
+  trial.sample(shared_metrics::kWall, result.seconds);
   trial.sample(shared_metrics::kPeakMemory, peak_memory);
 }
 
-void report_what_was_made(const CommandContext& context, const Generation& generation,
-                          const Manifest& manifest, const Generated& made, const Tier& tier) {
+void print_result(const CommandContext& context, const Generation& generation, const Manifest& manifest,
+                  const GenerateResult& result, const Tier& tier) {
   if (context.output.json) return;
   std::string text = fmt::format("{}: {}, {}, in '{}' (seed {})\n", generation.state.recipe,
                                  count_of(manifest.samples(), "sample"),
                                  format_bytes(static_cast<double>(manifest.payload_bytes()), context.output),
                                  tier.root, generation.state.seed);
-  if (made.samples_kept != 0)
-    text += fmt::format("kept {} {}\n", count_of(made.samples_kept, "sample"),
-                        made.kept_by_size
+  if (result.samples_kept != 0)
+    text += fmt::format("kept {} {}\n", count_of(result.samples_kept, "sample"),
+                        result.kept_by_size
                             ? "whose objects have the right size (penstock verify checks their bytes)"
                             : "that were there already, byte for byte");
-  if (made.samples_made != 0 && made.seconds > 0)
-    text += fmt::format("made {} in {}: {} samples/s, {} {}\n", count_of(made.samples_made, "sample"),
-                        format_seconds(made.seconds),
-                        format_number(static_cast<double>(made.samples_made) / made.seconds),
-                        format_rate(static_cast<double>(made.bytes_made) / made.seconds, context.output),
+  if (result.samples_made != 0 && result.seconds > 0)
+    text += fmt::format("made {} in {}: {} samples/s, {} {}\n", count_of(result.samples_made, "sample"),
+                        format_seconds(result.seconds),
+                        format_number(static_cast<double>(result.samples_made) / result.seconds),
+                        format_rate(static_cast<double>(result.bytes_made) / result.seconds, context.output),
                         rate_unit(context.output));
-  if (const std::string apart = rank_difference_text("the ranks", rank_rates(made.ranks), context.output);
-      !apart.empty())
-    text += apart + "\n";
+  if (const std::string range_of_ranks = rank_difference_text("the ranks", rank_rates(result.ranks), context.output);
+      !range_of_ranks.empty())
+    text += range_of_ranks + "\n";
   print_text(text);
 }
 
 // Counts only samples in the journal. Others are made again by --resume, for example if the storage was full.
-std::string what_resume_keeps(const Generation& generation, const Generated& made) {
-  const std::uint64_t kept = made.samples_journaled + made.samples_kept;
+std::string describe_kept_samples(const Generation& generation, const GenerateResult& result) {
+  const std::uint64_t kept = result.samples_journaled + result.samples_kept;
   if (kept == 0) return "";
   return fmt::format("{} of {} {} there; ", format_count(kept), count_of(generation.state.samples, "sample"),
                      kept == 1 ? "is" : "are");
 }
 
-std::string how_to_go_on(const CommandContext& context) {
+std::string resume_command(const CommandContext& context) {
   std::vector<std::string> words(context.argv.begin(), context.argv.end());
   std::erase(words, "--resume");
   return shell_line(words) + " --resume";
 }
 
-Result<int> make_it(const CommandContext& context, const Generation& generation, Tier& tier) {
+Result<int> make_data_set(const CommandContext& context, const Generation& generation, Tier& tier) {
   Communicator& ranks = context.communicator;
   const unsigned threads = generate_threads(context.options);
   PENSTOCK_ASSIGN(Run run, Run::begin(context));
@@ -197,44 +197,44 @@ Result<int> make_it(const CommandContext& context, const Generation& generation,
     note(fmt::format("{} object{} for {} ranks: {} of them {} nothing to make", generation.objects,
                      generation.objects == 1 ? "" : "s", count, count - generation.objects,
                      count - generation.objects == 1 ? "has" : "have"));
-  Generated made;
+  GenerateResult result;
   Result<void> done = success();
   {
     Progress progress(
         context.output.progress,
         fmt::format("generate {}{}", generation.state.recipe, count > 1 ? ", the first rank's share" : ""),
         share_of(generation, 0, ranks.size()).samples(), "samples");
-    done = generate(generation, tier, threads, context.options.flag("resume"), ranks, progress, made);
+    done = generate(generation, tier, threads, context.options.flag("resume"), ranks, progress, result);
   }
   if (!done.ok()) done = describe_full_tier(*tier.backend, std::move(done).error());
-  if (made.damaged != 0)
-    warn(fmt::format("{} of before {} missing or wrong and {} made again", count_of(made.damaged, "object"),
-                     made.damaged == 1 ? "was" : "were", made.damaged == 1 ? "was" : "were"));
-  if (made.journal_damaged != 0)
+  if (result.damaged != 0)
+    warn(fmt::format("{} of before {} missing or wrong and {} made again", count_of(result.damaged, "object"),
+                     result.damaged == 1 ? "was" : "were", result.damaged == 1 ? "was" : "were"));
+  if (result.journal_damaged != 0)
     warn("the journal of before is damaged; what it no longer names was made again");
   PENSTOCK_TRY(run.inspect_ranks());
   PENSTOCK_ASSIGN(const double peak_memory, peak_memory_bytes(ranks));
   if (!ranks.root()) return done.ok() ? Result<int>(0) : Result<int>(std::move(done).error());
   trial.tier("data", tier);  // with the calls made on this tier
-  measure(trial, made, peak_memory);
-  trial.parameter("samples_kept", made.samples_kept);
+  measure(trial, result, peak_memory);
+  trial.parameter("samples_kept", result.samples_kept);
   if (done.ok()) {
-    PENSTOCK_ASSIGN(const Manifest manifest, made_manifest(tier));
+    PENSTOCK_ASSIGN(const Manifest manifest, open_new_manifest(tier));
     trial.corpus(corpus_json(manifest));
-    report_what_was_made(context, generation, manifest, made, tier);
+    print_result(context, generation, manifest, result, tier);
     run.add(std::move(trial));
     PENSTOCK_TRY(run.finish());
     return run.exit_code();
   }
-  if (made.started)
-    note(fmt::format("{}go on with: {}", what_resume_keeps(generation, made), how_to_go_on(context)));
+  if (result.started)
+    note(fmt::format("{}go on with: {}", describe_kept_samples(generation, result), resume_command(context)));
   trial.fail(done.error());
   run.add(std::move(trial));
   PENSTOCK_TRY(run.finish());
   return std::move(done).error();
 }
 
-void report_nothing_to_do(const CommandContext& context, const Generation& generation, const Tier& tier) {
+void print_nothing_to_do(const CommandContext& context, const Generation& generation, const Tier& tier) {
   const GenerationState& state = generation.state;
   note(
       fmt::format("'{}' has every object of {} already, by its size: nothing to do (the bytes were "
@@ -255,17 +255,49 @@ Result<void> dry_run(const CommandContext& context, const Generation& generation
                      const Result<bool>& complete) {
   const std::string refused = complete.ok() ? "" : complete.error().message();
   const unsigned threads = generate_threads(context.options);
-  std::optional<Kept> kept;
+  std::optional<ReusableObjects> reusable;
   if (context.options.flag("resume")) {
-    PENSTOCK_ASSIGN(kept, inspect_kept_objects(generation, tier, threads));
+    PENSTOCK_ASSIGN(reusable, find_reusable_objects(generation, tier, threads));
   }
-  PENSTOCK_TRY(show_plan(context.output, generation, tier, threads, kept, refused));
+  PENSTOCK_ASSIGN(const std::string plan,
+                  describe_plan(context.output, generation, tier, threads, reusable, refused));
+  print_text(plan);
   if (!complete.ok() && complete.error().code == Errc::no_space) {  // a plan may be meant for another machine
     warn(refused);
     return success();
   }
-  if (complete.ok() && *complete) report_nothing_to_do(context, generation, tier);
+  if (complete.ok() && *complete) print_nothing_to_do(context, generation, tier);
   return outcome_of(complete);
+}
+
+// The result of read_started_generation() on rank 0, for every rank. Collective.
+Result<std::optional<GenerationState>> read_started_on_root(Communicator& ranks, Tier& tier) {
+  PENSTOCK_ASSIGN(const std::string text, on_root(ranks, [&]() -> Result<std::string> {
+                    PENSTOCK_ASSIGN(const auto started, read_started_generation(tier));
+                    return started ? to_text(*started) : std::string();
+                  }));
+  if (text.empty()) return std::optional<GenerationState>();
+  PENSTOCK_ASSIGN(GenerationState state, parse_generation_state(text));
+  return std::optional<GenerationState>(std::move(state));
+}
+
+// Fails if the ranks plan different data sets, because their objects would not fit together.
+Result<void> check_same_plan(Communicator& ranks, const GenerationState& state) {
+  PENSTOCK_ASSIGN(const std::vector<std::uint32_t> keys, gather<std::uint32_t>(ranks, journal_key(state)));
+  if (std::all_of(keys.begin(), keys.end(), [&](std::uint32_t key) { return key == keys.front(); }))
+    return success();
+  return make_error(Errc::invalid_argument,
+                    "the ranks would make different data sets of these words: say memory=SIZE to --size-for, "
+                    "which takes each node's own otherwise, and start the same build everywhere");
+}
+
+// The plan of this rank, if all ranks have the same. Otherwise, all get an error. Collective.
+Result<Generation> decide_generation(const CommandContext& context,
+                                     const std::optional<GenerationState>& started) {
+  Result<Generation> decided = plan_from_options(context, started);
+  PENSTOCK_TRY(all_ok(context.communicator, decided));
+  PENSTOCK_TRY(check_same_plan(context.communicator, decided->state));
+  return decided;
 }
 
 Result<int> run_generate(const CommandContext& context) {
@@ -277,7 +309,7 @@ Result<int> run_generate(const CommandContext& context) {
     if (!context.positionals.empty()) {
       PENSTOCK_ASSIGN(only, recipe_registry().find(context.positionals[0]));
     }
-    list_recipes(context.output, only);
+    print_text(list_recipes(context.output, only));
     return 0;
   }
   if (context.positionals.empty()) {
@@ -297,28 +329,28 @@ Result<int> run_generate(const CommandContext& context) {
   Tier tier = *std::move(opened);
   std::optional<GenerationState> started;
   if (options.flag("resume")) {
-    PENSTOCK_ASSIGN(started, started_before(ranks, tier));
+    PENSTOCK_ASSIGN(started, read_started_on_root(ranks, tier));
   }
   PENSTOCK_ASSIGN(const Generation generation, decide_generation(context, started));
-  describe_difference(options, generation);
+  for (const std::string& text : describe_differences(options, generation)) note(text);
   Result<bool> complete = false;
-  if (ranks.root()) complete = inspect_target(options, generation, tier, started.has_value());
+  if (ranks.root()) complete = inspect_target(options, generation, tier, started.has_value(), note);
   if (options.flag("dry-run")) {
     PENSTOCK_TRY(on_root(ranks, [&] { return dry_run(context, generation, tier, complete); }));
     return 0;
   }
-  PENSTOCK_ASSIGN(const bool all_there, on_root(ranks, [&] { return complete; }));
-  if (all_there) {
-    if (ranks.root()) report_nothing_to_do(context, generation, tier);
-    if (ranks.root()) sweep_finished(*tier.backend);
+  PENSTOCK_ASSIGN(const bool is_complete, on_root(ranks, [&] { return complete; }));
+  if (is_complete) {
+    if (ranks.root()) print_nothing_to_do(context, generation, tier);
+    if (ranks.root()) remove_leftovers(*tier.backend);
     return 0;
   }
-  if (!generation.how_many.empty()) note(generation.how_many);
+  if (!generation.size_explanation.empty()) note(generation.size_explanation);
   if (!started && !has_count(options))
     note(fmt::format("the whole data set: {} samples, {} {} (--samples, --bytes and --scale make less)",
-                     format_count(generation.state.samples), generation.about(),
+                     format_count(generation.state.samples), generation.size_prefix(),
                      format_size(generation.bytes_expected)));
-  return make_it(context, generation, tier);
+  return make_data_set(context, generation, tier);
 }
 
 constexpr std::string_view kFindings[] = {"generation_seed", "samples_kept", "rank_scaling"};

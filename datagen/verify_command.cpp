@@ -68,8 +68,9 @@ struct Findings {
 };
 
 // Whether checksums cover every byte of every object, not only those of samples.
-bool knows_whole_objects(const Manifest& manifest) {
-  return manifest.facts().object_checksums || (manifest.one_object_a_sample() && manifest.facts().checksums);
+bool checks_every_byte(const Manifest& manifest) {
+  return manifest.facts().object_checksums ||
+         (manifest.one_object_per_sample() && manifest.facts().checksums);
 }
 
 // Reads and checks all objects with `threads` threads. Names the first `most` wrong objects that they find.
@@ -124,7 +125,7 @@ Result<Findings> check_all(Corpus& corpus, unsigned threads, std::uint64_t most,
 
 // JSON contains only UTF-8. Names that are no UTF-8 are escaped as in the table, so that different names stay
 // different.
-std::string in_json(std::string_view text) {
+std::string as_utf8(std::string_view text) {
   const bool utf8 = Json::parse(one_line(std::string(text))) == Json(std::string(text));
   return utf8 ? std::string(text) : printable(text);
 }
@@ -133,22 +134,22 @@ void print_lines(const Corpus& corpus, const Findings& findings) {
   std::string scratch;
   for (const ObjectVerdict& problem : findings.problems)
     print_json({{"kind", "problem"},
-                {"object", in_json(corpus.manifest.object_name(problem.object, scratch))},
+                {"object", as_utf8(corpus.manifest.object_name(problem.object, scratch))},
                 {"problem", object_state_name(problem.state)},
-                {"detail", in_json(problem.detail)}});
+                {"detail", as_utf8(problem.detail)}});
   for (const std::string& name : findings.extra.first)
     print_json({{"kind", "problem"},
-                {"object", in_json(name)},
+                {"object", as_utf8(name)},
                 {"problem", "extra"},
                 {"detail", "not in the manifest"}});
-  const bool knows_whole = knows_whole_objects(corpus.manifest);
-  const bool knows_some = knows_whole || corpus.manifest.facts().checksums;
+  const bool has_object_checksums = checks_every_byte(corpus.manifest);
+  const bool has_checksums = has_object_checksums || corpus.manifest.facts().checksums;
   Json summary{{"kind", "summary"},
-               {"root", in_json(corpus.tier.root)},
+               {"root", as_utf8(corpus.tier.root)},
                {"objects", corpus.manifest.objects()},
                {"checked", findings.checked},
                {"checksums", corpus.manifest.facts().checksums},
-               {"object_checksums", knows_whole},
+               {"object_checksums", has_object_checksums},
                {"checksum", corpus.manifest.checksum()}};
   for (std::size_t i = 0; i < kStates; ++i)
     summary[std::string(object_state_name(static_cast<ObjectState>(i)))] = findings.counts[i];
@@ -157,7 +158,7 @@ void print_lines(const Corpus& corpus, const Findings& findings) {
   summary["wall_s"] = findings.seconds;
   summary["verdict"] = findings.wrong() > 0 ? "failed"
                        : !findings.complete ? "interrupted"
-                       : !knows_some        ? "skipped"
+                       : !has_checksums     ? "skipped"
                                             : "ok";
   print_json(summary);
 }
@@ -216,7 +217,7 @@ Result<int> run(const CommandContext& context) {
   const Options& options = context.options;
   PENSTOCK_ASSIGN(Corpus corpus,
                   open_corpus(context.positionals[0], {.manifest_file = options.text("manifest"),
-                                                       .scans = false,
+                                                       .has_scan_option = false,
                                                        .named_tiers = context.named_tiers}));
   const auto list = static_cast<std::uint64_t>(options.integer("list"));
   PENSTOCK_ASSIGN(const Findings findings, check_all(corpus, threads_of(context),
@@ -227,7 +228,7 @@ Result<int> run(const CommandContext& context) {
     print_table(corpus, findings, context.output);
   if (findings.wrong() > 0) note(remedy(corpus, findings, options.text("manifest").empty()));
   if (findings.wrong() > 0 || !findings.complete) return 1;
-  if (knows_whole_objects(corpus.manifest)) return 0;
+  if (checks_every_byte(corpus.manifest)) return 0;
   const bool samples = corpus.manifest.facts().checksums;
   note(fmt::format("{} (describe --scan --checksum --save makes a manifest that holds both)",
                    samples

@@ -19,9 +19,9 @@ namespace penstock {
 namespace {
 
 constexpr std::string_view kStatistics = "stats.h5";
-constexpr std::array<Hdf5Wanted, 2> kWanted{
+constexpr std::array<Hdf5ArrayRequest, 2> kWanted{
     {{"climate/data", Element::f32}, {"climate/labels", Element::f32}}};
-constexpr Hdf5Wanted kMoments{"climate/stats", Element::f32};
+constexpr Hdf5ArrayRequest kMoments{"climate/stats", Element::f32};
 constexpr std::size_t kMost = 1;  // columns of the statistics: mean, largest, smallest, deviation
 constexpr std::size_t kLeast = 2;
 constexpr std::array<std::string_view, 1> kStages{"normalise"};
@@ -105,9 +105,9 @@ Result<Fields> fields_of(Backend& backend, const WholeObjects& files) {
   const std::string_view first = files.manifest.object_name(0, scratch);
   PENSTOCK_ASSIGN(const std::vector<std::uint64_t> shape,
                   first_shape(backend, first, kWanted[0].array, "climate"));
-  if (files.most_held() != 1)
+  if (files.largest_sample_count() != 1)
     return make_error(Errc::invalid_argument, "climate takes files of one sample; some of these hold " +
-                                                  std::to_string(files.most_held()));
+                                                  std::to_string(files.largest_sample_count()));
   const Fields fields = shape.size() == 3 ? Fields{static_cast<std::size_t>(shape[1]),
                                                    static_cast<std::size_t>(shape[2]), shape[0]}
                                           : Fields{};
@@ -172,7 +172,7 @@ Result<FileInput> plan(const TrainRequest& request, const Corpus& corpus, const 
   PENSTOCK_ASSIGN(const Fields fields, fields_of(*corpus.tier.backend, all));
   PENSTOCK_ASSIGN(const std::vector<Channel> channels,
                   channels_of(request.own, *corpus.tier.backend, fields));
-  const std::uint64_t files = all.held.size();
+  const std::uint64_t files = all.samples_of_object.size();
   const std::uint64_t training = files * 8 / 10;
   const std::uint64_t validation = files / 10;
   if (validation == 0)
@@ -185,7 +185,7 @@ Result<FileInput> plan(const TrainRequest& request, const Corpus& corpus, const 
   for (std::uint64_t i = 0; i < places.size(); ++i) places[static_cast<std::size_t>(i)] = order.at(i);
 
   const auto set_of = [&](std::span<const std::uint64_t> chosen) -> Result<FileSet> {
-    PENSTOCK_ASSIGN(WholeObjects set, selected(all, chosen));
+    PENSTOCK_ASSIGN(WholeObjects set, select_objects(all, chosen));
     Transform app_transform = fields_transform(fields, channels);
     const std::size_t bytes = app_transform.slot_bytes;
     const std::uint64_t file_bytes = set.manifest.object_bytes(0);

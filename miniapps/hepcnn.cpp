@@ -16,7 +16,7 @@ namespace penstock {
 namespace {
 
 // The data sets that the program reads, of nine in a file. Each has one row for a sample.
-constexpr std::array<Hdf5Wanted, 5> kWanted{
+constexpr std::array<Hdf5ArrayRequest, 5> kWanted{
     {{"data", Element::f32}, {"label"}, {"normweight"}, {"weight"}, {"psr"}}};
 constexpr std::array<std::string_view, 1> kStages{"transpose"};
 
@@ -41,7 +41,8 @@ std::string text_of(const std::vector<std::uint64_t>& shape) {
 // Converts planes to pixels, and puts the samples of a file into the order of file_order().
 class FileSampleTransform final : public SampleTransform {
  public:
-  FileSampleTransform(const Images& images, std::shared_ptr<const std::vector<WholeObjects::Held>> held,
+  FileSampleTransform(const Images& images,
+                      std::shared_ptr<const std::vector<WholeObjects::ObjectSamples>> held,
                       std::uint64_t seed)
       : images_(images), held_(std::move(held)), seed_(seed), planes_(images.channels) {}
 
@@ -77,17 +78,18 @@ class FileSampleTransform final : public SampleTransform {
   }
 
   const Images images_;
-  const std::shared_ptr<const std::vector<WholeObjects::Held>> held_;  // shared by all workers
+  const std::shared_ptr<const std::vector<WholeObjects::ObjectSamples>> held_;  // shared by all workers
   const std::uint64_t seed_;
   std::vector<Plane> planes_;
 };
 
 Transform file_transform(const Images& images, const WholeObjects& files, std::uint64_t seed) {
-  return {.slot_bytes = files.most_held() * images.bytes(),
+  return {.slot_bytes = files.largest_sample_count() * images.bytes(),
           .layout = "f32 NHWC " + text_of({images.height, images.width, images.channels}),
           .stages = kStages,
-          .make = [images, seed, held = std::make_shared<const std::vector<WholeObjects::Held>>(files.held)]()
-              -> Result<std::unique_ptr<SampleTransform>> {
+          .make = [images, seed,
+                   held = std::make_shared<const std::vector<WholeObjects::ObjectSamples>>(
+                       files.samples_of_object)]() -> Result<std::unique_ptr<SampleTransform>> {
             return std::make_unique<FileSampleTransform>(images, held, seed);
           }};
 }
@@ -111,12 +113,12 @@ Result<FileSet> file_set(Backend& backend, const Manifest& samples, std::uint64_
 }
 
 std::uint64_t file_bytes(const FileSet& set) {
-  return set.files.most_held() * set.sample_bytes;
+  return set.files.largest_sample_count() * set.sample_bytes;
 }
 
 StudiedBytes studied_bytes(const FileInput& plan, std::uint64_t training_reads,
                            std::uint64_t validation_reads) {
-  const HepcnnReads reads{.training_files = plan.training.files.held.size(),
+  const HepcnnReads reads{.training_files = plan.training.files.samples_of_object.size(),
                           .training = training_reads,
                           .validation = validation_reads,
                           .training_bytes = file_bytes(plan.training),

@@ -15,7 +15,7 @@ TEST(BlockManifest, CutsWholeBlocksFromEveryObject) {
   ASSERT_OK(manifest);
   ASSERT_EQ(manifest->samples(), 3U);
   EXPECT_EQ(manifest->objects(), 4U);
-  EXPECT_FALSE(manifest->one_object_a_sample());
+  EXPECT_FALSE(manifest->one_object_per_sample());
   EXPECT_EQ(manifest->sample(1).offset, 4'096U);
   EXPECT_EQ(manifest->sample(1).length, 4'096U);
   EXPECT_EQ(manifest->sample(2).object, 2U);
@@ -26,7 +26,7 @@ TEST(BlockManifest, OrTakesEachObjectWhole) {
   const auto manifest = block_manifest(Objects{{"a", 10}, {"b", 20}}, 0);
   ASSERT_OK(manifest);
   EXPECT_EQ(manifest->samples(), 2U);
-  EXPECT_TRUE(manifest->one_object_a_sample());
+  EXPECT_TRUE(manifest->one_object_per_sample());
 }
 
 TEST(BlockManifest, SaysWhereNothingIsLargeEnough) {

@@ -6,12 +6,12 @@
 namespace penstock {
 
 Result<void> open_for_collective_reads(const ReadWork& work, HeldObjects& objects) {
-  if (work.manifest->one_object_a_sample())
+  if (work.manifest->one_object_per_sample())
     return make_error(Errc::invalid_argument,
                       "--collective has all ranks read each object together, and here every object is one "
                       "sample: read objects that hold many, or --block SIZE of large ones, or leave it out");
   const std::uint64_t all = work.manifest->objects();
-  const std::uint64_t held = objects_held_open(all);
+  const std::uint64_t held = max_open_objects(all);
   if (held < all)
     return make_error(Errc::exhausted, "--collective holds all " + std::to_string(all) +
                                            " objects open, and " + std::to_string(held) +

@@ -98,7 +98,7 @@ ReadEngine::ReadEngine(const ReadWork& work, const ReadOptions& options)
     : work_(work),
       options_(options),
       objects_(*work.backend,
-               work.manifest->one_object_a_sample() ? 0 : objects_held_open(work.manifest->objects())) {}
+               work.manifest->one_object_per_sample() ? 0 : max_open_objects(work.manifest->objects())) {}
 
 ReadEngine::~ReadEngine() = default;
 
@@ -125,8 +125,8 @@ Result<std::unique_ptr<ReadEngine>> ReadEngine::make(const ReadWork& work, const
 // Called by make() before any worker exists. During a run, workers find these open objects without a lock.
 Result<void> ReadEngine::open_objects() {
   if (options_.collective) return open_for_collective_reads(work_, objects_);
-  if (work_.manifest->one_object_a_sample()) return success();
-  const std::uint64_t held = objects_held_open(work_.manifest->objects());
+  if (work_.manifest->one_object_per_sample()) return success();
+  const std::uint64_t held = max_open_objects(work_.manifest->objects());
   for (std::uint64_t i = 0; i < held; ++i)
     static_cast<void>(objects_.open(i, work_.samples->name(static_cast<std::uint32_t>(i))));
   return success();

@@ -85,7 +85,7 @@ std::string latency_ms(double ns) {
 std::string read_heading(const Corpus& corpus, std::span<const Record> records, const Output& output) {
   const Manifest& manifest = corpus.manifest;
   const std::string codec = manifest.facts().codec.empty() ? "" : upper_case(manifest.facts().codec) + " ";
-  const std::string what = manifest.one_object_a_sample()
+  const std::string what = manifest.one_object_per_sample()
                                ? count_of(manifest.samples(), codec + "file")
                                : fmt::format("{} in {}", count_of(manifest.samples(), codec + "sample"),
                                              count_of(manifest.objects(), "object"));
@@ -119,7 +119,7 @@ std::string read_heading(const Corpus& corpus, std::span<const Record> records, 
 std::string read_table(const Corpus& corpus, std::span<const Record> records, const Output& output) {
   Table table({{"tier", Align::left},
                {"threads"},
-               {corpus.manifest.one_object_a_sample() ? "files/s" : "samples/s"},
+               {corpus.manifest.one_object_per_sample() ? "files/s" : "samples/s"},
                {std::string(rate_unit(output))},
                {"spread"},
                {"scaling"},

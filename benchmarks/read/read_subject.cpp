@@ -13,6 +13,7 @@
 #include "datagen/corpus/shared_corpus.hpp"
 #include "datagen/format/sample_opener.hpp"
 #include "datagen/staging/overlay.hpp"
+#include "io_backends/core/cli/progress.hpp"
 #include "io_backends/core/ranks/collectives.hpp"
 
 namespace penstock {
@@ -69,7 +70,8 @@ Result<ReadSubject> open_all(const CommandContext& context, const ReadOptions& a
   PENSTOCK_ASSIGN(Corpus corpus, open_corpus(where, {.scan = options.flag("scan"),
                                                      .manifest_file = options.text("manifest"),
                                                      .types = options.text("types"),
-                                                     .named_tiers = context.named_tiers}));
+                                                     .named_tiers = context.named_tiers,
+                                                     .log = note}));
   if (options.has("block")) {
     if (asked.decode || asked.verify)
       return make_error(Errc::invalid_argument, "--block reads no samples to decode or to verify");
@@ -89,7 +91,7 @@ Result<ReadSubject> open_all(const CommandContext& context, const ReadOptions& a
   if (options.flag("only-tiers") && options.given("overlay"))
     return make_error(Errc::invalid_argument,
                       "--overlay replaces the corpus's own tier, which --only-tiers leaves out");
-  if (options.given("overlay")) PENSTOCK_TRY(lay_over(corpus, options.text("overlay")));
+  if (options.given("overlay")) PENSTOCK_TRY(apply_overlay(corpus, options.text("overlay")));
   PENSTOCK_ASSIGN(std::vector<Tier> others,
                   open_tiers(options.texts("tier"), corpus.tier.name, context.named_tiers));
   if (asked.collective) {

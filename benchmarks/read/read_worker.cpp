@@ -100,7 +100,7 @@ void ReadRun::note_error(Error error) {
 ReadWorker::ReadWorker(const ReadWork& work, const ReadOptions& options, HeldObjects& objects)
     : work_(work),
       options_(options),
-      whole_objects_(work.manifest->one_object_a_sample()),
+      whole_objects_(work.manifest->one_object_per_sample()),
       objects_(objects),
       reader_(*work.backend, objects, whole_objects_, options.depth),
       order_(work.order(options)),

@@ -9,7 +9,7 @@ namespace {
 
 std::string sample_text(const ReadWork& work, const SampleList::Sample& entry) {
   std::string text = "'" + std::string(work.samples->name(entry.object)) + "'";
-  if (!work.manifest->one_object_a_sample())
+  if (!work.manifest->one_object_per_sample())
     text += " at " + std::to_string(entry.offset) + " (" + std::to_string(entry.length) + " bytes)";
   return text;
 }

@@ -42,7 +42,7 @@ Yardsticks::Yardsticks(const ReadWork& work, const ReadOptions& options)
       work_(own_part(work)),
       plan_{.samples = *work_.samples,
             .backend = *work_.backend,
-            .whole_objects = work_.manifest->one_object_a_sample(),
+            .whole_objects = work_.manifest->one_object_per_sample(),
             .order = order_of(work_, options)} {}
 
 // The loops do not know shares. So they get a list with only the samples of this rank.

@@ -1,6 +1,6 @@
 # Compiles up to eight neighbouring sources of a component's library as one (PENSTOCK_UNITY), because headers take most of a build's
-# time. A new name in an unnamed namespace must differ from the names in its folder. `dev` compiles each file alone, so that each has
-# to include what it uses (.ci/run --full).
+# time. A new name in an unnamed namespace must differ from the names in its folder (ci/check_layers). `dev` compiles each file alone,
+# so that each has to include what it uses (.ci/run --full).
 option(PENSTOCK_UNITY "Compile neighbouring sources of a library together: less time for a whole build" OFF)
 
 # penstock_apart(SOURCE...): sources of the current component that are compiled alone. These are plug-ins (each has its own `kOptions`),

@@ -1,5 +1,5 @@
-// Threads: the main thread calls the functions of the header. In kept_of_started() the threads of
-// parallel_for() call `look`, which only adds to two atomics.
+// Threads: the main thread calls the functions of the header. In reusable_of_started() the threads of
+// parallel_for() call `check_journaled`, which only adds to two atomics.
 // Lock: none.
 // Memory: everything allocates.
 // Ctrl-C: parallel_for() checks for it before each object. measure_making() does not check; it usually takes
@@ -23,8 +23,8 @@
 #include "datagen/generate/generate_target.hpp"
 #include "datagen/manifest/manifest.hpp"
 #include "datagen/objects/object_check.hpp"
-#include "io_backends/core/cli/print.hpp"
 #include "io_backends/core/cli/table.hpp"
+#include "io_backends/core/json_text.hpp"
 #include "io_backends/core/parallel/parallel.hpp"
 #include "io_backends/core/ranks/communicator.hpp"
 #include "io_backends/core/units.hpp"
@@ -34,10 +34,10 @@ namespace {
 
 using Clock = std::chrono::steady_clock;
 
-constexpr auto kEnough = std::chrono::milliseconds(250);
+constexpr auto kMeasureTime = std::chrono::milliseconds(250);
 
 // Copies the pieces like a writer would, through a buffer that is reused.
-void copy(const FieldBytes& field, std::span<std::byte> buffer) {
+void copy_pieces(const FieldBytes& field, std::span<std::byte> buffer) {
   for (std::span<const std::byte> piece : field.pieces)
     while (!piece.empty()) {
       const std::size_t bytes = std::min(piece.size(), buffer.size());
@@ -54,27 +54,27 @@ double seconds_at_least(const Generation& generation, std::uint64_t samples, con
          std::max(1.0, static_cast<double>(rate.bytes)) * rate.seconds / threads;
 }
 
-Result<Kept> kept_of_finished(const Generation& generation, Tier& tier, unsigned threads) {
+Result<ReusableObjects> reusable_of_finished(const Generation& generation, Tier& tier, unsigned threads) {
   PENSTOCK_ASSIGN(const Manifest manifest, Manifest::load(*tier.backend, kManifestName));
   PENSTOCK_ASSIGN(const std::vector<ObjectVerdict> wrong,
                   check_object_sizes(tier.backend->names(), manifest, threads));
-  Kept kept{.objects = generation.objects, .samples = generation.state.samples};
+  ReusableObjects reusable{.objects = generation.objects, .samples = generation.state.samples};
   for (const ObjectVerdict& one : wrong) {
     if (one.object >= generation.objects) continue;  // a companion has no samples
-    --kept.objects;
-    kept.samples -= generation.samples_of(one.object);
+    --reusable.objects;
+    reusable.samples -= generation.samples_of(one.object);
   }
-  return kept;
+  return reusable;
 }
 
-struct Journaled {
+struct JournaledObject {
   std::uint64_t object = 0;
   std::uint64_t bytes = 0;
 };
 
 // Each object of the journal once, with its first entry.
-Result<std::vector<Journaled>> journaled_objects(const Generation& generation, Tier& tier) {
-  std::vector<Journaled> journaled;
+Result<std::vector<JournaledObject>> journaled_objects(const Generation& generation, Tier& tier) {
+  std::vector<JournaledObject> journaled;
   const auto gather = [&](const JournalSegment& segment) -> Result<void> {
     for (const JournalObject& object : segment.objects) {
       const auto samples = segment.samples_of(object);
@@ -82,37 +82,38 @@ Result<std::vector<Journaled>> journaled_objects(const Generation& generation, T
       if (first >= generation.state.samples) continue;
       const std::uint64_t number = generation.object_of(first);
       if (first == generation.first_sample(number) && samples.size() == generation.samples_of(number))
-        journaled.push_back({number, object.whole.bytes});
+        journaled.push_back({number, object.published.bytes});
     }
     return success();
   };
   PENSTOCK_TRY(outcome_of(read_journal(*tier.backend, journal_key(generation.state), gather)));
   std::stable_sort(journaled.begin(), journaled.end(),
-                   [](const Journaled& a, const Journaled& b) { return a.object < b.object; });
-  journaled.erase(std::unique(journaled.begin(), journaled.end(),
-                              [](const Journaled& a, const Journaled& b) { return a.object == b.object; }),
-                  journaled.end());
+                   [](const JournaledObject& a, const JournaledObject& b) { return a.object < b.object; });
+  journaled.erase(
+      std::unique(journaled.begin(), journaled.end(),
+                  [](const JournaledObject& a, const JournaledObject& b) { return a.object == b.object; }),
+      journaled.end());
   return journaled;
 }
 
-Result<Kept> kept_of_started(const Generation& generation, Tier& tier, unsigned threads) {
-  PENSTOCK_ASSIGN(const std::vector<Journaled> journaled, journaled_objects(generation, tier));
+Result<ReusableObjects> reusable_of_started(const Generation& generation, Tier& tier, unsigned threads) {
+  PENSTOCK_ASSIGN(const std::vector<JournaledObject> journaled, journaled_objects(generation, tier));
   std::atomic<std::uint64_t> objects{0};
   std::atomic<std::uint64_t> samples{0};
-  const auto look = [&](unsigned, std::uint64_t i) -> Result<void> {
-    const Journaled& one = journaled[static_cast<std::size_t>(i)];
+  const auto check_journaled = [&](unsigned, std::uint64_t i) -> Result<void> {
+    const JournaledObject& one = journaled[static_cast<std::size_t>(i)];
     SamplePlan plan;
     generation.recipe->plan(generation.first_sample(one.object), plan);
-    const auto there = tier.backend->names().stat(generation.object_name(one.object, plan));
-    if (!there.ok() && !concerns_object(there.error())) return there.error();
-    if (!there.ok() || there->folder || there->bytes != one.bytes) return success();
+    const auto entry = tier.backend->names().stat(generation.object_name(one.object, plan));
+    if (!entry.ok() && !concerns_object(entry.error())) return entry.error();
+    if (!entry.ok() || entry->folder || entry->bytes != one.bytes) return success();
     // Relaxed: the sums are read after the threads have ended.
     objects.fetch_add(1, std::memory_order_relaxed);
     samples.fetch_add(generation.samples_of(one.object), std::memory_order_relaxed);
     return success();
   };
-  PENSTOCK_TRY(parallel_for(journaled.size(), threads, 64, look));
-  return Kept{.objects = objects.load(), .samples = samples.load()};
+  PENSTOCK_TRY(parallel_for(journaled.size(), threads, 64, check_journaled));
+  return ReusableObjects{.objects = objects.load(), .samples = samples.load()};
 }
 
 }  // namespace
@@ -121,42 +122,44 @@ Result<MakingRate> measure_making(const Recipe& recipe) {
   PENSTOCK_ASSIGN(const auto maker, recipe.maker());
   std::vector<std::byte> buffer(std::size_t{1} << 20U);
   std::uint64_t next = 0;
-  const auto make_for_a_while = [&]() -> Result<MakingRate> {
+  const auto make_for_measure_time = [&]() -> Result<MakingRate> {
     MakingRate rate;
     const Clock::time_point start = Clock::now();
     do {
       PENSTOCK_ASSIGN(const std::span<const FieldBytes> fields, maker->make(next++ % recipe.samples()));
       for (const FieldBytes& field : fields) {
-        copy(field, buffer);
+        copy_pieces(field, buffer);
         rate.bytes += field.bytes;
       }
       ++rate.samples;
       rate.seconds = std::chrono::duration<double>(Clock::now() - start).count();
-    } while (Clock::now() - start < kEnough);
+    } while (Clock::now() - start < kMeasureTime);
     return rate;
   };
-  PENSTOCK_TRY(make_for_a_while());  // Warm-up: the first use of a stock makes it.
-  return make_for_a_while();
+  PENSTOCK_TRY(make_for_measure_time());  // Warm-up: the first use of a stock makes it.
+  return make_for_measure_time();
 }
 
-Result<std::optional<Kept>> inspect_kept_objects(const Generation& generation, Tier& tier, unsigned threads) {
+Result<std::optional<ReusableObjects>> find_reusable_objects(const Generation& generation, Tier& tier,
+                                                             unsigned threads) {
   const Result<bool> finished = check_target(tier, generation.state, true);
-  if (!finished.ok()) return std::optional<Kept>();  // the plan is refused with this error later
+  if (!finished.ok()) return std::optional<ReusableObjects>();  // the plan is refused with this error later
   if (!*finished) {
     PENSTOCK_ASSIGN(const auto started, read_generation_state(*tier.backend, tier.root));
-    if (!started) return std::optional<Kept>();
+    if (!started) return std::optional<ReusableObjects>();
   }
-  PENSTOCK_ASSIGN(const Kept kept, *finished ? kept_of_finished(generation, tier, threads)
-                                             : kept_of_started(generation, tier, threads));
-  return std::optional<Kept>(kept);
+  PENSTOCK_ASSIGN(const ReusableObjects reusable, *finished ? reusable_of_finished(generation, tier, threads)
+                                                            : reusable_of_started(generation, tier, threads));
+  return std::optional<ReusableObjects>(reusable);
 }
 
-Result<void> show_plan(const Output& output, const Generation& generation, Tier& tier, unsigned threads,
-                       const std::optional<Kept>& kept, std::string_view refused) {
+Result<std::string> describe_plan(const Output& output, const Generation& generation, Tier& tier,
+                                  unsigned threads, const std::optional<ReusableObjects>& reusable,
+                                  std::string_view refused) {
   const GenerationState& state = generation.state;
   const Result<std::uint64_t> free = tier.backend->names().free_bytes();
   PENSTOCK_ASSIGN(const MakingRate rate, measure_making(*generation.recipe));
-  const std::uint64_t to_make = state.samples - (kept ? kept->samples : 0);
+  const std::uint64_t to_make = state.samples - (reusable ? reusable->samples : 0);
   const double seconds = seconds_at_least(generation, to_make, rate, threads);
   if (output.json) {
     Json row{{"kind", "plan"},
@@ -173,31 +176,30 @@ Result<void> show_plan(const Output& output, const Generation& generation, Tier&
              {"threads", threads},
              {"seconds_at_least", seconds},
              {"out", tier.root}};
-    if (!generation.how_many.empty()) row["size_for"] = generation.how_many;
-    if (kept) {
-      row["samples_kept"] = kept->samples;
-      row["objects_kept"] = kept->objects;
+    if (!generation.size_explanation.empty()) row["size_for"] = generation.size_explanation;
+    if (reusable) {
+      row["samples_kept"] = reusable->samples;
+      row["objects_kept"] = reusable->objects;
       row["samples_to_make"] = to_make;
-      row["objects_to_make"] = generation.objects - kept->objects;
+      row["objects_to_make"] = generation.objects - reusable->objects;
     }
     if (free.ok()) row["free_bytes"] = *free;
     if (!refused.empty()) row["refused"] = refused;
-    print_json(row);
-    return success();
+    return one_line(row) + "\n";
   }
   Table table({{"", Align::left}, {"", Align::left}});
   table.row({"recipe", state.recipe});
   table.row({"format", state.format});
   table.row({"samples", format_count(state.samples)});
-  if (!generation.how_many.empty()) table.row({"", generation.how_many});
+  if (!generation.size_explanation.empty()) table.row({"", generation.size_explanation});
   table.row({"objects", format_count(generation.objects)});
-  table.row({"bytes", fmt::format("{} {}", generation.about(),
+  table.row({"bytes", fmt::format("{} {}", generation.size_prefix(),
                                   format_bytes(static_cast<double>(generation.bytes_expected), output))});
-  if (kept) {
+  if (reusable) {
     table.row({"kept", fmt::format("{} samples in {} objects, by the sizes of these",
-                                   format_count(kept->samples), format_count(kept->objects))});
+                                   format_count(reusable->samples), format_count(reusable->objects))});
     table.row({"to make", fmt::format("{} samples in {} objects", format_count(to_make),
-                                      format_count(generation.objects - kept->objects))});
+                                      format_count(generation.objects - reusable->objects))});
   }
   table.row({"seed", std::to_string(state.seed)});
   for (const auto& [key, value] : state.settings) table.row({key, value});
@@ -211,8 +213,7 @@ Result<void> show_plan(const Output& output, const Generation& generation, Tier&
            generation.bytes_at_most ? "compressing them, which is not in it," : "storage that takes less")});
   table.row({"out", tier.root});
   if (free.ok()) table.row({"free there", format_bytes(static_cast<double>(*free), output)});
-  print_text(table.text());
-  return success();
+  return table.text();
 }
 
 }  // namespace penstock

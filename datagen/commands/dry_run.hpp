@@ -1,8 +1,9 @@
-// generate --dry-run: prints what would be made, its size, and the least time that making takes.
+// generate --dry-run: says what would be made, its size, and the least time that making takes.
 #pragma once
 
 #include <cstdint>
 #include <optional>
+#include <string>
 #include <string_view>
 
 #include "datagen/generate/generation.hpp"
@@ -22,18 +23,20 @@ struct MakingRate {
 Result<MakingRate> measure_making(const Recipe& recipe);
 
 // The objects that --resume would keep, judged by their sizes.
-struct Kept {
+struct ReusableObjects {
   std::uint64_t objects = 0;  // objects with samples
   std::uint64_t samples = 0;
 };
 
 // Nothing if no data set like `generation` was started. Checks the size of each object that the journal
 // names, or the manifest if the data set is finished. Changes nothing.
-Result<std::optional<Kept>> inspect_kept_objects(const Generation& generation, Tier& tier, unsigned threads);
+Result<std::optional<ReusableObjects>> find_reusable_objects(const Generation& generation, Tier& tier,
+                                                             unsigned threads);
 
-// Prints the plan. If a data set is resumed, also prints what is missing. `refused` is the reason why a real
-// run would fail; "" if it would not.
-Result<void> show_plan(const Output& output, const Generation& generation, Tier& tier, unsigned threads,
-                       const std::optional<Kept>& kept, std::string_view refused);
+// The plan as a table or a JSON line, with a final newline. If a data set is resumed, also what is missing.
+// `refused` is the reason why a real run would fail; "" if it would not.
+Result<std::string> describe_plan(const Output& output, const Generation& generation, Tier& tier,
+                                  unsigned threads, const std::optional<ReusableObjects>& reusable,
+                                  std::string_view refused);
 
 }  // namespace penstock

@@ -11,14 +11,14 @@
 
 #include "datagen/format/format.hpp"
 #include "datagen/format/object_names.hpp"
-#include "io_backends/core/cli/print.hpp"
 #include "io_backends/core/cli/table.hpp"
+#include "io_backends/core/json_text.hpp"
 #include "io_backends/core/units.hpp"
 
 namespace penstock {
 namespace {
 
-bool holds(const FormatInfo& format, const RecipeInfo& recipe, const std::vector<OptionWord>& words) {
+bool can_store(const FormatInfo& format, const RecipeInfo& recipe, const std::vector<OptionWord>& words) {
   const auto settings = Options::parse(recipe.options, {}, "setting");
   const auto options = Options::parse(format.options, words, "setting");
   if (!settings.ok() || !options.ok()) return false;
@@ -28,14 +28,15 @@ bool holds(const FormatInfo& format, const RecipeInfo& recipe, const std::vector
 }
 
 // Whether objects of the format can store the recipe's samples, at least with one sample per object.
-bool holds(const FormatInfo& format, const RecipeInfo& recipe) {
-  return holds(format, recipe, {}) || holds(format, recipe, {{std::string(kSamplesPerFileOption.name), "1"}});
+bool can_store(const FormatInfo& format, const RecipeInfo& recipe) {
+  return can_store(format, recipe, {}) ||
+         can_store(format, recipe, {{std::string(kSamplesPerFileOption.name), "1"}});
 }
 
 std::vector<const FormatInfo*> formats_for(const RecipeInfo& recipe) {
   std::vector<const FormatInfo*> formats;
   for (const FormatInfo* format : format_registry().present())
-    if (holds(*format, recipe)) formats.push_back(format);
+    if (can_store(*format, recipe)) formats.push_back(format);
   return formats;
 }
 
@@ -83,12 +84,13 @@ void append_settings(std::string& text, OptionTable options) {
 
 }  // namespace
 
-void list_recipes(const Output& output, const RecipeInfo* only) {
+std::string list_recipes(const Output& output, const RecipeInfo* only) {
   const std::span<const RecipeInfo* const> recipes =
       only == nullptr ? recipe_registry().present() : std::span(&only, 1);
+  std::string text;
   if (output.json) {
-    for (const RecipeInfo* recipe : recipes) print_json(list_row(*recipe));
-    return;
+    for (const RecipeInfo* recipe : recipes) text += one_line(list_row(*recipe)) + "\n";
+    return text;
   }
   Table table({{"recipe", Align::left},
                {"samples", Align::right},
@@ -96,7 +98,6 @@ void list_recipes(const Output& output, const RecipeInfo* only) {
                {"sizes", Align::left},
                {"format", Align::left},
                {"also", Align::left}});
-  std::string text;
   for (const RecipeInfo* recipe : recipes) {
     const double bytes = static_cast<double>(recipe->full_samples) * recipe->mean_sample_bytes;
     table.row({std::string(recipe->name), format_count(recipe->full_samples), format_bytes(bytes, output),
@@ -105,11 +106,11 @@ void list_recipes(const Output& output, const RecipeInfo* only) {
     append_settings(text, recipe->options);
   }
   for (const FormatInfo* format : format_registry().present()) {
-    if (only != nullptr && !holds(*format, *only)) continue;
+    if (only != nullptr && !can_store(*format, *only)) continue;
     text += fmt::format("\n--format {}: {}\n", format->name, format->summary);
     append_settings(text, format->options);
   }
-  print_text(table.text() + text);
+  return table.text() + text;
 }
 
 }  // namespace penstock

@@ -12,8 +12,6 @@
 #include "datagen/manifest/manifest.hpp"
 #include "datagen/objects/object_check.hpp"
 #include "io_backends/core/cli/printable.hpp"
-#include "io_backends/core/cli/progress.hpp"
-#include "io_backends/core/ranks/collectives.hpp"
 #include "io_backends/core/system/placement.hpp"
 #include "io_backends/core/units.hpp"
 #include "results/record/environment.hpp"
@@ -21,7 +19,7 @@
 namespace penstock {
 namespace {
 
-Result<std::vector<OptionWord>> setting_text(const std::vector<std::string>& given) {
+Result<std::vector<OptionWord>> parse_settings(const std::vector<std::string>& given) {
   std::vector<OptionWord> words;
   for (const std::string& word : given) {
     const std::size_t divider = word.find('=');
@@ -32,44 +30,15 @@ Result<std::vector<OptionWord>> setting_text(const std::vector<std::string>& giv
   return words;
 }
 
-// Values that the command line does not give come from the data set that --resume finds.
-Result<Generation> decide(const CommandContext& context, const std::optional<GenerationState>& started) {
-  const Options& options = context.options;
-  HowMany how_many{
-      .samples = options.given("samples") ? static_cast<std::uint64_t>(options.integer("samples")) : 0,
-      .bytes = options.given("bytes") ? options.size("bytes") : 0,
-      .scale = options.given("scale") ? options.real("scale") : 0,
-      .size_for = {}};
-  if (options.given("scale") && !(how_many.scale > 0))
-    return make_error(Errc::invalid_argument, fmt::format("--scale must be above 0, not {}", how_many.scale));
-  if (options.given("size-for")) {
-    PENSTOCK_ASSIGN(how_many.size_for, parse_size_for(options.text("size-for"), memory_bytes()));
-  }
-  PENSTOCK_ASSIGN(std::vector<OptionWord> settings, setting_text(options.texts("set")));
-  std::string format = options.text("format");
-  std::uint64_t seed = context.seed;
-  if (started) {
-    if (!how_many.given()) how_many.samples = started->samples;
-    if (!options.given("seed")) seed = started->seed;
-    // Another recipe may not fit that format. check_target() reports with which recipe the data set was
-    // started.
-    const bool same_recipe = started->recipe == context.positionals[0];
-    if (same_recipe && !options.given("format")) format = started->format;
-    if (same_recipe && settings.empty())
-      for (const auto& [key, value] : started->settings) settings.push_back({key, value});
-  }
-  return plan_generation(context.positionals[0], format, settings, how_many, seed, generate_threads(options));
-}
-
 // Whether a finished data set that is resumed lacks no object, judged by their sizes.
-Result<bool> has_all_objects(Tier& tier, unsigned threads) {
+Result<bool> has_all_objects(Tier& tier, unsigned threads, const std::function<void(std::string_view)>& log) {
   PENSTOCK_ASSIGN(const Manifest manifest, Manifest::load(*tier.backend, kManifestName));
   PENSTOCK_ASSIGN(const std::vector<ObjectVerdict> wrong,
                   check_object_sizes(tier.backend->names(), manifest, threads));
   if (wrong.empty()) return true;
-  PENSTOCK_TRY(check_room_to_mend(tier, manifest, wrong));
+  PENSTOCK_TRY(check_space_for_repair(tier, manifest, wrong));
   std::string name;
-  note(fmt::format(
+  log(fmt::format(
       "'{}' lacks {} of its {} objects, or has them in another size (first: '{}', {}): what is "
       "wrong is made again",
       tier.root, format_count(wrong.size()), format_count(manifest.objects()),
@@ -78,7 +47,8 @@ Result<bool> has_all_objects(Tier& tier, unsigned threads) {
 }
 
 // Whether the data set is complete. An error is the reason why a run would fail.
-Result<bool> inspect_names(const Options& options, const Generation& generation, Tier& tier, bool started) {
+Result<bool> check_before_run(const Options& options, const Generation& generation, Tier& tier,
+                              bool started) {
   const bool resume = options.flag("resume");
   PENSTOCK_TRY(check_no_writer(tier));
   PENSTOCK_ASSIGN(const bool complete, check_target(tier, generation.state, resume));
@@ -90,18 +60,8 @@ Result<bool> inspect_names(const Options& options, const Generation& generation,
                                   "out for the whole data set",
                                   tier.root));
   PENSTOCK_TRY(check_may_write(tier));
-  PENSTOCK_TRY(check_room(tier, generation, started));
+  PENSTOCK_TRY(check_free_space(tier, generation, started));
   return false;
-}
-
-// Fails if the ranks plan different data sets, because their objects would not fit together.
-Result<void> check_same_plan(Communicator& ranks, const GenerationState& state) {
-  PENSTOCK_ASSIGN(const std::vector<std::uint32_t> keys, gather<std::uint32_t>(ranks, journal_key(state)));
-  if (std::all_of(keys.begin(), keys.end(), [&](std::uint32_t key) { return key == keys.front(); }))
-    return success();
-  return make_error(Errc::invalid_argument,
-                    "the ranks would make different data sets of these words: say memory=SIZE to --size-for, "
-                    "which takes each node's own otherwise, and start the same build everywhere");
 }
 
 }  // namespace
@@ -116,47 +76,63 @@ bool has_count(const Options& options) {
          options.given("size-for");
 }
 
-// Prints a note if the result differs from the request.
-void describe_difference(const Options& options, const Generation& generation) {
+std::vector<std::string> describe_differences(const Options& options, const Generation& generation) {
+  std::vector<std::string> notes;
   const std::uint64_t bytes = generation.bytes_expected;
   if (options.given("bytes") && bytes > options.size("bytes"))
-    note(fmt::format("one sample is the least, and takes {} {}: more than --bytes {}", generation.about(),
-                     format_size(bytes), format_size(options.size("bytes"))));
-  if (!generation.sized_for.empty()) {
-    const std::string doubt = doubt_of_size_for(generation.sized_for, generation.state.recipe);
-    if (!doubt.empty()) warn(doubt);
+    notes.push_back(fmt::format("one sample is the least, and takes {} {}: more than --bytes {}",
+                                generation.size_prefix(), format_size(bytes),
+                                format_size(options.size("bytes"))));
+  if (!generation.size_for_app.empty()) {
+    const std::string warning = size_for_warning(generation.size_for_app, generation.state.recipe);
+    if (!warning.empty()) notes.push_back("warning: " + warning);
   }
   constexpr std::string_view kShards = "shards=";
   for (const std::string& setting : options.texts("set")) {
     if (!setting.starts_with(kShards)) continue;
     const Result<std::uint64_t> shards = parse_count(std::string_view(setting).substr(kShards.size()));
     if (shards.ok() && *shards > generation.objects)
-      note(fmt::format("{} samples make {} shards: no shard is empty", generation.state.samples,
-                       generation.objects));
+      notes.push_back(fmt::format("{} samples make {} shards: no shard is empty", generation.state.samples,
+                                  generation.objects));
   }
+  return notes;
 }
 
-Result<std::optional<GenerationState>> started_before(Communicator& ranks, Tier& tier) {
-  PENSTOCK_ASSIGN(const std::string text, on_root(ranks, [&]() -> Result<std::string> {
-                    PENSTOCK_ASSIGN(const auto started, read_started_generation(tier));
-                    return started ? to_text(*started) : std::string();
-                  }));
-  if (text.empty()) return std::optional<GenerationState>();
-  PENSTOCK_ASSIGN(GenerationState state, parse_generation_state(text));
-  return std::optional<GenerationState>(std::move(state));
-}
-
-Result<Generation> decide_generation(const CommandContext& context,
+Result<Generation> plan_from_options(const CommandContext& context,
                                      const std::optional<GenerationState>& started) {
-  Result<Generation> decided = decide(context, started);
-  PENSTOCK_TRY(all_ok(context.communicator, decided));
-  PENSTOCK_TRY(check_same_plan(context.communicator, decided->state));
-  return decided;
+  const Options& options = context.options;
+  SampleCountRequest count_request{
+      .samples = options.given("samples") ? static_cast<std::uint64_t>(options.integer("samples")) : 0,
+      .bytes = options.given("bytes") ? options.size("bytes") : 0,
+      .scale = options.given("scale") ? options.real("scale") : 0,
+      .size_for = {}};
+  if (options.given("scale") && !(count_request.scale > 0))
+    return make_error(Errc::invalid_argument,
+                      fmt::format("--scale must be above 0, not {}", count_request.scale));
+  if (options.given("size-for")) {
+    PENSTOCK_ASSIGN(count_request.size_for, parse_size_for(options.text("size-for"), memory_bytes()));
+  }
+  PENSTOCK_ASSIGN(std::vector<OptionWord> settings, parse_settings(options.texts("set")));
+  std::string format = options.text("format");
+  std::uint64_t seed = context.seed;
+  if (started) {
+    if (!count_request.is_set()) count_request.samples = started->samples;
+    if (!options.given("seed")) seed = started->seed;
+    // Another recipe may not fit that format. check_target() reports with which recipe the data set was
+    // started.
+    const bool same_recipe = started->recipe == context.positionals[0];
+    if (same_recipe && !options.given("format")) format = started->format;
+    if (same_recipe && settings.empty())
+      for (const auto& [key, value] : started->settings) settings.push_back({key, value});
+  }
+  return plan_generation(context.positionals[0], format, settings, count_request, seed,
+                         generate_threads(options));
 }
 
-Result<bool> inspect_target(const Options& options, const Generation& generation, Tier& tier, bool started) {
-  PENSTOCK_ASSIGN(const bool complete, inspect_names(options, generation, tier, started));
-  return complete ? has_all_objects(tier, generate_threads(options)) : Result<bool>(false);
+Result<bool> inspect_target(const Options& options, const Generation& generation, Tier& tier, bool started,
+                            const std::function<void(std::string_view)>& log) {
+  PENSTOCK_ASSIGN(const bool complete, check_before_run(options, generation, tier, started));
+  return complete ? has_all_objects(tier, generate_threads(options), log) : Result<bool>(false);
 }
 
 }  // namespace penstock

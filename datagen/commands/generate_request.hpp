@@ -1,13 +1,16 @@
 // Turns a command line of `penstock generate` into a Generation, and checks its target.
 #pragma once
 
+#include <functional>
 #include <optional>
+#include <string>
+#include <string_view>
+#include <vector>
 
 #include "datagen/generate/generate_state.hpp"
 #include "datagen/generate/generation.hpp"
 #include "io_backends/core/cli/command.hpp"
 #include "io_backends/core/options.hpp"
-#include "io_backends/core/ranks/communicator.hpp"
 #include "io_backends/core/result.hpp"
 #include "io_backends/tiers/tier.hpp"
 
@@ -17,19 +20,17 @@ namespace penstock {
 unsigned generate_threads(const Options& options);
 bool has_count(const Options& options);
 
-// The result of read_started_generation() on rank 0, for every rank. Collective.
-Result<std::optional<GenerationState>> started_before(Communicator& ranks, Tier& tier);
-
 // Decides the data set. Values that the command line does not give come from `started`, the data set that
-// --resume finds. Collective: either every rank gets the same plan, or all get an error.
-Result<Generation> decide_generation(const CommandContext& context,
+// --resume finds. For one rank: the plans of ranks may differ.
+Result<Generation> plan_from_options(const CommandContext& context,
                                      const std::optional<GenerationState>& started);
 
-// Prints a note on stderr if the result differs from the request.
-void describe_difference(const Options& options, const Generation& generation);
+// A note for the user, one sentence each, where the result differs from the request.
+std::vector<std::string> describe_differences(const Options& options, const Generation& generation);
 
 // Whether the data set is already complete, judged by the names and sizes of its objects. An error is the
-// reason why a run would fail. For one rank.
-Result<bool> inspect_target(const Options& options, const Generation& generation, Tier& tier, bool started);
+// reason why a run would fail. `log` gets a note if objects must be made again. For one rank.
+Result<bool> inspect_target(const Options& options, const Generation& generation, Tier& tier, bool started,
+                            const std::function<void(std::string_view)>& log);
 
 }  // namespace penstock

@@ -35,11 +35,11 @@ void BlockCensus::add(std::span<const std::byte, kBlockBytes> block) {
     return;
   }
   const std::uint64_t hash = hash_of(block);
-  if ((hash & forgotten_) != 0) return;
+  if ((hash & dropped_mask_) != 0) return;
   ++copies_[hash];
-  while (copies_.size() > most_) {
-    forgotten_ = forgotten_ << 1U | 1U;
-    std::erase_if(copies_, [&](const auto& entry) { return (entry.first & forgotten_) != 0; });
+  while (copies_.size() > most_blocks_) {
+    dropped_mask_ = dropped_mask_ << 1U | 1U;
+    std::erase_if(copies_, [&](const auto& entry) { return (entry.first & dropped_mask_) != 0; });
   }
 }
 

@@ -27,15 +27,15 @@ struct BlockCounts {
 // forged blocks.
 class BlockCensus {
  public:
-  static constexpr std::size_t kMost = std::size_t{1} << 20;
-  explicit BlockCensus(std::size_t most = kMost) : most_(most) {}
+  static constexpr std::size_t kMostBlocks = std::size_t{1} << 20;
+  explicit BlockCensus(std::size_t most = kMostBlocks) : most_blocks_(most) {}
 
   void add(std::span<const std::byte, kBlockBytes> block);
   BlockCounts counts() const;
 
  private:
-  std::size_t most_;
-  std::uint64_t forgotten_ = 0;  // mask: hash bits that must be zero for a block to be remembered
+  std::size_t most_blocks_;
+  std::uint64_t dropped_mask_ = 0;  // mask: hash bits that must be zero for a block to be remembered
   std::uint64_t inspected_ = 0;
   std::uint64_t zero_ = 0;
   std::unordered_map<std::uint64_t, std::uint64_t> copies_;  // hash of a block -> number of its copies

@@ -42,14 +42,17 @@ bool begins_with(std::span<const std::byte> bytes, std::string_view magic) {
 // Decodes pictures and collects their times.
 class PictureMeter {
  public:
-  // always_ and never_ follow from the codec. For other codecs, wants() decides by the bytes of each sample.
-  PictureMeter(std::string_view codec) : always_(codec == "jpeg" || codec == "png"), never_(codec == "raw") {}
+  // always_picture_ and never_picture_ follow from the codec. For other codecs, is_picture() decides by the
+  // bytes of each sample.
+  PictureMeter(std::string_view codec)
+      : always_picture_(codec == "jpeg" || codec == "png"), never_picture_(codec == "raw") {}
 
-  bool wants_any() const { return !never_; }
+  bool may_find_pictures() const { return !never_picture_; }
 
   // `named`: the object's name says that it is a picture.
-  bool wants(std::span<const std::byte> beginning, bool named) const {
-    return always_ || (!never_ && (named || begins_with(beginning, kJpeg) || is_png(beginning)));
+  bool is_picture(std::span<const std::byte> beginning, bool named) const {
+    return always_picture_ ||
+           (!never_picture_ && (named || begins_with(beginning, kJpeg) || is_png(beginning)));
   }
 
   void fail(const std::string& where, const std::string& why) {
@@ -58,13 +61,13 @@ class PictureMeter {
 
   // `where`: its location, as text for a message.
   Result<void> add(std::span<const std::byte> picture, const std::string& where) {
-    const Result<bool> told = is_png_not_jpeg(picture);
-    if (!told.ok()) {
-      fail(where, told.error().message());
+    const Result<bool> is_png = is_png_not_jpeg(picture);
+    if (!is_png.ok()) {
+      fail(where, is_png.error().message());
       return success();
     }
-    const bool png = *told;
-    std::array<double, kDecodes> times{};
+    const bool png = *is_png;
+    std::array<double, kDecodeRepeats> times{};
     for (double& time : times) {
       PENSTOCK_TRY(check_interrupt());
       const double start = thread_seconds();
@@ -76,7 +79,7 @@ class PictureMeter {
       }
     }
     std::sort(times.begin(), times.end());
-    const double time = times[kDecodes / 2];
+    const double time = times[kDecodeRepeats / 2];
     const auto bytes = static_cast<double>(picture.size());
     const double pixels = static_cast<double>(image_.width) * image_.height;
     bytes_per_pixel_.push_back(bytes / pixels);
@@ -99,8 +102,8 @@ class PictureMeter {
  private:
   static constexpr std::string_view kJpeg = "\xff\xd8\xff";
 
-  bool always_;
-  bool never_;
+  bool always_picture_;
+  bool never_picture_;
   PictureFacts facts_;
   JpegDecoder jpeg_;
   Image image_;
@@ -111,7 +114,7 @@ class PictureMeter {
 
 // Selects one sample from each of `count` equal parts of the corpus, in the order of their position in
 // objects.
-std::vector<std::uint64_t> draw(const Manifest& manifest, std::uint64_t count, std::uint64_t seed) {
+std::vector<std::uint64_t> draw_samples(const Manifest& manifest, std::uint64_t count, std::uint64_t seed) {
   const RandomStream random(seed, "describe content");
   const std::uint64_t part = manifest.samples() / count;
   const std::uint64_t longer = manifest.samples() % count;  // number of parts with one more sample
@@ -126,8 +129,8 @@ std::vector<std::uint64_t> draw(const Manifest& manifest, std::uint64_t count, s
   return drawn;
 }
 
-std::uint64_t how_many(const Manifest& manifest, std::uint64_t wanted) {
-  if (wanted > 0) return std::min(wanted, manifest.samples());
+std::uint64_t samples_to_inspect(const Manifest& manifest, std::uint64_t requested) {
+  if (requested > 0) return std::min(requested, manifest.samples());
   double bytes = 0;
   for (std::uint64_t i = 0; i < manifest.objects(); ++i)
     bytes += static_cast<double>(manifest.object_bytes(i));
@@ -138,13 +141,13 @@ std::uint64_t how_many(const Manifest& manifest, std::uint64_t wanted) {
 }
 
 struct Zstd {
-  ZstdSize alone;
-  ZstdSize in_line;
+  ZstdSize each_sample;
+  ZstdSize one_stream;
 
   static Result<Zstd> start() {
-    PENSTOCK_ASSIGN(ZstdSize alone, ZstdSize::start());
-    PENSTOCK_ASSIGN(ZstdSize in_line, ZstdSize::start());
-    return Zstd{std::move(alone), std::move(in_line)};
+    PENSTOCK_ASSIGN(ZstdSize each_sample, ZstdSize::start());
+    PENSTOCK_ASSIGN(ZstdSize one_stream, ZstdSize::start());
+    return Zstd{std::move(each_sample), std::move(one_stream)};
   }
 };
 
@@ -160,7 +163,7 @@ class ContentReader {
   Result<Content> run(const ContentRequest& request) {
     Content content{.seed = request.seed};
     const std::vector<std::uint64_t> drawn =
-        draw(manifest_, how_many(manifest_, request.samples), request.seed);
+        draw_samples(manifest_, samples_to_inspect(manifest_, request.samples), request.seed);
     Progress shown(request.progress, "content", drawn.size(), "samples");
     std::optional<Error> unreadable;
     for (const std::uint64_t index : drawn) {
@@ -182,8 +185,8 @@ class ContentReader {
       content.zstd = zstd_.error();
       return content;
     }
-    PENSTOCK_TRY(zstd_->in_line.end());
-    content.zstd = Compression{zstd_->alone.ratio(), zstd_->in_line.ratio()};
+    PENSTOCK_TRY(zstd_->one_stream.end());
+    content.zstd = Compression{zstd_->each_sample.ratio(), zstd_->one_stream.ratio()};
     return content;
   }
 
@@ -195,7 +198,7 @@ class ContentReader {
   };
 
   // The sample and the bytes around it that belong to no other sample.
-  Range owned(std::uint64_t index) const {
+  Range range_of(std::uint64_t index) const {
     const SampleEntry& sample = manifest_.sample(index);
     Range range{sample.offset, sample.offset + sample.length};
     if (index == 0 || manifest_.sample(index - 1).object != sample.object) range.begin = 0;
@@ -213,21 +216,21 @@ class ContentReader {
       PENSTOCK_ASSIGN(reader_, backend_.open(name));
       object_ = sample.object;
       named_picture_ = codec == "jpeg" || codec == "png";
-      counted_to_ = 0;
+      counted_end_ = 0;
     }
     const std::uint64_t object_bytes = manifest_.object_bytes(sample.object);
-    Range blocks = owned(index);
+    Range blocks = range_of(index);
     const Range pieces{std::min(blocks.begin, sample.offset) / kBlockBytes * kBlockBytes,
                        std::min((blocks.end + kBlockBytes - 1) / kBlockBytes * kBlockBytes, object_bytes)};
-    blocks.begin = std::max(blocks.begin, counted_to_);
-    counted_to_ = std::max(counted_to_, blocks.end);
+    blocks.begin = std::max(blocks.begin, counted_end_);
+    counted_end_ = std::max(counted_end_, blocks.end);
     picture_.clear();
     bool may_be_picture = false;
     for (std::uint64_t at = pieces.begin; at < pieces.end;) {
       PENSTOCK_TRY(check_interrupt());
       const auto piece = piece_.first(std::min(kPieceBytes, pieces.end - at));
       if (Result<void> read = reader_->read_at(at, piece); !read.ok()) {
-        if (zstd_.ok() && at > sample.offset) PENSTOCK_TRY(zstd_->alone.end());
+        if (zstd_.ok() && at > sample.offset) PENSTOCK_TRY(zstd_->each_sample.end());
         return read;
       }
       count_blocks(piece, at, blocks);
@@ -235,17 +238,17 @@ class ContentReader {
       const std::uint64_t end = std::clamp(sample.offset + sample.length, begin, at + piece.size());
       const auto payload = std::span<const std::byte>(piece).subspan(begin - at, end - begin);
       if (zstd_.ok()) {
-        PENSTOCK_TRY(zstd_->alone.add(payload));
-        PENSTOCK_TRY(zstd_->in_line.add(payload));
+        PENSTOCK_TRY(zstd_->each_sample.add(payload));
+        PENSTOCK_TRY(zstd_->one_stream.add(payload));
       }
       if (!payload.empty() && begin == sample.offset)
-        may_be_picture =
-            pictures_.wants_any() && (opener_.wraps(payload) || pictures_.wants(payload, named_picture_));
+        may_be_picture = pictures_.may_find_pictures() &&
+                         (opener_.is_wrapped(payload) || pictures_.is_picture(payload, named_picture_));
       if (may_be_picture && sample.length <= kLargestPicture)
         picture_.insert(picture_.end(), payload.begin(), payload.end());
       at += piece.size();
     }
-    if (zstd_.ok() && sample.length > 0) PENSTOCK_TRY(zstd_->alone.end());
+    if (zstd_.ok() && sample.length > 0) PENSTOCK_TRY(zstd_->each_sample.end());
     return may_be_picture ? inspect_picture(index) : success();
   }
 
@@ -260,7 +263,7 @@ class ContentReader {
     }
     const auto opened = opener_.open(picture_);
     if (opened.ok())
-      return pictures_.wants(*opened, named_picture_) ? pictures_.add(*opened, where) : success();
+      return pictures_.is_picture(*opened, named_picture_) ? pictures_.add(*opened, where) : success();
     if (!concerns_object(opened.error())) return opened.error();
     pictures_.fail(where, opened.error().message());
     return success();
@@ -284,7 +287,7 @@ class ContentReader {
   std::uint32_t object_ = UINT32_MAX;
   bool named_picture_ = false;  // whether its name says that it is a picture
   // Offset up to which its blocks are counted: overlapping samples must not count as copies.
-  std::uint64_t counted_to_ = 0;
+  std::uint64_t counted_end_ = 0;
   std::string name_;
 };
 

@@ -17,7 +17,7 @@ namespace penstock {
 // Bytes of objects that are inspected by default.
 inline constexpr std::uint64_t kContentBytes = std::uint64_t{256} << 20U;
 inline constexpr std::uint64_t kLargestPicture = std::uint64_t{64} << 20U;
-inline constexpr unsigned kDecodes = 3;  // number of times each picture is decoded
+inline constexpr unsigned kDecodeRepeats = 3;  // number of times each picture is decoded
 
 struct ContentRequest {
   std::uint64_t samples = 0;  // 0: samples for kContentBytes, at least one
@@ -26,7 +26,7 @@ struct ContentRequest {
 };
 
 // Facts about JPEG and PNG pictures: medians over pictures. The time of one picture is the processor time of
-// one thread: the median of kDecodes decodings into memory that was used before.
+// one thread: the median of kDecodeRepeats decodings into memory that was used before.
 struct PictureFacts {
   std::uint64_t jpeg = 0;
   std::uint64_t png = 0;
@@ -41,8 +41,8 @@ struct PictureFacts {
 
 // Compressed size of one byte, by zstd.
 struct Compression {
-  double alone = 1;    // each sample compressed on its own, as in storage of single files
-  double in_line = 1;  // all samples compressed as one stream, as in an archive
+  double each_sample = 1;  // each sample compressed on its own, as in storage of single files
+  double one_stream = 1;   // all samples compressed as one stream, as in an archive
 };
 
 struct Content {

@@ -70,7 +70,7 @@ TEST_F(ContentTest, NoiseHasNeitherEmptyNorEqualBlocksAndDoesNotCompress) {
   EXPECT_EQ(content.blocks.inspected, 5U * 4) << "whole blocks alone";
   EXPECT_EQ(content.blocks.zero + content.blocks.duplicate, 0U);
   if (content.zstd.ok()) {
-    EXPECT_NEAR(content.zstd->alone, 1.0, 0.01);
+    EXPECT_NEAR(content.zstd->each_sample, 1.0, 0.01);
   } else {
     EXPECT_EQ(content.zstd.error().message(), "built without zstd");
   }
@@ -85,7 +85,7 @@ TEST_F(ContentTest, CompressedPicturesAreDecodedAndDamagedOnesNamed) {
   const std::vector<TestSample> samples(3, {.label = 0, .fields = {{jpeg.begin(), jpeg.end()}}});
   const Tier tier = open_tier("mem:content-test").value();
   const auto format = format_of("tfrecord", {{"compression", "gzip"}});
-  const Made made = make_object(*tier.backend, *format, "o", {&field, 1}, samples).value();
+  const MadeObject made = make_object(*tier.backend, *format, "o", {&field, 1}, samples).value();
   Bytes bytes = penstock::content(*tier.backend, "o");
   bytes[made.placed[1].offset + made.placed[1].length - 1] ^= std::byte{1};
   std::vector<Piece> pieces;
@@ -114,15 +114,15 @@ TEST_F(ContentTest, WhatCouldBeSparedIsFound) {
 TEST_F(ContentTest, CompressionIsOfTheSamplesAlone) {
   if (!zstd_available().ok()) GTEST_SKIP() << zstd_available().error().message();
   put(Bytes(100'000) + noise(100'000, 1, 16) + Bytes(100'000), {{100'000, 100'000}});
-  EXPECT_NEAR(measure("raw")->zstd.value().alone, 2.0, 0.1);
+  EXPECT_NEAR(measure("raw")->zstd.value().each_sample, 2.0, 0.1);
 }
 
 TEST_F(ContentTest, WhatOneSampleTakesFromAnotherIsFoundInLineAlone) {
   if (!zstd_available().ok()) GTEST_SKIP() << zstd_available().error().message();
   for (int i = 0; i < 4; ++i) put(noise(50'000, 1));
   const Compression zstd = measure("raw")->zstd.value();
-  EXPECT_NEAR(zstd.alone, 1.0, 0.01);
-  EXPECT_GT(zstd.in_line, 3.0);
+  EXPECT_NEAR(zstd.each_sample, 1.0, 0.01);
+  EXPECT_GT(zstd.one_stream, 3.0);
 }
 
 TEST_F(ContentTest, SamplesOfAShardBringWhatLiesAroundThemOnce) {

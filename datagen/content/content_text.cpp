@@ -22,7 +22,7 @@ Json pictures_json(const PictureFacts& pictures) {
   if (pictures.failed > 0) out["failure"] = pictures.failure;
   if (decoded == 0) return out;
   out["restart_interval_share"] = share(pictures.with_restarts, pictures.jpeg);
-  out["decodes"] = kDecodes;
+  out["decodes"] = kDecodeRepeats;
   out["bytes_per_pixel"] = pictures.bytes_per_pixel;
   out["decode_cpu_ns_per_pixel"] = pictures.ns_per_pixel;
   out["decode_cpu_ns_per_byte"] = pictures.ns_per_byte;
@@ -49,8 +49,8 @@ Json content_json(const Content& content) {
              {"duplicate_share", share(content.blocks.duplicate, content.blocks.compared)}}}};
   if (content.zstd.ok())
     out["zstd"] = {{"level", kZstdLevel},
-                   {"ratio_alone", content.zstd->alone},
-                   {"ratio_in_line", content.zstd->in_line}};
+                   {"ratio_alone", content.zstd->each_sample},
+                   {"ratio_in_line", content.zstd->one_stream}};
   else
     out["zstd_not_measured"] = content.zstd.error().message();
   return out;
@@ -74,7 +74,7 @@ std::string content_text(const Content& content, std::uint64_t samples_in_all, c
                                        format_count(pictures.png), pictures.bytes_per_pixel)});
     table.row({"decoding", fmt::format("{:.2f} ns a pixel, {:.2f} ns a byte (processor time of one thread: "
                                        "median of {} times, then of all pictures)",
-                                       pictures.ns_per_pixel, pictures.ns_per_byte, kDecodes)});
+                                       pictures.ns_per_pixel, pictures.ns_per_byte, kDecodeRepeats)});
   }
   if (pictures.failed > 0)
     table.row({"not decoded",
@@ -83,7 +83,7 @@ std::string content_text(const Content& content, std::uint64_t samples_in_all, c
   table.row({fmt::format("zstd -{}", kZstdLevel),
              content.zstd.ok()
                  ? fmt::format("{:.3f} to 1 each sample by itself, {:.3f} to 1 one behind another",
-                               content.zstd->alone, content.zstd->in_line)
+                               content.zstd->each_sample, content.zstd->one_stream)
                  : "not measured: " + content.zstd.error().message()});
   const BlockCounts& blocks = content.blocks;
   table.row(

@@ -1,5 +1,5 @@
 // Threads: the thread of `penstock copy` calls run() and all steps that are not per object. The threads of
-// parallel_for() call one_object() and its helpers, each with its own Worker. The counts are atomics.
+// parallel_for() call copy_object() and its helpers, each with its own Worker. The counts are atomics.
 // Lock: none. Nothing prevents another process from writing to the same target.
 // Memory: a Worker has a buffer of 1 MiB. Opening, creating and messages allocate.
 // Ctrl-C: checked before each object and between pieces of 1 MiB. The unfinished object is dropped, and the
@@ -37,17 +37,17 @@ namespace penstock {
 
 namespace {
 
-Result<std::string> read_small(Backend& backend, std::string_view name) {
-  constexpr std::uint64_t kMost = 4096;
+Result<std::string> read_mark(Backend& backend, std::string_view name) {
+  constexpr std::uint64_t kMostMarkBytes = 4096;
   PENSTOCK_ASSIGN(const auto reader, backend.open(name));
   PENSTOCK_ASSIGN(const std::uint64_t size, reader->size());
-  std::string text(static_cast<std::size_t>(std::min(size, kMost)), '\0');
+  std::string text(static_cast<std::size_t>(std::min(size, kMostMarkBytes)), '\0');
   PENSTOCK_TRY(reader->read_at(0, std::as_writable_bytes(std::span(text))));
   return text;
 }
 
 // Whether `inner` is `outer` or a folder below it. Follows links and recognizes other spellings.
-bool within(const std::filesystem::path& inner, const std::filesystem::path& outer) {
+bool is_inside(const std::filesystem::path& inner, const std::filesystem::path& outer) {
   std::error_code failed;
   if (std::filesystem::equivalent(inner, outer, failed)) return true;
   const auto below = std::filesystem::weakly_canonical(inner, failed);
@@ -55,11 +55,11 @@ bool within(const std::filesystem::path& inner, const std::filesystem::path& out
   return !failed && std::ranges::mismatch(above, below).in1 == above.end();
 }
 
-// One copy. One thread uses it, once; parallel_for() calls one_object() on other threads.
+// One copy. One thread uses it, once; parallel_for() calls copy_object() on other threads.
 class Copy {
  public:
-  Copy(Corpus& from, Tier& to, const CopyHow& how)
-      : from_(from), to_(to), how_(how), manifest_(from.manifest), index_(from.manifest) {}
+  Copy(Corpus& from, Tier& to, const CopyOptions& options)
+      : from_(from), to_(to), options_(options), manifest_(from.manifest), index_(from.manifest) {}
 
   Result<CopyOutcome> run();
 
@@ -68,29 +68,32 @@ class Copy {
     Buffer buffer{std::size_t{1} << 20};
     std::string name;
   };
-  struct Taken {
+  struct UsedSpace {
     std::uint64_t bytes = 0;
     std::uint64_t objects = 0;  // objects and folders
   };
 
   Result<TargetState> inspect_target();
   std::vector<std::string> folders() const;
-  Result<Taken> taken_there(const Room& room, std::span<const std::string> folders);
-  Result<void> check_room();
-  Result<void> one_object(Worker& worker, std::uint64_t object);
-  Result<bool> is_there(Worker& worker, std::uint64_t object, std::string_view name);
-  Result<void> transfer(Worker& worker, std::uint64_t object, std::string_view name);
-  std::string in_the_way(std::string_view name);
+  Result<UsedSpace> space_of_existing(const FreeSpace& space, std::span<const std::string> folders);
+  Result<void> check_free_space();
+  Result<void> copy_object(Worker& worker, std::uint64_t object);
+  Result<bool> is_already_copied(Worker& worker, std::uint64_t object, std::string_view name);
+  Result<void> copy_and_verify(Worker& worker, std::uint64_t object, std::string_view name);
+  std::string name_conflict(std::string_view name);
   Result<std::uint32_t> write_object(Worker& worker, std::uint64_t object, std::string_view name);
   Result<void> finish();
   Result<bool> target_is_empty();
   Result<void> begin_sync();
-  void leave_nothing(const std::vector<Worker>& workers, bool was_empty);
-  Error advise(Error error) const;
+  void remove_mark_and_folders(const std::vector<Worker>& workers, bool was_empty);
+  Error add_progress(Error error) const;
+  void warn(const std::string& text) const {
+    if (options_.warn) options_.warn(text);
+  }
 
   Corpus& from_;
   Tier& to_;
-  const CopyHow& how_;
+  const CopyOptions& options_;
   const Manifest& manifest_;
   const ObjectIndex index_;
   TargetState target_ = TargetState::fresh;
@@ -103,18 +106,18 @@ class Copy {
 // Called before anything is written. The manifest is checked before the mark: a crash after finish() wrote
 // the manifest leaves both, and then the copy is finished.
 Result<TargetState> Copy::inspect_target() {
-  const auto here = from_.tier.backend->native_path("");
-  const auto there = to_.backend->native_path("");
-  if (here && there ? within(*there, *here)
-                    : from_.tier.backend_name == to_.backend_name && from_.tier.root == to_.root)
+  const auto from_path = from_.tier.backend->native_path("");
+  const auto to_path = to_.backend->native_path("");
+  if (from_path && to_path ? is_inside(*to_path, *from_path)
+                           : from_.tier.backend_name == to_.backend_name && from_.tier.root == to_.root)
     return make_error(
         Errc::invalid_argument,
         fmt::format("'{}' is the corpus itself, or lies in it: copy it somewhere else", to_.root));
-  PENSTOCK_ASSIGN(const bool is_there, folder_is_there(to_, "--to"));
+  PENSTOCK_ASSIGN(const bool is_there, folder_exists(to_, "--to"));
   if (!is_there) return TargetState::fresh;
   const std::string remedy = fmt::format(
       "copy to another folder, or empty that one first{}",
-      how_.replace ? " (--replace is for folders that are no corpus, and keeps what lies there)" : "");
+      options_.replace ? " (--replace is for folders that are no corpus, and keeps what lies there)" : "");
   const auto manifest = Manifest::load(*to_.backend, kManifestName);
   if (manifest.ok()) {
     if (std::ranges::equal(manifest->bytes(), manifest_.bytes())) return TargetState::finished;
@@ -123,7 +126,7 @@ Result<TargetState> Copy::inspect_target() {
   if (manifest.error().code != Errc::not_found && manifest.error().code != Errc::corrupt &&
       manifest.error().code != Errc::unsupported)
     return manifest.error();
-  const auto started = read_small(*to_.backend, kCopyingName);
+  const auto started = read_mark(*to_.backend, kCopyingName);
   if (started.ok() && *started == manifest_.checksum()) return TargetState::started;
   // Earlier builds did not sync the mark, so a power cut could leave a mark of zeros. It names no corpus.
   const bool lost = started.ok() && started->find_first_not_of('\0') == std::string::npos;
@@ -134,7 +137,7 @@ Result<TargetState> Copy::inspect_target() {
   if (manifest.error().code == Errc::not_found) {
     PENSTOCK_ASSIGN(const std::string found,
                     first_foreign_entry(to_, std::span(&kCopyingName, lost ? 1 : 0)));
-    if (found.empty() || how_.replace) return TargetState::fresh;
+    if (found.empty() || options_.replace) return TargetState::fresh;
     return make_error(Errc::already_exists,
                       fmt::format("'{}' is not empty (there is '{}'), and no copy of this corpus was begun "
                                   "there: choose an empty or a new folder, or say --replace",
@@ -163,66 +166,69 @@ std::vector<std::string> Copy::folders() const {
 // The space that existing objects and folders of the same names take on the target. They stay or are
 // replaced, so their space counts as available. Threads only add to the two atomics. Relaxed order is enough,
 // because they are read after the threads have ended.
-Result<Copy::Taken> Copy::taken_there(const Room& room, std::span<const std::string> folders) {
+Result<Copy::UsedSpace> Copy::space_of_existing(const FreeSpace& space,
+                                                std::span<const std::string> folders) {
   std::atomic<std::uint64_t> bytes{0};
   std::atomic<std::uint64_t> objects{0};
-  std::vector<std::string> names(how_.threads);
+  std::vector<std::string> names(options_.threads);
   const auto add = [&](std::string_view name, bool folder) -> Result<void> {
     const auto entry = to_.backend->names().stat(name);
     if (!entry.ok()) return entry.error().code == Errc::not_found ? success() : Result<void>(entry.error());
     if (entry->folder && !folder) return success();
-    bytes.fetch_add(folder ? room.folder_bytes : room.taken_by(entry->bytes), std::memory_order_relaxed);
+    bytes.fetch_add(folder ? space.folder_bytes : space.bytes_on_device(entry->bytes),
+                    std::memory_order_relaxed);
     objects.fetch_add(1, std::memory_order_relaxed);
     return success();
   };
   PENSTOCK_TRY(
-      parallel_for(manifest_.objects(), how_.threads, 64, [&](unsigned worker, std::uint64_t object) {
+      parallel_for(manifest_.objects(), options_.threads, 64, [&](unsigned worker, std::uint64_t object) {
         return add(manifest_.object_name(object, names[worker]), false);
       }));
-  PENSTOCK_TRY(parallel_for(folders.size(), how_.threads, 64, [&](unsigned, std::uint64_t i) {
+  PENSTOCK_TRY(parallel_for(folders.size(), options_.threads, 64, [&](unsigned, std::uint64_t i) {
     return add(folders[static_cast<std::size_t>(i)], true);
   }));
-  return Taken{bytes.load(), objects.load()};
+  return UsedSpace{bytes.load(), objects.load()};
 }
 
 // Reports a lack of space now instead of in the middle of the copy.
-Result<void> Copy::check_room() {
-  const auto room = room_of(*to_.backend);
-  if (!room.ok()) return success();  // unknown: the copy fails later if the target becomes full
-  constexpr std::uint64_t kOwn = 2;  // the mark and the manifest
-  const auto parents = room->objects || room->folder_bytes != 0 ? folders() : std::vector<std::string>();
-  Taken needed{room->taken_by(manifest_.bytes().size()) + parents.size() * room->folder_bytes,
-               manifest_.objects() + parents.size() + kOwn};
+Result<void> Copy::check_free_space() {
+  const auto space = free_space_of(*to_.backend);
+  if (!space.ok()) return success();      // unknown: the copy fails later if the target becomes full
+  constexpr std::uint64_t kOwnFiles = 2;  // the mark and the manifest
+  const auto parents = space->objects || space->folder_bytes != 0 ? folders() : std::vector<std::string>();
+  UsedSpace needed{space->bytes_on_device(manifest_.bytes().size()) + parents.size() * space->folder_bytes,
+                   manifest_.objects() + parents.size() + kOwnFiles};
   for (std::uint64_t i = 0; i < manifest_.objects(); ++i)
-    needed.bytes += room->taken_by(manifest_.object_bytes(i));
-  const auto objects_fit = [&] { return needed.objects <= room->objects.value_or(needed.objects); };
-  if ((target_ != TargetState::fresh || how_.replace) && (needed.bytes > room->bytes || !objects_fit())) {
-    PENSTOCK_ASSIGN(const Taken there, taken_there(*room, parents));
-    needed.bytes -= std::min(needed.bytes, there.bytes);
-    needed.objects -= std::min(needed.objects, there.objects);
+    needed.bytes += space->bytes_on_device(manifest_.object_bytes(i));
+  const auto objects_fit = [&] { return needed.objects <= space->objects.value_or(needed.objects); };
+  if ((target_ != TargetState::fresh || options_.replace) &&
+      (needed.bytes > space->bytes || !objects_fit())) {
+    PENSTOCK_ASSIGN(const UsedSpace existing, space_of_existing(*space, parents));
+    needed.bytes -= std::min(needed.bytes, existing.bytes);
+    needed.objects -= std::min(needed.objects, existing.objects);
     if (target_ == TargetState::started) needed.objects -= 1;  // the mark exists; the manifest does not yet
-    if (target_ == TargetState::finished) needed.objects -= syncs(how_.durability) ? 1 : kOwn;
+    if (target_ == TargetState::finished) needed.objects -= syncs(options_.durability) ? 1 : kOwnFiles;
   }
-  if (needed.bytes > room->bytes)
+  if (needed.bytes > space->bytes)
     return make_error(
         Errc::no_space,
         fmt::format("the copy needs {} in '{}', where {} are free: make room or choose another tier",
-                    format_size(needed.bytes), to_.root, format_size(room->bytes)));
+                    format_size(needed.bytes), to_.root, format_size(space->bytes)));
   if (!objects_fit())
     return make_error(
         Errc::no_space,
         fmt::format("the copy makes {} files and folders in '{}', whose file system has room for {} more: "
                     "make room or choose another tier",
-                    format_count(needed.objects), to_.root, format_count(*room->objects)));
+                    format_count(needed.objects), to_.root, format_count(*space->objects)));
   return success();
 }
 
-Result<bool> Copy::is_there(Worker& worker, std::uint64_t object, std::string_view name) {
+Result<bool> Copy::is_already_copied(Worker& worker, std::uint64_t object, std::string_view name) {
   // Drops the object from the page cache first. After a failed write-back, the cache has bytes that the
   // device does not have.
   if (sync_)
-    if (const auto forgotten = sync_->forget(name); !forgotten.ok()) {
-      if (!concerns_object(forgotten.error())) return forgotten.error();
+    if (const auto dropped = sync_->drop_from_cache(name); !dropped.ok()) {
+      if (!concerns_object(dropped.error())) return dropped.error();
       return false;
     }
   PENSTOCK_ASSIGN(ObjectVerdict verdict,
@@ -231,11 +237,11 @@ Result<bool> Copy::is_there(Worker& worker, std::uint64_t object, std::string_vi
   if (verdict.state == ObjectState::right && !manifest_.object_crc32c(object)) {
     const std::uint64_t bytes = manifest_.object_bytes(object);
     const auto source = from_.tier.backend->open(name);
-    if (!source.ok()) return blamed_on_object(source.error());
-    PENSTOCK_ASSIGN(const std::uint32_t wanted, crc32c_of(**source, 0, bytes, worker.buffer));
+    if (!source.ok()) return as_data_error(source.error());
+    PENSTOCK_ASSIGN(const std::uint32_t expected, crc32c_of(**source, 0, bytes, worker.buffer));
     PENSTOCK_ASSIGN(const auto copy, to_.backend->open(name));
     PENSTOCK_ASSIGN(const std::uint32_t crc, crc32c_of(*copy, 0, bytes, worker.buffer));
-    if (crc != wanted) verdict = {ObjectState::wrong_bytes, "other bytes than the source's"};
+    if (crc != expected) verdict = {ObjectState::wrong_bytes, "other bytes than the source's"};
   }
   return verdict.state == ObjectState::right;
 }
@@ -245,7 +251,7 @@ Result<bool> Copy::is_there(Worker& worker, std::uint64_t object, std::string_vi
 Result<std::uint32_t> Copy::write_object(Worker& worker, std::uint64_t object, std::string_view name) {
   const std::uint64_t bytes = manifest_.object_bytes(object);
   const auto opened = from_.tier.backend->open(name);
-  if (!opened.ok()) return blamed_on_object(opened.error());
+  if (!opened.ok()) return as_data_error(opened.error());
   Reader* const reader = opened->get();
   PENSTOCK_ASSIGN(const std::uint64_t size, reader->size());
   if (size != bytes)
@@ -263,26 +269,27 @@ Result<std::uint32_t> Copy::write_object(Worker& worker, std::uint64_t object, s
     PENSTOCK_TRY(writer->append(piece));
     offset += piece.size();
   }
-  if (const auto wanted = manifest_.object_crc32c(object); wanted && crc != *wanted)
+  if (const auto expected = manifest_.object_crc32c(object); expected && crc != *expected)
     return make_error(
         Errc::corrupt,
         fmt::format("'{}' in '{}' has checksum {:08x}, its manifest says {:08x} (see penstock verify)", name,
-                    from_.tier.root, crc, *wanted));
-  PENSTOCK_TRY(writer->publish(how_.durability));
+                    from_.tier.root, crc, *expected));
+  PENSTOCK_TRY(writer->publish(options_.durability));
   return crc;
 }
 
 // Writes an object and reads it back after the publish. A process that dies before the comparison leaves an
 // unchecked object, but no manifest. The next copy then checks all objects again.
-Result<void> Copy::transfer(Worker& worker, std::uint64_t object, std::string_view name) {
+Result<void> Copy::copy_and_verify(Worker& worker, std::uint64_t object, std::string_view name) {
   PENSTOCK_ASSIGN(const std::uint32_t crc, write_object(worker, object, name));
   const std::uint64_t bytes = manifest_.object_bytes(object);
-  const auto back = [&]() -> Result<std::uint32_t> {
+  const auto crc_of_copy = [&]() -> Result<std::uint32_t> {
     PENSTOCK_ASSIGN(const auto reader, to_.backend->open(name));
     return crc32c_of(*reader, 0, bytes, worker.buffer);
   }();
   // If only samples have checksums, write_object() could not compare with the manifest.
-  if (back.ok() && *back == crc && manifest_.facts().checksums && !manifest_.object_crc32c(object)) {
+  if (crc_of_copy.ok() && *crc_of_copy == crc && manifest_.facts().checksums &&
+      !manifest_.object_crc32c(object)) {
     PENSTOCK_ASSIGN(const ObjectVerdict verdict,
                     check_object(*to_.backend, manifest_, index_, object, name, worker.buffer));
     if (verdict.state != ObjectState::right)
@@ -290,11 +297,11 @@ Result<void> Copy::transfer(Worker& worker, std::uint64_t object, std::string_vi
                         fmt::format("'{}' in '{}' does not match its manifest: {} (see penstock verify)",
                                     name, from_.tier.root, verdict.detail));
   }
-  if (back.ok() && *back == crc) {
+  if (crc_of_copy.ok() && *crc_of_copy == crc) {
     bytes_copied_.fetch_add(bytes, std::memory_order_relaxed);
     return success();
   }
-  if (!back.ok()) return back.error();
+  if (!crc_of_copy.ok()) return crc_of_copy.error();
   if (const auto removed = to_.backend->names().remove(name); !removed.ok())
     warn(fmt::format("could not remove the wrong copy: {}", removed.error().message()));
   return make_error(Errc::corrupt, fmt::format("'{}' came back from '{}' with other bytes than were written",
@@ -302,15 +309,15 @@ Result<void> Copy::transfer(Worker& worker, std::uint64_t object, std::string_vi
 }
 
 // Called once per object, on any thread. After an error, the other threads stop before their next object.
-Result<void> Copy::one_object(Worker& worker, std::uint64_t object) {
+Result<void> Copy::copy_object(Worker& worker, std::uint64_t object) {
   const std::string_view name = manifest_.object_name(object, worker.name);
-  PENSTOCK_ASSIGN(const bool there, is_there(worker, object, name));
-  if (there) {
+  PENSTOCK_ASSIGN(const bool already_copied, is_already_copied(worker, object, name));
+  if (already_copied) {
     already_there_.fetch_add(1, std::memory_order_relaxed);
     return success();
   }
-  if (Result<void> done = transfer(worker, object, name); !done.ok()) {
-    const std::string why = done.error().code == Errc::interrupted ? "" : in_the_way(name);
+  if (Result<void> done = copy_and_verify(worker, object, name); !done.ok()) {
+    const std::string why = done.error().code == Errc::interrupted ? "" : name_conflict(name);
     return why.empty() ? done : Result<void>(make_error(Errc::already_exists, why));
   }
   copied_.fetch_add(1, std::memory_order_relaxed);
@@ -319,7 +326,7 @@ Result<void> Copy::one_object(Worker& worker, std::uint64_t object) {
 
 // Why the name of the object cannot be used: one of its folders has the name of an existing file, or the
 // object has the name of an existing folder. "" if neither is true. Called after a failure to explain it.
-std::string Copy::in_the_way(std::string_view name) {
+std::string Copy::name_conflict(std::string_view name) {
   Namespace& names = to_.backend->names();
   for (std::size_t slash = name.find('/'); slash != std::string_view::npos;
        slash = name.find('/', slash + 1)) {
@@ -340,20 +347,20 @@ std::string Copy::in_the_way(std::string_view name) {
 Result<void> Copy::finish() {
   // This copy has synced its own objects. An earlier one may have copied without a sync.
   if (sync_ && already_there_ > 0) PENSTOCK_TRY(sync_->sync());
-  if (target_ != TargetState::finished || syncs(how_.durability))
-    PENSTOCK_TRY(put_object(*to_.backend, kManifestName, manifest_.bytes(), how_.durability));
+  if (target_ != TargetState::finished || syncs(options_.durability))
+    PENSTOCK_TRY(put_object(*to_.backend, kManifestName, manifest_.bytes(), options_.durability));
   if (const auto removed = remove_if_there(to_.backend->names(), kCopyingName); !removed.ok())
     warn(fmt::format("the copy is complete, but '{}' stays: {}", kCopyingName, removed.error().message()));
   return success();
 }
 
-Error Copy::advise(Error error) const {
-  const std::uint64_t there = copied_.load() + already_there_.load();
-  if (there > 0)
+Error Copy::add_progress(Error error) const {
+  const std::uint64_t complete = copied_.load() + already_there_.load();
+  if (complete > 0)
     error.what +=
         fmt::format(" ({} of {} {} there, none of them half; {}the same command goes on from there)",
-                    format_count(there), count_of(manifest_.objects(), "object"), there == 1 ? "is" : "are",
-                    error.code == Errc::already_exists ? "then " : "");
+                    format_count(complete), count_of(manifest_.objects(), "object"),
+                    complete == 1 ? "is" : "are", error.code == Errc::already_exists ? "then " : "");
   return error;
 }
 
@@ -372,7 +379,7 @@ Result<bool> Copy::target_is_empty() {
 // Called if no object was copied, also after Ctrl-C. Removes the mark. If the target was empty, also removes
 // the folders that were made. Ignores errors: a folder that other programs use meanwhile is not empty and
 // stays.
-void Copy::leave_nothing(const std::vector<Worker>& workers, bool was_empty) {
+void Copy::remove_mark_and_folders(const std::vector<Worker>& workers, bool was_empty) {
   Namespace& names = to_.backend->names();
   static_cast<void>(names.remove(kCopyingName));
   if (!was_empty) return;
@@ -387,16 +394,16 @@ void Copy::leave_nothing(const std::vector<Worker>& workers, bool was_empty) {
 // Called after the mark is written, because that makes the folder, and before the first object, because
 // begin() detects only later write-back errors.
 Result<void> Copy::begin_sync() {
-  if (!syncs(how_.durability)) return success();
+  if (!syncs(options_.durability)) return success();
   PENSTOCK_ASSIGN(sync_, TargetSync::begin(to_));
-  if (target_ != TargetState::fresh || how_.replace) sync_->begin_to_judge();
+  if (target_ != TargetState::fresh || options_.replace) sync_->sync_before_checks();
   return success();
 }
 
 Result<CopyOutcome> Copy::run() {
   const auto start = std::chrono::steady_clock::now();
   PENSTOCK_ASSIGN(target_, inspect_target());
-  PENSTOCK_TRY(check_room());
+  PENSTOCK_TRY(check_free_space());
   PENSTOCK_ASSIGN(const bool was_empty, target_is_empty());
   if (target_ == TargetState::fresh) {
     const std::string whose = manifest_.checksum();
@@ -405,12 +412,12 @@ Result<CopyOutcome> Copy::run() {
         // copy would then refuse the folder, because it could belong to another program.
         put_object(*to_.backend, kCopyingName, std::as_bytes(std::span(whose)), Durability::file_and_name));
   }
-  std::vector<Worker> workers(how_.threads);
+  std::vector<Worker> workers(options_.threads);
   Result<void> done = begin_sync();
   if (done.ok()) {
-    Progress shown(how_.progress, "copy", manifest_.objects(), "files");
-    done = parallel_for(manifest_.objects(), how_.threads, 4, [&](unsigned worker, std::uint64_t object) {
-      Result<void> one = one_object(workers[worker], object);
+    Progress shown(options_.progress, "copy", manifest_.objects(), "files");
+    done = parallel_for(manifest_.objects(), options_.threads, 4, [&](unsigned worker, std::uint64_t object) {
+      Result<void> one = copy_object(workers[worker], object);
       shown.advance(1);
       return one;
     });
@@ -418,9 +425,9 @@ Result<CopyOutcome> Copy::run() {
   // The threads have ended, so the counts are final from here on.
   if (done.ok()) done = finish();
   if (!done.ok() && target_ == TargetState::fresh && copied_ == 0 && already_there_ == 0)
-    leave_nothing(workers, was_empty);
+    remove_mark_and_folders(workers, was_empty);
   if (!done.ok() && done.error().code != Errc::interrupted)
-    return advise(describe_full_tier(*to_.backend, std::move(done).error()));
+    return add_progress(describe_full_tier(*to_.backend, std::move(done).error()));
   return CopyOutcome{
       .copied = copied_,
       .already_there = already_there_,
@@ -432,8 +439,8 @@ Result<CopyOutcome> Copy::run() {
 
 }  // namespace
 
-Result<CopyOutcome> copy_corpus(Corpus& from, Tier& to, const CopyHow& how) {
-  return Copy(from, to, how).run();
+Result<CopyOutcome> copy_corpus(Corpus& from, Tier& to, const CopyOptions& options) {
+  return Copy(from, to, options).run();
 }
 
 }  // namespace penstock

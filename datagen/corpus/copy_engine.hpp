@@ -2,6 +2,7 @@
 #pragma once
 
 #include <cstdint>
+#include <functional>
 #include <string_view>
 
 #include "datagen/corpus/corpus.hpp"
@@ -14,12 +15,13 @@ namespace penstock {
 // started. Copy replaces objects only if the mark exists. It is removed when the copy is complete.
 inline constexpr std::string_view kCopyingName = ".penstock/copying";
 
-struct CopyHow {
+struct CopyOptions {
   unsigned threads = 1;
   // Of every object, including those of an earlier copy, and of the manifest, which comes after them.
   Durability durability = Durability::visible;
   bool replace = false;  // also start in a folder that is not empty, and replace objects with other content
   bool progress = false;
+  std::function<void(std::string_view)> warn{};  // gets warnings, one sentence each, on any thread
 };
 
 struct CopyOutcome {
@@ -39,6 +41,6 @@ struct CopyOutcome {
 // contains another corpus, or other data and no mark of this copy. `no_space`: the missing objects do not
 // fit. `corrupt`: the source does not match its manifest, or the target returns other bytes than were
 // written.
-Result<CopyOutcome> copy_corpus(Corpus& from, Tier& to, const CopyHow& how);
+Result<CopyOutcome> copy_corpus(Corpus& from, Tier& to, const CopyOptions& options);
 
 }  // namespace penstock

@@ -9,7 +9,6 @@
 #include "datagen/corpus/scan.hpp"
 #include "datagen/generate/generate_state.hpp"
 #include "datagen/generate/generate_target.hpp"
-#include "io_backends/core/cli/progress.hpp"
 #include "io_backends/core/cli/shell_quoting.hpp"
 #include "results/record/environment.hpp"
 
@@ -24,23 +23,23 @@ std::string name_of(const Tier& tier) {
   return last.empty() || last == "." ? tier.name : std::string(last);
 }
 
-Error no_folder(const Tier& tier) {
+Error not_a_folder(const Tier& tier) {
   return make_error(Errc::invalid_argument, fmt::format("'{}' is a file; a corpus is a folder", tier.root));
 }
 
 Result<void> check_root(Tier& tier) {
   const Result<Entry> root = tier.backend->names().stat("");
   if (!root.ok()) {
-    if (root.error().sys_errno == ENOTDIR) return no_folder(tier);
+    if (root.error().sys_errno == ENOTDIR) return not_a_folder(tier);
     if (root.error().code != Errc::not_found) return root.error();
     return make_error(Errc::invalid_argument, fmt::format("there is no folder '{}'", tier.root));
   }
   if (root->folder) return success();
-  return no_folder(tier);
+  return not_a_folder(tier);
 }
 
 // The remedy for an unfinished data set or copy; "" if there is no sign of one.
-std::string how_to_finish(Tier& tier) {
+std::string finish_advice(Tier& tier) {
   if (tier.backend->names().stat(kCopyingName).ok())
     return "is the beginning of a copy: the same 'penstock copy' again finishes it";
   const auto started = read_generation_state(*tier.backend);
@@ -51,85 +50,87 @@ std::string how_to_finish(Tier& tier) {
 }
 
 // The remedy for a lost or damaged manifest whose objects are intact.
-std::string how_to_make_one(const Tier& tier) {
-  const std::string place = shell_word(tier.spec);
-  return fmt::format("penstock describe {} --scan --checksum --save {}", place,
+std::string new_manifest_command(const Tier& tier) {
+  const std::string tier_text = shell_word(tier.spec);
+  return fmt::format("penstock describe {} --scan --checksum --save {}", tier_text,
                      shell_word(fmt::format("{}/{}", tier.root, kManifestName)));
 }
 
-Error damaged_manifest(Tier& tier, Error error) {
+Error with_remake_advice(Tier& tier, Error error) {
   if (error.code != Errc::corrupt) return error;
   error.what += "; where its objects are right, make a new one of what lies there: ";
-  error.what += tier.backend->native_path("") ? how_to_make_one(tier)
+  error.what += tier.backend->native_path("") ? new_manifest_command(tier)
                                               : "penstock describe --scan --checksum --save FILE";
   return error;
 }
 
-Error no_manifest(Tier& tier, const OpenCorpus& how) {
+Error no_manifest(Tier& tier, const CorpusRequest& request) {
   if (Result<void> no_writer = check_no_writer(tier); !no_writer.ok()) return std::move(no_writer).error();
-  if (const std::string unfinished = how_to_finish(tier); !unfinished.empty())
+  if (const std::string unfinished = finish_advice(tier); !unfinished.empty())
     return make_error(Errc::not_found, fmt::format("'{}' {}", tier.root, unfinished));
   return make_error(
       Errc::not_found,
       fmt::format("no manifest in '{}' ({}): make a corpus with 'penstock generate', or {} for a folder that "
                   "somebody else made",
                   tier.root, kManifestName,
-                  how.scans ? "add --scan"
-                            : "give one with --manifest (penstock describe --scan --checksum --save)") +
+                  request.has_scan_option
+                      ? "add --scan"
+                      : "give one with --manifest (penstock describe --scan --checksum --save)") +
           (tier.backend->native_path("")
-               ? "; where one was lost, make a new one of what lies there: " + how_to_make_one(tier)
+               ? "; where one was lost, make a new one of what lies there: " + new_manifest_command(tier)
                : ""));
 }
 
-Result<Manifest> open_manifest(Tier& tier, const OpenCorpus& how) {
-  if (!how.manifest_file.empty()) {
-    PENSTOCK_ASSIGN(Manifest manifest, Manifest::open(how.manifest_file));
+Result<Manifest> open_manifest(Tier& tier, const CorpusRequest& request) {
+  if (!request.manifest_file.empty()) {
+    PENSTOCK_ASSIGN(Manifest manifest, Manifest::open(request.manifest_file));
     PENSTOCK_TRY(manifest.check());
     return manifest;
   }
-  const Result<Entry> there = tier.backend->names().stat(kManifestName);
-  if (!there.ok()) return there.error().code == Errc::not_found ? no_manifest(tier, how) : there.error();
+  const Result<Entry> entry = tier.backend->names().stat(kManifestName);
+  if (!entry.ok()) return entry.error().code == Errc::not_found ? no_manifest(tier, request) : entry.error();
   if (const auto path = tier.backend->native_path(kManifestName)) {
     Result<Manifest> manifest = Manifest::open(*path);
-    if (!manifest.ok()) return damaged_manifest(tier, std::move(manifest).error());
+    if (!manifest.ok()) return with_remake_advice(tier, std::move(manifest).error());
     if (Result<void> checked = manifest->check(); !checked.ok())
-      return damaged_manifest(
+      return with_remake_advice(
           tier,
           make_error(checked.error().code, fmt::format("{} ('{}')", checked.error().what, path->native())));
     return manifest;
   }
   Result<Manifest> manifest = Manifest::load(*tier.backend, kManifestName);
-  if (!manifest.ok()) return damaged_manifest(tier, std::move(manifest).error());
+  if (!manifest.ok()) return with_remake_advice(tier, std::move(manifest).error());
   return manifest;
 }
 
-Error without_samples(const Tier& tier) {
+Error no_samples_error(const Tier& tier) {
   return make_error(Errc::not_found, fmt::format("the corpus '{}' has no samples", tier.root));
 }
 
 }  // namespace
 
-Result<Corpus> open_corpus(std::string_view corpus, const OpenCorpus& how) {
-  if (how.scan && !how.manifest_file.empty())
+Result<Corpus> open_corpus(std::string_view corpus, const CorpusRequest& request) {
+  if (request.scan && !request.manifest_file.empty())
     return make_error(Errc::invalid_argument,
                       "--scan makes the manifest and --manifest reads one: leave one of them out");
-  if (!how.scan && !how.types.empty())
+  if (!request.scan && !request.types.empty())
     return make_error(Errc::invalid_argument, "--types says what --scan takes for samples: add --scan");
-  PENSTOCK_ASSIGN(Tier tier, open_tier(corpus, how.named_tiers));
+  PENSTOCK_ASSIGN(Tier tier, open_tier(corpus, request.named_tiers));
   PENSTOCK_TRY(check_root(tier));
   std::string name = name_of(tier);
-  if (how.scan) {
-    PENSTOCK_ASSIGN(Scanned scanned, scan_tier(tier, how));
-    if (const std::string unfinished = how_to_finish(tier); !unfinished.empty())
-      warn(fmt::format("'{}' {}; scanned is what is there", tier.root, unfinished));
-    if (!scanned.report.text.empty()) note(fmt::format("'{}': {}", tier.root, scanned.report.text));
-    if (scanned.manifest.samples() == 0) return without_samples(tier);
+  if (request.scan) {
+    PENSTOCK_ASSIGN(ScanResult scanned, scan_tier(tier, request));
+    if (const std::string unfinished = finish_advice(tier); !unfinished.empty() && request.log)
+      request.log(fmt::format("warning: '{}' {}; scanned is what is there", tier.root, unfinished));
+    if (!scanned.report.text.empty() && request.log)
+      request.log(fmt::format("'{}': {}", tier.root, scanned.report.text));
+    if (scanned.manifest.samples() == 0) return no_samples_error(tier);
     return Corpus{std::move(tier), std::move(scanned.manifest), std::move(name), std::move(scanned.report),
                   0};
   }
-  PENSTOCK_ASSIGN(Manifest manifest, open_manifest(tier, how));
-  if (manifest.samples() == 0) return without_samples(tier);
-  const bool mapped = how.manifest_file.empty() && tier.backend->native_path(kManifestName).has_value();
+  PENSTOCK_ASSIGN(Manifest manifest, open_manifest(tier, request));
+  if (manifest.samples() == 0) return no_samples_error(tier);
+  const bool mapped = request.manifest_file.empty() && tier.backend->native_path(kManifestName).has_value();
   const std::uint64_t mapped_bytes = mapped ? manifest.bytes().size() : 0;
   return Corpus{std::move(tier), std::move(manifest), std::move(name), std::nullopt, mapped_bytes};
 }
@@ -149,7 +150,7 @@ Json corpus_json(const Manifest& manifest) {
 void record_corpus(const Corpus& corpus, Trial& trial) {
   trial.corpus(corpus_json(corpus.manifest));
   if (corpus.scan && corpus.scan->unreadable > 0)
-    trial.verdict(Verdict::degraded, "the scan left out " + corpus.scan->lacks);
+    trial.verdict(Verdict::degraded, "the scan left out " + corpus.scan->unreadable_text);
 }
 
 Histogram sample_sizes(const Manifest& manifest) {

@@ -2,6 +2,7 @@
 #pragma once
 
 #include <cstdint>
+#include <functional>
 #include <optional>
 #include <string>
 #include <string_view>
@@ -24,7 +25,7 @@ struct ScanReport {
   std::uint64_t arrays = 0;          // arrays that belong to no sample, in objects with samples
   std::uint64_t members = 0;         // files that belong to no sample, in archives with samples
   std::uint64_t unreadable = 0;  // objects that cannot be read, or whose content does not match their name
-  std::string lacks;             // describes them: "1 that cannot be read ('a.tar'; ...)"
+  std::string unreadable_text;   // describes them: "1 that cannot be read ('a.tar'; ...)"
   std::uint64_t without_samples = 0;  // intact objects without samples; they are in the manifest
   std::uint64_t folder_labels = 0;    // samples whose label is the name of their folder
   std::string text;
@@ -34,20 +35,21 @@ struct Corpus {
   Tier tier;  // the tier that contains the corpus
   Manifest manifest;
   std::string name;                // last part of the root's path, for tables
-  std::optional<ScanReport> scan;  // set if OpenCorpus::scan is
+  std::optional<ScanReport> scan;  // set if CorpusRequest::scan is
   std::uint64_t mapped_bytes =
       0;  // bytes of the manifest, if it is mapped from the corpus's own tier; no back end counts these reads
 };
 
-struct OpenCorpus {
+struct CorpusRequest {
   bool scan = false;            // --scan: make the manifest from the objects found; nothing is written
   std::string manifest_file{};  // --manifest FILE: for read-only folders
   bool checksum = false;        // with scan: read every sample and store its CRC32C
   unsigned threads = 0;         // for scanning; 0: the number of CPUs
   std::string types{};          // with scan: extensions of samples (kTypesOption); "": the default
   bool progress = false;        // with scan and checksum: show progress
-  bool scans = true;            // whether the command has --scan, so that messages may advise it
+  bool has_scan_option = true;  // whether the command has --scan, so that messages may advise it
   NamedTiers named_tiers = {};  // what the text of the corpus may name
+  std::function<void(std::string_view)> log{};  // with scan: gets notes for the user, one sentence each
 };
 
 // Opens a corpus and checks the whole manifest (Manifest::check). `not_found`, with the remedy ("no manifest
@@ -58,8 +60,8 @@ struct OpenCorpus {
 // is the name of the parent folder; objects at the root have none. Labels are numbered in byte order of these
 // names. Hidden names are skipped. Links to objects are followed, links to folders are not. An empty file is
 // a sample without bytes. Unreadable or damaged objects are left out if any sample remains. Otherwise the
-// first such error is returned. note() reports the objects that were left out.
-Result<Corpus> open_corpus(std::string_view corpus, const OpenCorpus& how);
+// first such error is returned. CorpusRequest::log gets a sentence about the objects that were left out.
+Result<Corpus> open_corpus(std::string_view corpus, const CorpusRequest& request);
 
 // The facts of the corpus, as a record stores them.
 Json corpus_json(const Manifest& manifest);

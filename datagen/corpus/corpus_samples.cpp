@@ -17,8 +17,9 @@ Result<SampleList> corpus_samples(const Manifest& manifest) {
     }
     for (std::uint64_t i = 0; i < manifest.samples(); ++i) {
       const SampleEntry& entry = manifest.sample(i);
-      const std::uint64_t room = entry.object < objects ? manifest.object_bytes(entry.object) : 0;
-      if (entry.object >= objects || entry.offset > room || entry.length > room - entry.offset)
+      const std::uint64_t object_bytes = entry.object < objects ? manifest.object_bytes(entry.object) : 0;
+      if (entry.object >= objects || entry.offset > object_bytes ||
+          entry.length > object_bytes - entry.offset)
         return make_error(Errc::corrupt, "the manifest is damaged: sample " + std::to_string(i) +
                                              " lies outside its object");
       list.add_sample({.offset = entry.offset, .length = entry.length, .object = entry.object});

@@ -34,7 +34,7 @@ class CorpusTest : public ::testing::Test {
     fs::create_directories((root_ / name).parent_path());
     std::ofstream(root_ / name, std::ios::binary) << content;
   }
-  Result<Corpus> scan(OpenCorpus how = {}) const {
+  Result<Corpus> scan(CorpusRequest how = {}) const {
     how.scan = true;
     return open_corpus(root_.string(), how);
   }
@@ -66,7 +66,7 @@ TEST_F(CorpusTest, ScansAFolderInOrderWithLabelsFromFolders) {
   EXPECT_EQ(corpus->manifest.facts().format, "files");
   EXPECT_EQ(corpus->manifest.facts().codec, "jpeg");
   EXPECT_FALSE(corpus->manifest.facts().checksums);
-  EXPECT_TRUE(corpus->manifest.one_object_a_sample());
+  EXPECT_TRUE(corpus->manifest.one_object_per_sample());
   EXPECT_EQ(corpus->manifest.sample(0).label, kNoLabel);
   EXPECT_EQ(corpus->manifest.sample(1).label, 0U);
   EXPECT_EQ(corpus->manifest.sample(3).label, 1U);
@@ -395,7 +395,7 @@ TEST_F(CorpusTest, SaysWhatIsMissingAndTheRemedy) {
   ASSERT_FALSE(unmade.ok());
   EXPECT_EQ(unmade.error().code, Errc::not_found);
   EXPECT_NE(unmade.error().what.find("add --scan"), std::string::npos);
-  const auto unscanned = open_corpus(root_.string(), {.scans = false});
+  const auto unscanned = open_corpus(root_.string(), {.has_scan_option = false});
   ASSERT_FALSE(unscanned.ok());
   EXPECT_EQ(unscanned.error().what.find("add --scan"), std::string::npos) << unscanned.error().what;
   EXPECT_NE(unscanned.error().what.find("--manifest"), std::string::npos) << unscanned.error().what;

@@ -32,12 +32,12 @@ namespace {
 // Scans objects in batches with several threads, and enters them in the order of their names.
 class SampleLister {
  public:
-  SampleLister(Tier& tier, const std::vector<ScanFormat>& formats, unsigned threads, LeftOut& left_out,
-               ScanReport& report)
+  SampleLister(Tier& tier, const std::vector<ScanFormat>& formats, unsigned threads,
+               UnreadableObjects& unreadable_objects, ScanReport& report)
       : backend_(*tier.backend),
         formats_(formats),
         threads_(threads),
-        left_out_(left_out),
+        unreadable_(unreadable_objects),
         report_(report),
         batch_(std::size_t{2} * threads) {
     builder_.facts().recipe = "scan";
@@ -48,18 +48,18 @@ class SampleLister {
       for (const FolderListing::Item& item : folder.items) {
         batch_[filled_].folder = &folder;
         batch_[filled_].item = &item;
-        if (++filled_ == batch_.size()) PENSTOCK_TRY(enter_batch());
+        if (++filled_ == batch_.size()) PENSTOCK_TRY(scan_batch());
       }
     }
-    PENSTOCK_TRY(enter_batch());
+    PENSTOCK_TRY(scan_batch());
     walk = {};
     // If all objects are named as statistics, they are the samples.
     if (builder_.samples() == 0 && !statistics_.empty()) {
       for (const SampleEntry& sample : statistics_) add_sample(sample);
       builder_.facts().codec = statistics_codec_;
     }
-    if (builder_.objects() == 0 && left_out_.first()) return *left_out_.first();
-    give_labels();
+    if (builder_.objects() == 0 && unreadable_.first_error()) return *unreadable_.first_error();
+    assign_labels();
     add_count(report_, report_.members, "file in an archive that is no part of any sample",
               "files in archives that are no part of any sample", first_member_);
     add_count(report_, report_.arrays, "array that is no part of any sample",
@@ -72,12 +72,12 @@ class SampleLister {
 
  private:
   // Limits of a batch: enough objects for all threads, and about this number of samples in memory.
-  static constexpr std::size_t kMostObjects = 16384;
-  static constexpr std::size_t kSamples = std::size_t{1} << 19;
+  static constexpr std::size_t kMostObjectsPerBatch = 16384;
+  static constexpr std::size_t kSamplesPerBatch = std::size_t{1} << 19;
 
-  Result<void> enter_batch() {
-    // Threads scan different objects of the batch and share nothing that changes. enter() runs on one thread,
-    // after all of them.
+  Result<void> scan_batch() {
+    // Threads scan different objects of the batch and share nothing that changes. add_object() runs on one
+    // thread, after all of them.
     PENSTOCK_TRY(parallel_for(filled_, threads_, 1 + filled_ / threads_ / 8,
                               [this](unsigned /*worker*/, std::uint64_t i) {
                                 ScannedObject& object = batch_[i];
@@ -85,38 +85,39 @@ class SampleLister {
                               }));
     std::size_t samples = 0;
     for (std::size_t i = 0; i < filled_; ++i) {
-      enter(batch_[i]);
+      add_object(batch_[i]);
       samples += batch_[i].samples.size();
     }
-    const std::size_t an_object = samples / std::max<std::size_t>(filled_, 1) + 1;
+    const std::size_t per_object = samples / std::max<std::size_t>(filled_, 1) + 1;
     filled_ = 0;
-    batch_.resize(std::clamp<std::size_t>(kSamples / an_object, std::size_t{2} * threads_, kMostObjects));
+    batch_.resize(std::clamp<std::size_t>(kSamplesPerBatch / per_object, std::size_t{2} * threads_,
+                                          kMostObjectsPerBatch));
     return success();
   }
 
-  void enter(ScannedObject& scanned) {
+  void add_object(ScannedObject& scanned) {
     const std::string_view name = scanned.folder->full_name(*scanned.item, name_);
-    if (scanned.unreadable) return left_out_.add(name, *std::move(scanned.unreadable));
-    agree(builder_.facts().format, formats_[scanned.item->kind].name);
+    if (scanned.unreadable) return unreadable_.add(name, *std::move(scanned.unreadable));
+    merge_or_mixed(builder_.facts().format, formats_[scanned.item->kind].name);
     if (!scanned.codec.empty())
-      agree(scanned.statistics ? statistics_codec_ : builder_.facts().codec, scanned.codec);
+      merge_or_mixed(scanned.statistics ? statistics_codec_ : builder_.facts().codec, scanned.codec);
     const std::uint32_t object = builder_.add_object(name, scanned.item->bytes);
     if (scanned.samples.empty() && report_.without_samples++ == 0) first_without_samples_ = name;
-    enter_parts(scanned.arrays, name, report_.arrays, first_array_);
-    enter_parts(scanned.files, name, report_.members, first_member_);
-    if (scanned.labels.too_many()) labels_.give_up();
+    count_left_out(scanned.arrays, name, report_.arrays, first_array_);
+    count_left_out(scanned.files, name, report_.members, first_member_);
+    if (scanned.labels.too_many()) labels_.discard_all();
     numbers_.clear();
-    for (const std::string& label : scanned.labels.names()) numbers_.push_back(labels_.number(label));
+    for (const std::string& label : scanned.labels.names()) numbers_.push_back(labels_.number_of(label));
     const std::string_view path = scanned.folder->path;
     const std::string_view folder = path.substr(path.rfind('/') + 1);  // also without '/': npos + 1 is 0
-    std::optional<std::uint32_t> of_folder;
+    std::optional<std::uint32_t> folder_label;
     for (SampleEntry sample : scanned.samples) {
       sample.object = object;
       if (sample.label != kNoLabel && sample.label < numbers_.size()) {
         sample.label = numbers_[sample.label];
       } else {
-        if (!of_folder) of_folder = labels_.number(folder);
-        sample.label = *of_folder;
+        if (!folder_label) folder_label = labels_.number_of(folder);
+        sample.label = *folder_label;
         if (sample.label != kNoLabel && !scanned.statistics) ++report_.folder_labels;
       }
       if (scanned.statistics)
@@ -126,11 +127,11 @@ class SampleLister {
     }
   }
 
-  static void enter_parts(const Format::Aside& parts, std::string_view object, std::uint64_t& count,
-                          std::string& first) {
+  static void count_left_out(const Format::LeftOutParts& parts, std::string_view object, std::uint64_t& count,
+                             std::string& first) {
     if (parts.count > 0 && count == 0)
-      first = fmt::format("{} in {}{}{}", parts.first, quoted_name(object), parts.why.empty() ? "" : ", ",
-                          parts.why);
+      first = fmt::format("{} in {}{}{}", parts.first, quoted_name(object), parts.reason.empty() ? "" : ", ",
+                          parts.reason);
     count += parts.count;
   }
 
@@ -142,7 +143,7 @@ class SampleLister {
   }
 
   // Called when all labels are known.
-  void give_labels() {
+  void assign_labels() {
     if (labels_.too_many()) {
       builder_.relabel({});
       report_.folder_labels = 0;
@@ -158,7 +159,7 @@ class SampleLister {
   Backend& backend_;
   const std::vector<ScanFormat>& formats_;
   const unsigned threads_;
-  LeftOut& left_out_;
+  UnreadableObjects& unreadable_;
   ScanReport& report_;
   ManifestBuilder builder_{{}};
   ScanLabels labels_;
@@ -175,7 +176,7 @@ class SampleLister {
 };
 
 // The same manifest without the given objects and their samples.
-Result<Manifest> without(const Manifest& manifest, const std::map<std::uint64_t, Error>& objects) {
+Result<Manifest> without_objects(const Manifest& manifest, const std::map<std::uint64_t, Error>& objects) {
   ManifestBuilder builder(manifest.facts());
   std::vector<std::uint32_t> number(static_cast<std::size_t>(manifest.objects()));
   std::string scratch;
@@ -195,10 +196,10 @@ Result<Manifest> without(const Manifest& manifest, const std::map<std::uint64_t,
 }
 
 // The same manifest with the checksum of every sample and object, read now by `threads` threads. Objects that
-// cannot be read are left out and added to `left_out`. If none can be read, the first such error is returned.
-// An error whose cause is not an object is returned at once.
+// cannot be read are left out and added to `unreadable_objects`. If none can be read, the first such error is
+// returned. An error whose cause is not an object is returned at once.
 Result<Manifest> with_checksums(Tier& tier, const Manifest& manifest, unsigned threads, bool progress,
-                                LeftOut& left_out) {
+                                UnreadableObjects& unreadable_objects) {
   const ObjectIndex index(manifest);
   ManifestFacts facts = manifest.facts();
   facts.checksums = true;
@@ -228,10 +229,10 @@ Result<Manifest> with_checksums(Tier& tier, const Manifest& manifest, unsigned t
     builder.set_object_crc32c(static_cast<std::uint32_t>(object), whole);
     return success();
   };
-  const auto read_or_leave = [&](unsigned worker, std::uint64_t object) -> Result<void> {
+  const auto read_if_possible = [&](unsigned worker, std::uint64_t object) -> Result<void> {
     Result<void> done = read(worker, object);
     shown.advance(1);
-    if (done.ok() || !is_inside_object(done.error())) return done;
+    if (done.ok() || !is_content_error(done.error())) return done;
     PENSTOCK_TRY(index.for_each_sample(object, [&](std::uint64_t sample) {
       builder.set_sample(sample, manifest.sample(sample));
       return success();
@@ -240,21 +241,21 @@ Result<Manifest> with_checksums(Tier& tier, const Manifest& manifest, unsigned t
     unreadable.emplace(object, std::move(done).error());
     return success();
   };
-  PENSTOCK_TRY(parallel_for(manifest.objects(), threads, 8, read_or_leave));
+  PENSTOCK_TRY(parallel_for(manifest.objects(), threads, 8, read_if_possible));
   if (!unreadable.empty() && unreadable.size() == manifest.objects()) return unreadable.begin()->second;
   PENSTOCK_ASSIGN(auto bytes, builder.finish());
   PENSTOCK_ASSIGN(Manifest all, Manifest::from_bytes(std::move(bytes)));
   if (unreadable.empty()) return all;
   for (auto& [object, error] : unreadable)
-    left_out.add(manifest.object_name(object, scratch), std::move(error));
-  return without(all, unreadable);
+    unreadable_objects.add(manifest.object_name(object, scratch), std::move(error));
+  return without_objects(all, unreadable);
 }
 
 }  // namespace
 
-Result<Scanned> scan_tier(Tier& tier, const OpenCorpus& how) {
-  const unsigned threads = worker_threads(how.threads);
-  PENSTOCK_ASSIGN(const auto formats, scan_formats(how.types));
+Result<ScanResult> scan_tier(Tier& tier, const CorpusRequest& request) {
+  const unsigned threads = worker_threads(request.threads);
+  PENSTOCK_ASSIGN(const auto formats, scan_formats(request.types));
   const auto classify = [&](const Entry& entry) {
     for (std::size_t i = 0; i < formats.size(); ++i)
       if (formats[i].format->claims(entry.name)) return static_cast<std::uint16_t>(i);
@@ -262,18 +263,19 @@ Result<Scanned> scan_tier(Tier& tier, const OpenCorpus& how) {
   };
   PENSTOCK_ASSIGN(FolderWalk walk, walk_folders(tier.backend->names(), threads, classify));
   ScanReport report = report_of(walk);
-  LeftOut left_out;
-  for (const std::string& name : walk.misnamed)
-    left_out.add(name, make_error(Errc::unsupported, check_object_name(name).error().what));
-  if (walk.folders.empty() && left_out.first()) return *left_out.first();
-  if (walk.folders.empty()) return no_samples(tier, how, report);
-  PENSTOCK_ASSIGN(Manifest manifest, SampleLister(tier, formats, threads, left_out, report).list(walk));
-  if (how.checksum) {
-    PENSTOCK_ASSIGN(manifest, with_checksums(tier, manifest, threads, how.progress, left_out));
+  UnreadableObjects unreadable_objects;
+  for (const std::string& name : walk.too_long_names)
+    unreadable_objects.add(name, make_error(Errc::unsupported, check_object_name(name).error().what));
+  if (walk.folders.empty() && unreadable_objects.first_error()) return *unreadable_objects.first_error();
+  if (walk.folders.empty()) return no_samples(tier, request, report);
+  PENSTOCK_ASSIGN(Manifest manifest,
+                  SampleLister(tier, formats, threads, unreadable_objects, report).list(walk));
+  if (request.checksum) {
+    PENSTOCK_ASSIGN(manifest, with_checksums(tier, manifest, threads, request.progress, unreadable_objects));
   }
-  report.unreadable = left_out.count();
-  if (left_out.count() > 0) add_part(report, report.lacks = left_out.words());
-  return Scanned{std::move(manifest), std::move(report)};
+  report.unreadable = unreadable_objects.count();
+  if (unreadable_objects.count() > 0) add_part(report, report.unreadable_text = unreadable_objects.to_text());
+  return ScanResult{std::move(manifest), std::move(report)};
 }
 
 }  // namespace penstock

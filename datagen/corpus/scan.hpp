@@ -5,13 +5,13 @@
 
 namespace penstock {
 
-struct Scanned {
+struct ScanResult {
   Manifest manifest;
   ScanReport report;
 };
 
 // Works as open_corpus() describes. `not_found` if there is no sample. Errc::interrupted when the user stops
 // the program.
-Result<Scanned> scan_tier(Tier& tier, const OpenCorpus& how);
+Result<ScanResult> scan_tier(Tier& tier, const CorpusRequest& request);
 
 }  // namespace penstock

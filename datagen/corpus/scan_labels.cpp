@@ -32,9 +32,9 @@ FinalLabels final_labels(const std::vector<std::string>& names, const std::vecto
     most = std::max(most, value.value_or(0));
   }
   // Every number up to the largest gets a name, so there must be few gaps: the largest number is below twice
-  // the number of labels, or below kFew.
-  constexpr std::uint64_t kFew = 65536;
-  if (decimals && !sorted.empty() && most < std::max<std::uint64_t>(kFew, 2 * sorted.size())) {
+  // the number of labels, or below kDenseLabels.
+  constexpr std::uint64_t kDenseLabels = 65536;
+  if (decimals && !sorted.empty() && most < std::max<std::uint64_t>(kDenseLabels, 2 * sorted.size())) {
     for (const std::uint32_t i : sorted) out.numbers[i] = static_cast<std::uint32_t>(*decimal(names[i]));
     for (std::uint64_t value = 0; value <= most; ++value) out.names.push_back(fmt::format("{}", value));
     return out;

@@ -19,21 +19,21 @@ class ScanLabels {
   // Limit for the bytes of all names. Each name counts a few bytes more than its length.
   static constexpr std::size_t kMostBytes = std::size_t{16} << 20;
 
-  std::uint32_t number(std::string_view name) {
+  std::uint32_t number_of(std::string_view name) {
     if (name.empty() || too_many_) return kNoLabel;
     const auto [row, added] = numbers_.emplace(name, static_cast<std::uint32_t>(names_.size()));
     if (!added) return row->second;
-    constexpr std::size_t kCompanionSuffixes = 4;
-    bytes_ += name.size() + kCompanionSuffixes;
+    constexpr std::size_t kExtraBytesPerName = 4;
+    bytes_ += name.size() + kExtraBytesPerName;
     if (bytes_ > kMostBytes) {
-      give_up();
+      discard_all();
       return kNoLabel;
     }
     names_.emplace_back(name);
     return row->second;
   }
   bool too_many() const { return too_many_; }
-  void give_up() {
+  void discard_all() {
     clear();
     too_many_ = true;
   }

@@ -13,9 +13,9 @@ std::string quoted_name(std::string_view name) {
                                   : fmt::format("'{}'", name);
 }
 
-std::string LeftOut::words() const {
+std::string UnreadableObjects::to_text() const {
   return fmt::format("{} that cannot be read ({}{}; {})", count_, fmt::join(names_, ", "),
-                     count_ > names_.size() ? ", ..." : "", first_->message());
+                     count_ > names_.size() ? ", ..." : "", first_error_->message());
 }
 
 void add_part(ScanReport& report, std::string_view part) {
@@ -55,8 +55,8 @@ ScanReport report_of(const FolderWalk& walk) {
   return report;
 }
 
-Error no_samples(const Tier& tier, const OpenCorpus& how, const ScanReport& report) {
-  const std::string types(how.types.empty() ? kDefaultSampleTypes : std::string_view(how.types));
+Error no_samples(const Tier& tier, const CorpusRequest& request, const ScanReport& report) {
+  const std::string types(request.types.empty() ? kDefaultSampleTypes : std::string_view(request.types));
   if (report.text.empty())
     return make_error(Errc::not_found, fmt::format("no samples: the folder '{}' is empty", tier.root));
   if (report.dangling > 0 || (report.special > 0 && report.left_out == 0))

@@ -18,23 +18,23 @@ namespace penstock {
 std::string quoted_name(std::string_view name);
 
 // Objects that the scan wants but cannot read. One thread at a time.
-class LeftOut {
+class UnreadableObjects {
  public:
   void add(std::string_view name, Error error) {
     ++count_;
     if (names_.size() < kNamed) names_.push_back(quoted_name(name));
-    if (!first_) first_ = std::move(error);
+    if (!first_error_) first_error_ = std::move(error);
   }
   std::uint64_t count() const { return count_; }
-  const std::optional<Error>& first() const { return first_; }
+  const std::optional<Error>& first_error() const { return first_error_; }
   // Call it only if count() is not 0.
-  std::string words() const;
+  std::string to_text() const;
 
  private:
   static constexpr std::size_t kNamed = 3;
   std::uint64_t count_ = 0;
   std::vector<std::string> names_;
-  std::optional<Error> first_;
+  std::optional<Error> first_error_;
 };
 
 // Appends one more part to the text of the report.
@@ -45,6 +45,6 @@ void add_count(ScanReport& report, std::uint64_t count, std::string_view one, st
 // Reports what the folder walk left out.
 ScanReport report_of(const FolderWalk& walk);
 // The error that explains why there are no samples.
-Error no_samples(const Tier& tier, const OpenCorpus& how, const ScanReport& report);
+Error no_samples(const Tier& tier, const CorpusRequest& request, const ScanReport& report);
 
 }  // namespace penstock

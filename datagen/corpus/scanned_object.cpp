@@ -16,11 +16,11 @@ namespace {
 // Advice for an object that does not match its name but begins like compressed data; "" otherwise.
 // `inflates`: the object's format accepts gzip, so gzip needs no advice.
 std::string_view decompress_hint(Backend& backend, const Entry& object, bool inflates) {
-  constexpr std::size_t kLook = 2;
-  if (object.bytes < kLook) return "";
+  constexpr std::size_t kInspectedBytes = 2;
+  if (object.bytes < kInspectedBytes) return "";
   auto window = ObjectWindow::open(backend, object);
   if (!window.ok()) return "";
-  const auto bytes = window->at(0, kLook);
+  const auto bytes = window->at(0, kInspectedBytes);
   if (!bytes.ok()) return "";
   if (!inflates && begins_as_gzip(*bytes)) return "; it begins as gzip does: decompress it first";
   // RFC 1950: the header is deflate with a window of 32 KiB, and a multiple of 31.
@@ -32,10 +32,10 @@ std::string_view decompress_hint(Backend& backend, const Entry& object, bool inf
 }
 
 // Adds counts of the same object.
-void add(Format::Aside& parts, const Format::Aside& more) {
+void add(Format::LeftOutParts& parts, const Format::LeftOutParts& more) {
   if (parts.count == 0 && more.count > 0) {
     parts.first = quoted_name(more.first);
-    parts.why = more.why;
+    parts.reason = more.reason;
   }
   parts.count += more.count;
 }
@@ -57,20 +57,20 @@ Result<std::vector<ScanFormat>> scan_formats(const std::string& types) {
   return formats;
 }
 
-void agree(std::string& so_far, std::string_view next) {
+void merge_or_mixed(std::string& so_far, std::string_view next) {
   if (so_far.empty())
     so_far = next;
   else if (so_far != next)
     so_far = "mixed";
 }
 
-bool is_inside_object(const Error& error) {
+bool is_content_error(const Error& error) {
   return concerns_object(error) && error.code != Errc::io && error.code != Errc::timed_out &&
          error.code != Errc::busy;
 }
 
-Result<void> ScannedObject::scan(Backend& backend, const ScanFormat& named) {
-  const Format& format = *named.format;
+Result<void> ScannedObject::scan(Backend& backend, const ScanFormat& scan_format) {
+  const Format& format = *scan_format.format;
   samples.clear();
   labels.clear();
   codec.clear();
@@ -83,24 +83,24 @@ Result<void> ScannedObject::scan(Backend& backend, const ScanFormat& named) {
   folder->full_name(*item, entry.name);
   const std::string_view by_name = codec_of(entry.name);
   bool too_many = false;
-  Result<void> done = format.scan(backend, entry, [&](const Format::Found& found) {
-    too_many = too_many || samples.size() == kMostSamplesAnObject;
+  Result<void> done = format.scan(backend, entry, [&](const Format::FoundSample& found) {
+    too_many = too_many || samples.size() == kMostSamplesPerObject;
     if (too_many) return;
-    agree(codec, found.codec.empty() ? by_name : found.codec);
+    merge_or_mixed(codec, found.codec.empty() ? by_name : found.codec);
     statistics = found.statistics && samples.empty();
     add(arrays, found.arrays_left_out);
     add(files, found.files_left_out);
     samples.push_back({.offset = found.placement.offset,
                        .length = found.placement.length,
-                       .label = labels.number(found.label_name)});
+                       .label = labels.number_of(found.label_name)});
   });
   if (done.ok() && too_many)
     done = make_error(Errc::unsupported, fmt::format("'{}': more than {} samples in one object: split it",
-                                                     entry.name, kMostSamplesAnObject));
-  if (done.ok() || !is_inside_object(done.error())) return done;
+                                                     entry.name, kMostSamplesPerObject));
+  if (done.ok() || !is_content_error(done.error())) return done;
   unreadable = std::move(done).error();
   if (unreadable->code == Errc::corrupt || unreadable->code == Errc::truncated)
-    unreadable->what += decompress_hint(backend, entry, named.name == "tfrecord");
+    unreadable->what += decompress_hint(backend, entry, scan_format.name == "tfrecord");
   samples = {};
   return success();
 }

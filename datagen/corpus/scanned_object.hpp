@@ -23,11 +23,11 @@ struct ScanFormat {
 Result<std::vector<ScanFormat>> scan_formats(const std::string& types);
 
 // Sets `so_far` to `next` if it is empty, and to "mixed" if they differ.
-void agree(std::string& so_far, std::string_view next);
+void merge_or_mixed(std::string& so_far, std::string_view next);
 
 // Whether the error comes from the object's content, so that it occurs again at the next scan. A device or
 // network error may be temporary and must not make a data set smaller, so the scan fails.
-bool is_inside_object(const Error& error);
+bool is_content_error(const Error& error);
 
 // One object of a batch: its entry in the listing, and after scan() its content. The FolderWalk must outlive
 // it. One thread at a time.
@@ -37,14 +37,14 @@ struct ScannedObject {
   std::vector<SampleEntry> samples;  // labels numbered by `labels` of this object
   ScanLabels labels;
   std::string codec;
-  bool statistics = false;  // whether the whole object is statistics
-  Format::Aside arrays;     // belong to no sample; names in quotes
-  Format::Aside files;      // of an archive
+  bool statistics = false;      // whether the whole object is statistics
+  Format::LeftOutParts arrays;  // belong to no sample; names in quotes
+  Format::LeftOutParts files;   // of an archive
   std::optional<Error> unreadable;
 
   // Scans the object. An error in its content becomes `unreadable`. Other errors (device, network) are
   // returned.
-  Result<void> scan(Backend& backend, const ScanFormat& named);
+  Result<void> scan(Backend& backend, const ScanFormat& scan_format);
 };
 
 }  // namespace penstock

@@ -11,7 +11,7 @@
 
 namespace penstock {
 
-Result<void> check_shares(Communicator& ranks, const Corpus& corpus, std::string_view what) {
+Result<void> check_shares(Communicator& ranks, const Corpus& corpus, std::string_view sample_word) {
   PENSTOCK_ASSIGN(const std::vector<std::uint32_t> seen,
                   gather<std::uint32_t>(ranks, crc32c(corpus.manifest.bytes())));
   if (std::any_of(seen.begin(), seen.end(), [&](std::uint32_t crc) { return crc != seen.front(); }))
@@ -23,7 +23,7 @@ Result<void> check_shares(Communicator& ranks, const Corpus& corpus, std::string
   if (corpus.manifest.samples() < static_cast<std::uint64_t>(ranks.size()))
     return make_error(Errc::invalid_argument,
                       fmt::format("{} ranks cannot share the {} {} of '{}': start as many at most",
-                                  ranks.size(), corpus.manifest.samples(), what, corpus.name));
+                                  ranks.size(), corpus.manifest.samples(), sample_word, corpus.name));
   return success();
 }
 

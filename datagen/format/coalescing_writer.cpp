@@ -14,31 +14,31 @@ namespace penstock {
 Result<void> CoalescingWriter::append(const FieldBytes& field) {
   crc32c_ = crc32c_of(field, crc32c_);
   offset_ += field.bytes;
-  if (field.bytes < kLarge) {
+  if (field.bytes < kNotCopiedBytes) {
     for (const std::span<const std::byte> piece : field.pieces)
       gathered_.insert(gathered_.end(), piece.begin(), piece.end());
-    if (gathered_.size() < kGathered) return success();
+    if (gathered_.size() < kBatchBytes) return success();
   }
-  together_.clear();
-  if (!gathered_.empty()) together_.emplace_back(gathered_);
-  if (field.bytes >= kLarge) together_.insert(together_.end(), field.pieces.begin(), field.pieces.end());
-  hold_back(offset_ % kPage);
-  PENSTOCK_TRY(writer_->append(together_));
-  gathered_.swap(held_back_);
+  batch_.clear();
+  if (!gathered_.empty()) batch_.emplace_back(gathered_);
+  if (field.bytes >= kNotCopiedBytes) batch_.insert(batch_.end(), field.pieces.begin(), field.pieces.end());
+  move_to_tail(offset_ % kPage);
+  PENSTOCK_TRY(writer_->append(batch_));
+  gathered_.swap(tail_);
   return success();
 }
 
-// Moves the last `bytes` bytes of together_ to held_back_. together_ has more bytes than that.
-void CoalescingWriter::hold_back(std::size_t bytes) {
-  held_back_.resize(bytes);
+// Moves the last `bytes` bytes of batch_ to tail_. batch_ has more bytes than that.
+void CoalescingWriter::move_to_tail(std::size_t bytes) {
+  tail_.resize(bytes);
   while (bytes > 0) {
-    std::span<const std::byte>& last = together_.back();
+    std::span<const std::byte>& last = batch_.back();
     const std::size_t taken = std::min(bytes, last.size());
     bytes -= taken;
     std::copy_n(last.end() - static_cast<std::ptrdiff_t>(taken), taken,
-                held_back_.begin() + static_cast<std::ptrdiff_t>(bytes));
+                tail_.begin() + static_cast<std::ptrdiff_t>(bytes));
     last = last.first(last.size() - taken);
-    if (last.empty()) together_.pop_back();
+    if (last.empty()) batch_.pop_back();
   }
 }
 
@@ -49,21 +49,22 @@ Result<void> CoalescingWriter::flush() {
   return success();
 }
 
-Result<void> CoalescingWriter::append_draft(std::span<const std::byte> bytes) {
-  draft_offset_ = offset_;
-  draft_bytes_ = bytes.size();
-  draft_crc32c_ = crc32c(bytes);
+Result<void> CoalescingWriter::append_placeholder(std::span<const std::byte> bytes) {
+  placeholder_offset_ = offset_;
+  placeholder_bytes_ = bytes.size();
+  placeholder_crc32c_ = crc32c(bytes);
   return append(bytes);
 }
 
-Result<void> CoalescingWriter::replace_draft(std::span<const std::byte> bytes) {
-  if (bytes.size() != draft_bytes_) return make_error(Errc::internal, "other bytes than a draft held for");
+Result<void> CoalescingWriter::replace_placeholder(std::span<const std::byte> bytes) {
+  if (bytes.size() != placeholder_bytes_)
+    return make_error(Errc::internal, "other bytes than a draft held for");
   // A CRC is linear. If bytes change but not their number, the checksum changes by the CRC of the difference,
   // shifted over all bytes after them.
-  const std::uint64_t behind = offset_ - draft_offset_ - draft_bytes_;
-  crc32c_ ^= crc32c_combine(draft_crc32c_ ^ crc32c(bytes), 0, behind);
+  const std::uint64_t bytes_after = offset_ - placeholder_offset_ - placeholder_bytes_;
+  crc32c_ ^= crc32c_combine(placeholder_crc32c_ ^ crc32c(bytes), 0, bytes_after);
   PENSTOCK_TRY(flush());
-  return writer_->write_at(draft_offset_, bytes);
+  return writer_->write_at(placeholder_offset_, bytes);
 }
 
 Result<PublishedObject> CoalescingWriter::publish(Durability durability, const Approval& approve) {
@@ -76,39 +77,40 @@ Result<PublishedObject> CoalescingWriter::publish(Durability durability, const A
 
 namespace {
 
-class HeldWriter final : public Writer {
+class BufferedWriter final : public Writer {
  public:
-  HeldWriter(std::unique_ptr<Writer> inner, std::string_view name) : inner_(std::move(inner)), name_(name) {}
+  BufferedWriter(std::unique_ptr<Writer> inner, std::string_view name)
+      : inner_(std::move(inner)), name_(name) {}
 
   using Writer::append;
   Result<void> append(std::span<const std::byte> bytes) override {
-    if (bytes.size() > kMostHeldBytes - held_.size())
+    if (bytes.size() > kMostBufferedBytes - buffered_.size())
       return make_error(
           Errc::unsupported,
           fmt::format("'{}' must be written over when it is whole, which its back end cannot, and "
                       "has more than the {} MiB that wait for that in memory: put fewer samples "
                       "into an object",
-                      name_, kMostHeldBytes >> 20U));
-    held_.insert(held_.end(), bytes.begin(), bytes.end());
+                      name_, kMostBufferedBytes >> 20U));
+    buffered_.insert(buffered_.end(), bytes.begin(), bytes.end());
     return success();
   }
 
   Result<void> write_at(std::uint64_t offset, std::span<const std::byte> bytes) override {
-    if (offset > held_.size() || bytes.size() > held_.size() - offset)
+    if (offset > buffered_.size() || bytes.size() > buffered_.size() - offset)
       return make_error(Errc::internal, fmt::format("a patch behind the end of '{}'", name_));
-    std::copy(bytes.begin(), bytes.end(), held_.begin() + static_cast<std::ptrdiff_t>(offset));
+    std::copy(bytes.begin(), bytes.end(), buffered_.begin() + static_cast<std::ptrdiff_t>(offset));
     return success();
   }
 
   Result<void> publish(Durability wanted, IfExists if_exists) override {
-    PENSTOCK_TRY(inner_->append(held_));
+    PENSTOCK_TRY(inner_->append(buffered_));
     return inner_->publish(wanted, if_exists);
   }
 
  private:
   const std::unique_ptr<Writer> inner_;
   const std::string name_;
-  std::vector<std::byte> held_;
+  std::vector<std::byte> buffered_;
 };
 
 }  // namespace
@@ -117,7 +119,7 @@ Result<std::unique_ptr<Writer>> create_patchable(Backend& backend, std::string_v
                                                  std::uint64_t bytes_hint) {
   PENSTOCK_ASSIGN(auto writer, backend.create(name, bytes_hint));
   if (backend.caps().write_at) return writer;
-  return std::unique_ptr<Writer>(std::make_unique<HeldWriter>(std::move(writer), name));
+  return std::unique_ptr<Writer>(std::make_unique<BufferedWriter>(std::move(writer), name));
 }
 
 }  // namespace penstock

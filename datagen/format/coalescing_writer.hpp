@@ -20,8 +20,9 @@ namespace penstock {
 
 class CoalescingWriter {
  public:
-  static constexpr std::size_t kGathered = std::size_t{1} << 20;  // bytes gathered before a write
-  static constexpr std::size_t kLarge = std::size_t{16} << 10;  // pieces of at least this size are not copied
+  static constexpr std::size_t kBatchBytes = std::size_t{1} << 20;  // bytes gathered before a write
+  // Pieces of at least this size are not copied.
+  static constexpr std::size_t kNotCopiedBytes = std::size_t{16} << 10;
   static constexpr std::size_t kPage = 4096;
 
   explicit CoalescingWriter(std::unique_ptr<Writer> writer) : writer_(std::move(writer)) {}
@@ -37,36 +38,36 @@ class CoalescingWriter {
   }
   Result<void> append(std::string_view text) { return append(std::as_bytes(std::span(text))); }
 
-  // append_draft() appends placeholder bytes for a part that is known only at the end, such as a header. At
-  // most one call per object. replace_draft() then replaces them by the same number of bytes. This works only
-  // if the Writer supports write_at.
-  Result<void> append_draft(std::span<const std::byte> bytes);
-  Result<void> replace_draft(std::span<const std::byte> bytes);
+  // append_placeholder() appends placeholder bytes for a part that is known only at the end, such as a
+  // header. At most one call per object. replace_placeholder() then replaces them by the same number of
+  // bytes. This works only if the Writer supports write_at.
+  Result<void> append_placeholder(std::span<const std::byte> bytes);
+  Result<void> replace_placeholder(std::span<const std::byte> bytes);
 
   // Writes the gathered bytes and gives the object its name.
   Result<PublishedObject> publish(Durability durability, const Approval& approve = {});
 
  private:
   Result<void> flush();
-  void hold_back(std::size_t bytes);
+  void move_to_tail(std::size_t bytes);
 
   std::unique_ptr<Writer> writer_;
   std::vector<std::byte> gathered_;
-  std::vector<std::byte> held_back_;
-  std::vector<std::span<const std::byte>> together_;
+  std::vector<std::byte> tail_;
+  std::vector<std::span<const std::byte>> batch_;
   std::uint64_t offset_ = 0;
   std::uint32_t crc32c_ = 0;
-  std::uint64_t draft_offset_ = 0;
-  std::uint64_t draft_bytes_ = 0;
-  std::uint32_t draft_crc32c_ = 0;
+  std::uint64_t placeholder_offset_ = 0;
+  std::uint64_t placeholder_bytes_ = 0;
+  std::uint32_t placeholder_crc32c_ = 0;
 };
 
 // Creates a Writer whose write_at works on every back end. For objects whose header is known only at their
 // end. Without Caps::write_at, the object stays in memory until it is published. It is `unsupported` if it
-// then has more than kMostHeldBytes.
+// then has more than kMostBufferedBytes.
 Result<std::unique_ptr<Writer>> create_patchable(Backend& backend, std::string_view name,
                                                  std::uint64_t bytes_hint);
 
-inline constexpr std::uint64_t kMostHeldBytes = std::uint64_t{256} << 20;
+inline constexpr std::uint64_t kMostBufferedBytes = std::uint64_t{256} << 20;
 
 }  // namespace penstock

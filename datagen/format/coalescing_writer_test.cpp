@@ -76,13 +76,13 @@ TEST(CoalescingWriter, SmallPiecesGoTogetherInOrder) {
   EXPECT_EQ(object.crc32c, crc32c(all));
   EXPECT_TRUE(seen.published);
   EXPECT_EQ(seen.bytes, all);
-  EXPECT_EQ(seen.calls.size(), all.size() / CoalescingWriter::kGathered + 1);
+  EXPECT_EQ(seen.calls.size(), all.size() / CoalescingWriter::kBatchBytes + 1);
 }
 
 TEST(CoalescingWriter, LargePiecesAreNotCopiedAndTakeTheSmallOnesAlong) {
   Seen seen;
   CoalescingWriter writer(std::make_unique<SeeingWriter>(seen));
-  const std::vector<std::byte> large = some_bytes(CoalescingWriter::kLarge, 1);
+  const std::vector<std::byte> large = some_bytes(CoalescingWriter::kNotCopiedBytes, 1);
   const std::span<const std::byte> half = std::span<const std::byte>(large).first(large.size() / 2);
   const std::array pieces{half, std::span<const std::byte>(large).subspan(half.size())};
   ASSERT_TRUE(writer.append("head").ok());
@@ -103,7 +103,7 @@ TEST(CoalescingWriter, LargePiecesEndWithAPage) {
   CoalescingWriter writer(std::make_unique<SeeingWriter>(seen));
   std::vector<std::byte> all;
   for (std::uint64_t i = 0; i < 100; ++i) {
-    std::vector<std::byte> bytes = some_bytes(CoalescingWriter::kLarge + 997 * i, i);
+    std::vector<std::byte> bytes = some_bytes(CoalescingWriter::kNotCopiedBytes + 997 * i, i);
     all.insert(all.end(), bytes.begin(), bytes.end());
     // The rest of the last page is in several pieces, some of them empty.
     const std::span<const std::byte> whole(bytes);
@@ -121,15 +121,15 @@ TEST(CoalescingWriter, LargePiecesEndWithAPage) {
 }
 
 TEST(CoalescingWriter, ADraftIsReplacedAndTheChecksumGoesAlong) {
-  for (const std::size_t behind : {std::size_t{0}, std::size_t{1}, CoalescingWriter::kLarge}) {
+  for (const std::size_t behind : {std::size_t{0}, std::size_t{1}, CoalescingWriter::kNotCopiedBytes}) {
     Seen seen;
     CoalescingWriter writer(std::make_unique<SeeingWriter>(seen));
     const std::vector<std::byte> tail = some_bytes(behind, 1);
     ASSERT_TRUE(writer.append("head").ok());
-    ASSERT_TRUE(writer.append_draft(some_bytes(100, 2)).ok());
+    ASSERT_TRUE(writer.append_placeholder(some_bytes(100, 2)).ok());
     ASSERT_TRUE(writer.append(tail).ok());
-    EXPECT_EQ(writer.replace_draft(some_bytes(99, 3)).error().code, Errc::internal);
-    ASSERT_TRUE(writer.replace_draft(some_bytes(100, 3)).ok());
+    EXPECT_EQ(writer.replace_placeholder(some_bytes(99, 3)).error().code, Errc::internal);
+    ASSERT_TRUE(writer.replace_placeholder(some_bytes(100, 3)).ok());
     const PublishedObject object = writer.publish(Durability::visible).value();
     EXPECT_EQ(object.bytes, 104 + behind);
     ASSERT_EQ(seen.bytes.size(), object.bytes);

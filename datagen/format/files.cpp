@@ -70,7 +70,7 @@ class Files final : public ShardedFormat {
     return std::make_unique<FileWriter>(backend, plan.name);
   }
 
-  bool claims(std::string_view object_name) const override { return types_.take(object_name); }
+  bool claims(std::string_view object_name) const override { return types_.accepts(object_name); }
 
   Result<void> scan(Backend& /*backend*/, const Entry& object, const Visit& found) const override {
     found({.label_name = {}, .placement = {0, object.bytes}});

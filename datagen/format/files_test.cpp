@@ -64,13 +64,13 @@ TEST(SampleType, ExtensionsInAnyCase) {
   EXPECT_EQ(codec_of("x."), "raw");
   const auto types = SampleTypes::parse(".png,JPG");
   ASSERT_TRUE(types.ok());
-  EXPECT_TRUE(types->take("a/b.jpg"));
-  EXPECT_TRUE(types->take("b.PNG"));
-  EXPECT_FALSE(types->take("b.jpeg"));
-  EXPECT_FALSE(types->take("b.jp"));
-  EXPECT_FALSE(types->take("b.jpgx"));
-  EXPECT_FALSE(types->take(".b.jpg"));
-  EXPECT_FALSE(types->take("b"));
+  EXPECT_TRUE(types->accepts("a/b.jpg"));
+  EXPECT_TRUE(types->accepts("b.PNG"));
+  EXPECT_FALSE(types->accepts("b.jpeg"));
+  EXPECT_FALSE(types->accepts("b.jp"));
+  EXPECT_FALSE(types->accepts("b.jpgx"));
+  EXPECT_FALSE(types->accepts(".b.jpg"));
+  EXPECT_FALSE(types->accepts("b"));
   EXPECT_FALSE(SampleTypes::parse("").ok());
   EXPECT_FALSE(SampleTypes::parse("a/b").ok());
 }

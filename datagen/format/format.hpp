@@ -67,7 +67,7 @@ class ObjectWriter {
 
 // The most samples that a scan accepts from one object. Real data sets stay below this. The limit protects
 // memory: each sample's entry takes 32 bytes, and a short damaged header can claim any number of samples.
-inline constexpr std::uint64_t kMostSamplesAnObject = std::uint64_t{1} << 26;
+inline constexpr std::uint64_t kMostSamplesPerObject = std::uint64_t{1} << 26;
 
 // A format with its options. Immutable; any thread may use it.
 class Format {
@@ -94,25 +94,25 @@ class Format {
   // For `--scan`. claims(): whether an object of this name belongs to this format. scan(): calls `found` for
   // every sample in the object with its label name ("" if none), placement and codec. The caller takes labels
   // from the parent folder if it wants them. Damage is `corrupt` or `truncated`, with the object and the
-  // offset in the message. An object that claims more than kMostSamplesAnObject samples is `unsupported`.
+  // offset in the message. An object that claims more than kMostSamplesPerObject samples is `unsupported`.
   // `interrupted` when the user stops the program. Whatever the bytes are, placements are inside the object,
   // and memory stays below a small multiple of the object's size or a few MiB.
   virtual bool claims(std::string_view object_name) const = 0;
-  struct Aside {  // parts of an object that belong to no sample
+  struct LeftOutParts {  // parts of an object that belong to no sample
     std::uint64_t count = 0;
-    std::string first{};  // name of the first of them
-    std::string why{};    // "", or the reason, such as "whose 7 labels do not fit ..."
+    std::string first{};   // name of the first of them
+    std::string reason{};  // "", or the reason, such as "whose 7 labels do not fit ..."
   };
-  struct Found {
+  struct FoundSample {
     std::string_view label_name;
     Placement placement;
     std::string_view codec = {};  // "jpeg", "jpeg.tfrecord.gz"; "": take it from the object's name
     // Named as statistics; not a sample if it is alone in its object and other objects contain samples.
     bool statistics = false;
-    Aside arrays_left_out{};  // reported once, with one of the object's samples
-    Aside files_left_out{};   // of an archive; also reported once
+    LeftOutParts arrays_left_out{};  // reported once, with one of the object's samples
+    LeftOutParts files_left_out{};   // of an archive; also reported once
   };
-  using Visit = std::function<void(const Found&)>;
+  using Visit = std::function<void(const FoundSample&)>;
   virtual Result<void> scan(Backend& backend, const Entry& object, const Visit& found) const = 0;
 };
 

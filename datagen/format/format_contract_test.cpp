@@ -186,7 +186,7 @@ void FormatContract::round_trip(const Field& field) {
     std::vector<Placement> scanned;
     std::vector<std::string> labels;
     const auto found = format_->scan(*tier_->backend, {.name = name, .bytes = object_made->bytes},
-                                     [&](const Format::Found& sample) {
+                                     [&](const Format::FoundSample& sample) {
                                        scanned.push_back(sample.placement);
                                        labels.emplace_back(sample.label_name);
                                      });

@@ -62,16 +62,16 @@ inline std::vector<Field> two_signals() {
   return {signal, time};
 }
 
-struct Made {
+struct MadeObject {
   std::uint64_t bytes = 0;
   std::vector<Placement> placed;
 };
 
-inline Result<Made> make_object(Backend& backend, const Format& format, std::string_view name,
-                                std::span<const Field> fields, std::span<const TestSample> samples) {
+inline Result<MadeObject> make_object(Backend& backend, const Format& format, std::string_view name,
+                                      std::span<const Field> fields, std::span<const TestSample> samples) {
   PENSTOCK_ASSIGN(const auto writer,
                   format.create(backend, {.name = name, .samples = samples.size(), .fields = fields}));
-  Made made;
+  MadeObject made;
   for (const TestSample& sample : samples) {
     std::vector<std::span<const std::byte>> pieces(sample.fields.begin(), sample.fields.end());
     std::vector<FieldBytes> bytes;
@@ -110,7 +110,7 @@ inline Result<std::vector<ScannedSample>> scan_object(Backend& backend, const Fo
                                                       std::string_view name) {
   PENSTOCK_ASSIGN(const Entry entry, backend.names().stat(name));
   std::vector<ScannedSample> samples;
-  PENSTOCK_TRY(format.scan(backend, entry, [&](const Format::Found& found) {
+  PENSTOCK_TRY(format.scan(backend, entry, [&](const Format::FoundSample& found) {
     samples.push_back({found.placement, std::string(found.label_name), std::string(found.codec)});
   }));
   return samples;

@@ -42,7 +42,7 @@ class Hdf5Writer final : public ObjectWriter {
   Result<PublishedObject> publish(Durability durability, const Approval& approve) override {
     PENSTOCK_TRY(arrays_.complete());
     if (arrays_.samples() > 1) PENSTOCK_TRY(append_others(nullptr));
-    if (patched_) PENSTOCK_TRY(writer_->replace_draft(layout_->metadata()));
+    if (patched_) PENSTOCK_TRY(writer_->replace_placeholder(layout_->metadata()));
     return writer_->publish(durability, approve);
   }
 
@@ -53,7 +53,7 @@ class Hdf5Writer final : public ObjectWriter {
     PENSTOCK_ASSIGN(auto writer,
                     patched_ ? create_patchable(backend_, name_, 0) : backend_.create(name_, now.end()));
     writer_.emplace(std::move(writer));
-    return patched_ ? writer_->append_draft(now.metadata()) : writer_->append(now.metadata());
+    return patched_ ? writer_->append_placeholder(now.metadata()) : writer_->append(now.metadata());
   }
 
   Result<void> append_others(const SampleBytes* sample) {
@@ -85,7 +85,7 @@ class Hdf5 final : public ShardedFormat {
     const SampleArrays arrays({.name = {}, .samples = 1, .fields = fields}, stacked);
     std::vector<ArrayPlan> datasets = arrays.plans();
     if (std::none_of(datasets.begin(), datasets.end(),
-                     [](const auto& dataset) { return names_labels(dataset.name); }))
+                     [](const auto& dataset) { return is_label_name(dataset.name); }))
       datasets.push_back({.name = std::string(kLabelArray)});
     return Hdf5Layout::check(datasets);
   }

@@ -12,10 +12,10 @@
 namespace penstock {
 namespace {
 
-constexpr std::size_t kMostSides = 32;
+constexpr std::size_t kMostDimensions = 32;
 constexpr std::size_t kMostName = 1024;
 
-enum Message : std::uint16_t {
+enum MessageType : std::uint16_t {
   kDataspace = 0x01,
   kLinkInfo = 0x02,
   kDatatype = 0x03,
@@ -33,7 +33,7 @@ class SymbolTable {
   SymbolTable(Hdf5Source& source, std::vector<Hdf5Link>& links) : source_(source), links_(links) {}
 
   Result<void> read(std::uint64_t tree, std::uint64_t heap) {
-    PENSTOCK_ASSIGN(const auto head, source_.look(heap, 32));
+    PENSTOCK_ASSIGN(const auto head, source_.read_bytes(heap, 32));
     HeaderReader reader(head);
     if (reader.text(4) != "HEAP") return source_.corrupt(heap, "no heap of names");
     names_.length = reader.skip(4).u64();
@@ -46,12 +46,12 @@ class SymbolTable {
 
  private:
   Result<void> read_symbols(std::uint64_t address) {
-    PENSTOCK_ASSIGN(const auto head, source_.look(address, 8));
+    PENSTOCK_ASSIGN(const auto head, source_.read_bytes(address, 8));
     HeaderReader reader(head);
     if (reader.text(4) != "SNOD") return source_.corrupt(address, "no table of symbols");
     const std::uint64_t count = reader.skip(2).u16();
     for (std::uint64_t i = 0; i < count; ++i) {
-      PENSTOCK_ASSIGN(const auto entry, source_.look(address + 8 + 40 * i, 40));
+      PENSTOCK_ASSIGN(const auto entry, source_.read_bytes(address + 8 + 40 * i, 40));
       constexpr std::uint64_t kSoftLink = 2;
       if (number_at(entry, 16, 4) == kSoftLink) continue;
       const std::uint64_t object = number_at(entry, 8, 8);
@@ -64,7 +64,7 @@ class SymbolTable {
   Result<std::string> name_at(std::uint64_t offset) {
     if (offset >= names_.length) return source_.corrupt(names_.offset, "a name behind the end of its heap");
     const std::uint64_t length = std::min<std::uint64_t>(names_.length - offset, kMostName);
-    PENSTOCK_ASSIGN(const auto bytes, source_.look(names_.offset + offset, length));
+    PENSTOCK_ASSIGN(const auto bytes, source_.read_bytes(names_.offset + offset, length));
     const auto end = std::find(bytes.begin(), bytes.end(), std::byte{});
     if (end == bytes.end()) return source_.corrupt(names_.offset + offset, "a name without an end");
     return HeaderReader(bytes).text(static_cast<std::uint64_t>(end - bytes.begin()));
@@ -78,7 +78,7 @@ class SymbolTable {
 // ---- Messages ------------------------------------------------------------------------------------------
 bool read_shape(HeaderReader message, Hdf5Object& object) {
   const std::uint64_t version = message.u8();
-  const std::uint64_t sides = message.u8();
+  const std::uint64_t dimensions = message.u8();
   message.skip(1);
   std::uint64_t type = 1;
   if (version == 1)
@@ -86,9 +86,9 @@ bool read_shape(HeaderReader message, Hdf5Object& object) {
   else
     type = message.u8();
   constexpr std::uint64_t kNull = 2;
-  if (version < 1 || version > 2 || sides > kMostSides) return false;
+  if (version < 1 || version > 2 || dimensions > kMostDimensions) return false;
   object.shape.clear();
-  for (std::uint64_t i = 0; i < sides; ++i) object.shape.push_back(message.u64());
+  for (std::uint64_t i = 0; i < dimensions; ++i) object.shape.push_back(message.u64());
   object.has_shape = type != kNull;
   return message.ok();
 }
@@ -112,10 +112,10 @@ bool read_type(HeaderReader message, bool shared, Hdf5Object& object) {
 // Reads which index finds the chunks (message version 4).
 bool read_chunk_index(HeaderReader& message, Hdf5Object& object) {
   const std::uint64_t flags = message.u8();
-  const std::uint64_t sides = message.u8();
+  const std::uint64_t dimensions = message.u8();
   const std::uint64_t width = message.u8();
-  if (sides < 1 || sides > kMostSides + 1 || width < 1 || width > 8) return false;
-  for (std::uint64_t i = 0; i < sides; ++i) object.chunk.push_back(message.number(width));
+  if (dimensions < 1 || dimensions > kMostDimensions + 1 || width < 1 || width > 8) return false;
+  for (std::uint64_t i = 0; i < dimensions; ++i) object.chunk.push_back(message.number(width));
   object.chunk.pop_back();  // the last entry is the size of an element
   constexpr std::uint64_t kFiltered = 2;
   switch (message.u8()) {
@@ -164,11 +164,11 @@ bool read_layout(HeaderReader message, std::uint64_t data, Hdf5Object& object) {
     return message.ok();
   }
   if (version == 4) return read_chunk_index(message, object);
-  const std::uint64_t sides = message.u8();
+  const std::uint64_t dimensions = message.u8();
   object.storage = Hdf5Storage::chunk_tree;
   object.address = message.u64();
-  if (sides < 1 || sides > kMostSides + 1) return false;
-  for (std::uint64_t i = 0; i + 1 < sides; ++i) object.chunk.push_back(message.u32());
+  if (dimensions < 1 || dimensions > kMostDimensions + 1) return false;
+  for (std::uint64_t i = 0; i + 1 < dimensions; ++i) object.chunk.push_back(message.u32());
   return message.skip(4).ok();
 }
 
@@ -208,7 +208,7 @@ class ObjectReader {
       const Extent block = blocks_.back();
       blocks_.pop_back();
       PENSTOCK_TRY(read_block(block));
-      front_ = 4;  // a continuation begins with its signature
+      bytes_before_messages_ = 4;  // a continuation begins with its signature
       signature_ = "OCHK";
     }
     if (!filters_.empty() && object_.unreadable.empty()) object_.unreadable = filters_;
@@ -220,11 +220,11 @@ class ObjectReader {
   static constexpr std::uint64_t kSignature2 = 0x5244484f;  // "OHDR" in little endian
 
   Result<Extent> find_messages() {
-    PENSTOCK_ASSIGN(auto head, source_.look(header_, 6));
-    modern_ = number_at(head, 0, 4) == kSignature2;
-    if (!modern_) {
+    PENSTOCK_ASSIGN(auto head, source_.read_bytes(header_, 6));
+    is_version_2_ = number_at(head, 0, 4) == kSignature2;
+    if (!is_version_2_) {
       if (number_at(head, 0, 1) != 1) return source_.corrupt(header_, "no object header begins here");
-      PENSTOCK_ASSIGN(head, source_.look(header_, 16));
+      PENSTOCK_ASSIGN(head, source_.read_bytes(header_, 16));
       return Extent{header_ + 16, number_at(head, 8, 4)};
     }
     const std::uint64_t version = number_at(head, 4, 1);
@@ -232,38 +232,39 @@ class ObjectReader {
     if (version != 2)
       return source_.error(Errc::unsupported, header_,
                            fmt::format("an object header of version {}", version));
-    orders_ = (flags & 4) != 0 ? 2 : 0;
+    order_bytes_ = (flags & 4) != 0 ? 2 : 0;
     const std::uint64_t extra = ((flags & 0x20) != 0 ? 16U : 0U) + ((flags & 0x10) != 0 ? 4U : 0U);
     const std::uint64_t width = std::uint64_t{1} << (flags & 3);
-    PENSTOCK_ASSIGN(head, source_.look(header_ + 6 + extra, width));
+    PENSTOCK_ASSIGN(head, source_.read_bytes(header_ + 6 + extra, width));
     const std::uint64_t bytes = from_little_endian(head);
     if (bytes > source_.size())
       return source_.corrupt(header_, fmt::format("an object header of {} bytes", bytes));
-    front_ = 6 + extra + width;
-    return Extent{header_, front_ + bytes + 4};
+    bytes_before_messages_ = 6 + extra + width;
+    return Extent{header_, bytes_before_messages_ + bytes + 4};
   }
 
   Result<void> read_block(const Extent& block) {
     std::span<const std::byte> bytes;
-    if (modern_) {
-      PENSTOCK_ASSIGN(bytes, source_.look_checked(block.offset, block.length, signature_));
-      if (bytes.size() < front_) return source_.corrupt(block.offset, "an object header that is too short");
-      bytes = bytes.subspan(static_cast<std::size_t>(front_));
+    if (is_version_2_) {
+      PENSTOCK_ASSIGN(bytes, source_.read_checked_bytes(block.offset, block.length, signature_));
+      if (bytes.size() < bytes_before_messages_)
+        return source_.corrupt(block.offset, "an object header that is too short");
+      bytes = bytes.subspan(static_cast<std::size_t>(bytes_before_messages_));
     } else {
-      PENSTOCK_ASSIGN(bytes, source_.look(block.offset, block.length));
+      PENSTOCK_ASSIGN(bytes, source_.read_bytes(block.offset, block.length));
     }
-    // A copy, because messages call look(), which makes `bytes` invalid.
-    const std::vector<std::byte> kept(bytes.begin(), bytes.end());
-    const std::uint64_t begin = block.offset + (modern_ ? front_ : 0);
-    const std::size_t head_bytes = modern_ ? 4 + orders_ : 8;
-    for (std::size_t at = 0; kept.size() - at >= head_bytes;) {
-      HeaderReader head{std::span(kept).subspan(at, head_bytes)};
-      const std::uint64_t type = head.number(modern_ ? 1 : 2);
+    // A copy, because messages call read_bytes(), which makes `bytes` invalid.
+    const std::vector<std::byte> copied(bytes.begin(), bytes.end());
+    const std::uint64_t begin = block.offset + (is_version_2_ ? bytes_before_messages_ : 0);
+    const std::size_t head_bytes = is_version_2_ ? 4 + order_bytes_ : 8;
+    for (std::size_t at = 0; copied.size() - at >= head_bytes;) {
+      HeaderReader head{std::span(copied).subspan(at, head_bytes)};
+      const std::uint64_t type = head.number(is_version_2_ ? 1 : 2);
       const std::uint64_t length = head.u16();
       const std::uint64_t flags = head.u8();
       at += head_bytes;
-      if (length > kept.size() - at) return source_.corrupt(begin + at, "a message longer than its header");
-      const auto data = std::span(kept).subspan(at, static_cast<std::size_t>(length));
+      if (length > copied.size() - at) return source_.corrupt(begin + at, "a message longer than its header");
+      const auto data = std::span(copied).subspan(at, static_cast<std::size_t>(length));
       PENSTOCK_TRY(read_message(type, flags, data, begin + at));
       at += static_cast<std::size_t>(length);
     }
@@ -321,7 +322,7 @@ class ObjectReader {
     const std::uint64_t flags = message.skip(1).u8();
     const std::uint64_t heap = message.skip((flags & 1) != 0 ? 8 : 0).u64();
     if (!message.ok()) return source_.corrupt(address, "a message that is too short");
-    if (heap == kHdf5Nowhere) return success();
+    if (heap == kHdf5NoAddress) return success();
     return source_.error(
         Errc::unsupported, address,
         "a group whose links are in a heap (dense storage), which is not read; write it with "
@@ -330,9 +331,9 @@ class ObjectReader {
 
   Hdf5Source& source_;
   const std::uint64_t header_;
-  bool modern_ = false;      // header of version 2
-  std::size_t orders_ = 0;   // bytes of the creation order of each message
-  std::uint64_t front_ = 0;  // bytes of a block before its messages
+  bool is_version_2_ = false;                // header of version 2
+  std::size_t order_bytes_ = 0;              // bytes of the creation order of each message
+  std::uint64_t bytes_before_messages_ = 0;  // bytes of a block before its messages
   std::string_view signature_ = "OHDR";
   std::vector<Extent> blocks_;
   std::string filters_;

@@ -33,9 +33,9 @@ struct Hdf5Object {
   std::uint64_t item_bytes = 0;
 
   Hdf5Storage storage = Hdf5Storage::contiguous;
-  std::uint64_t address = kHdf5Nowhere;  // of the bytes, or of the index of the chunks
-  std::uint64_t stored_bytes = 0;        // set only if contiguous
-  std::vector<std::uint64_t> chunk{};    // length of each dimension of a chunk
+  std::uint64_t address = kHdf5NoAddress;  // of the bytes, or of the index of the chunks
+  std::uint64_t stored_bytes = 0;          // set only if contiguous
+  std::vector<std::uint64_t> chunk{};      // length of each dimension of a chunk
   // Why the dataset's bytes cannot be read directly, such as "its chunks are compressed (deflate)".
   std::string unreadable{};
 };

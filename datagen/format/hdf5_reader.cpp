@@ -26,8 +26,8 @@ class ChunkFinder {
       : source_(source), dataset_(dataset), array_(array), extent_(extent) {}
 
   Result<void> find() {
-    PENSTOCK_TRY(measure());
-    if (dataset_.address == kHdf5Nowhere) return not_written();
+    PENSTOCK_TRY(compute_sizes());
+    if (dataset_.address == kHdf5NoAddress) return not_written();
     switch (dataset_.storage) {
       case Hdf5Storage::chunk_tree:
         PENSTOCK_TRY(read_tree());
@@ -40,15 +40,15 @@ class ChunkFinder {
       case Hdf5Storage::contiguous:
         PENSTOCK_TRY(source_.extent(dataset_.address, count_ * chunk_bytes_));
         for (std::uint64_t i = 0; i < count_; ++i)
-          PENSTOCK_TRY(place(i, dataset_.address + i * chunk_bytes_));
+          PENSTOCK_TRY(add_chunk(i, dataset_.address + i * chunk_bytes_));
         break;
     }
-    return in_order();
+    return check_and_sort();
   }
 
  private:
   Error error(Errc code, std::string_view what) const {
-    return source_.error(code, dataset_.address == kHdf5Nowhere ? 0 : dataset_.address,
+    return source_.error(code, dataset_.address == kHdf5NoAddress ? 0 : dataset_.address,
                          fmt::format("'{}': {}", array_.name, what));
   }
   Error not_written() const {
@@ -57,7 +57,7 @@ class ChunkFinder {
 
   // Computes the sizes of chunks. Chunks must consist of one or more whole rows. An array larger than the
   // file is refused first, because its shape cannot be trusted.
-  Result<void> measure() {
+  Result<void> compute_sizes() {
     const auto& shape = dataset_.shape;
     const auto& chunk = dataset_.chunk;
     if (chunk.size() != shape.size() || shape.empty() || chunk[0] == 0)
@@ -75,28 +75,28 @@ class ChunkFinder {
     std::uint64_t all_bytes = 0;
     if (__builtin_mul_overflow(count_, chunk_bytes_, &all_bytes))
       return error(Errc::corrupt, "chunks of more bytes than there are");
-    if (count_ > kMostSamplesAnObject)
+    if (count_ > kMostSamplesPerObject)
       return error(Errc::unsupported, fmt::format("it claims {} chunks, and no more than {} are read", count_,
-                                                  kMostSamplesAnObject));
+                                                  kMostSamplesPerObject));
     return success();
   }
 
   // Memory grows with the entries of the index, not with the size that the shape claims.
-  Result<void> place(std::uint64_t chunk, std::uint64_t address) {
-    if (address == kHdf5Nowhere) return success();
+  Result<void> add_chunk(std::uint64_t chunk, std::uint64_t address) {
+    if (address == kHdf5NoAddress) return success();
     PENSTOCK_ASSIGN(const std::uint64_t offset, source_.extent(address, chunk_bytes_));
-    if (placed_.size() == count_)
+    if (found_chunks_.size() == count_)
       return error(Errc::corrupt, fmt::format("its index has more chunks than its {}", count_));
-    ordered_ = ordered_ && chunk == placed_.size();
-    placed_.emplace_back(chunk, offset);
+    are_in_order_ = are_in_order_ && chunk == found_chunks_.size();
+    found_chunks_.emplace_back(chunk, offset);
     return success();
   }
 
-  Result<void> in_order() {
-    if (placed_.size() < count_) return not_written();
-    if (!ordered_) std::sort(placed_.begin(), placed_.end());
-    extent_.chunks.reserve(placed_.size());
-    for (const auto& [chunk, offset] : placed_) {
+  Result<void> check_and_sort() {
+    if (found_chunks_.size() < count_) return not_written();
+    if (!are_in_order_) std::sort(found_chunks_.begin(), found_chunks_.end());
+    extent_.chunks.reserve(found_chunks_.size());
+    for (const auto& [chunk, offset] : found_chunks_) {
       if (chunk != extent_.chunks.size())
         return error(Errc::corrupt,
                      fmt::format("its index has a chunk twice, and lacks one ({})", extent_.chunks.size()));
@@ -109,11 +109,11 @@ class ChunkFinder {
     const std::uint64_t key_bytes = 8 + 8 * (dataset_.shape.size() + 1);
     return source_.walk_tree(dataset_.address, 1, key_bytes, "a tree of chunks",
                              [this](std::uint64_t at, std::span<const std::byte> entry, std::uint64_t child) {
-                               return take_entry(at, entry, child);
+                               return add_tree_entry(at, entry, child);
                              });
   }
 
-  Result<void> take_entry(std::uint64_t at, std::span<const std::byte> entry, std::uint64_t address) {
+  Result<void> add_tree_entry(std::uint64_t at, std::span<const std::byte> entry, std::uint64_t address) {
     const std::uint64_t row = number_at(entry, 8, 8);
     const std::uint64_t chunk = row / extent_.rows_per_chunk;
     if (row % extent_.rows_per_chunk != 0 || chunk >= count_)
@@ -121,13 +121,13 @@ class ChunkFinder {
     if (number_at(entry, 0, 4) != chunk_bytes_)
       return source_.corrupt(
           at, fmt::format("a chunk of {} bytes, not {}", number_at(entry, 0, 4), chunk_bytes_));
-    return place(chunk, address);
+    return add_chunk(chunk, address);
   }
 
   // Reads a fixed array without pages.
   Result<void> read_list() {
     constexpr std::uint64_t kHeadBytes = 28;
-    PENSTOCK_ASSIGN(const auto head, source_.look_checked(dataset_.address, kHeadBytes, "FAHD"));
+    PENSTOCK_ASSIGN(const auto head, source_.read_checked_bytes(dataset_.address, kHeadBytes, "FAHD"));
     HeaderReader reader(head);
     const std::uint64_t filtered = reader.skip(5).u8();
     const std::uint64_t entry_bytes = reader.u8();
@@ -139,11 +139,11 @@ class ChunkFinder {
     if (page_bits >= 64 || entries > std::uint64_t{1} << page_bits)
       return error(Errc::unsupported,
                    fmt::format("the list of its {} chunks has pages, which are not read", entries));
-    if (block == kHdf5Nowhere) return success();
+    if (block == kHdf5NoAddress) return success();
     constexpr std::uint64_t kFront = 4 + 1 + 1 + 8;
-    PENSTOCK_ASSIGN(const auto bytes, source_.look_checked(block, kFront + entries * 8 + 4, "FADB"));
+    PENSTOCK_ASSIGN(const auto bytes, source_.read_checked_bytes(block, kFront + entries * 8 + 4, "FADB"));
     for (std::uint64_t i = 0; i < count_; ++i)
-      PENSTOCK_TRY(place(i, number_at(bytes, static_cast<std::size_t>(kFront + i * 8), 8)));
+      PENSTOCK_TRY(add_chunk(i, number_at(bytes, static_cast<std::size_t>(kFront + i * 8), 8)));
     return success();
   }
 
@@ -154,8 +154,8 @@ class ChunkFinder {
   std::uint64_t chunk_bytes_ = 0;
   std::uint64_t count_ = 0;
   // Number and offset of each chunk, in the order of the index.
-  std::vector<std::pair<std::uint64_t, std::uint64_t>> placed_;
-  bool ordered_ = true;
+  std::vector<std::pair<std::uint64_t, std::uint64_t>> found_chunks_;
+  bool are_in_order_ = true;
 };
 
 }  // namespace
@@ -163,7 +163,7 @@ class ChunkFinder {
 // Finds the superblock. It is at offset 0 or, if a user block comes before it, at 512, 1024, 2048 and so on.
 Result<std::uint64_t> Hdf5Reader::find_root() {
   for (std::uint64_t at = 0; at + kSignature.size() <= source_.size(); at = at == 0 ? 512 : 2 * at) {
-    PENSTOCK_ASSIGN(const auto bytes, source_.look(at, kSignature.size()));
+    PENSTOCK_ASSIGN(const auto bytes, source_.read_bytes(at, kSignature.size()));
     if (as_text(bytes) == kSignature) return read_superblock(at);
   }
   return source_.corrupt(0, "no HDF5 superblock: this is no HDF5 file, or its beginning is damaged");
@@ -171,33 +171,33 @@ Result<std::uint64_t> Hdf5Reader::find_root() {
 
 Result<std::uint64_t> Hdf5Reader::read_superblock(std::uint64_t base) {
   source_.set_base(base);
-  PENSTOCK_ASSIGN(const auto head, source_.look(8, 8));
+  PENSTOCK_ASSIGN(const auto head, source_.read_bytes(8, 8));
   const std::uint64_t version = number_at(head, 0, 1);
   if (version > 3)
     return source_.error(Errc::unsupported, 8, fmt::format("an HDF5 superblock of version {}", version));
-  const bool modern = version >= 2;
-  const std::uint64_t widths = modern ? number_at(head, 1, 2) : number_at(head, 5, 2);
+  const bool is_version_2 = version >= 2;
+  const std::uint64_t widths = is_version_2 ? number_at(head, 1, 2) : number_at(head, 5, 2);
   if (widths != 0x0808)
     return source_.error(Errc::unsupported, 8, "an HDF5 file whose addresses or lengths do not have 8 bytes");
-  std::uint64_t said_base = 0;
+  std::uint64_t stored_base = 0;
   std::uint64_t end = 0;
   std::uint64_t root = 0;
-  if (modern) {
-    PENSTOCK_ASSIGN(const auto block, source_.look_checked(0, 48, kSignature));
+  if (is_version_2) {
+    PENSTOCK_ASSIGN(const auto block, source_.read_checked_bytes(0, 48, kSignature));
     HeaderReader reader(block.subspan(12));
-    said_base = reader.u64();
+    stored_base = reader.u64();
     end = reader.skip(8).u64();
     root = reader.u64();
   } else {
     const std::uint64_t addresses = version == 0 ? 24 : 28;
-    PENSTOCK_ASSIGN(const auto block, source_.look(addresses, 48));
+    PENSTOCK_ASSIGN(const auto block, source_.read_bytes(addresses, 48));
     HeaderReader reader(block);
-    said_base = reader.u64();
+    stored_base = reader.u64();
     end = reader.skip(8).u64();
     root = reader.skip(8 + 8).u64();
   }
-  if (said_base != base)
-    return source_.corrupt(0, fmt::format("an HDF5 superblock that says it lies at byte {}", said_base));
+  if (stored_base != base)
+    return source_.corrupt(0, fmt::format("an HDF5 superblock that says it lies at byte {}", stored_base));
   // Older libraries count the end from the beginning of the object, not from the base address.
   if (end < base || end > source_.size())
     return source_.error(
@@ -268,8 +268,8 @@ Result<ArrayExtent> Hdf5Reader::locate(std::size_t array) {
     extent.chunks.clear();  // the chunks are contiguous
     return extent;
   }
-  if (object.address == kHdf5Nowhere && stored.bytes == 0) return extent;
-  if (object.address == kHdf5Nowhere)
+  if (object.address == kHdf5NoAddress && stored.bytes == 0) return extent;
+  if (object.address == kHdf5NoAddress)
     return failed(Errc::unsupported, "it was never written, so its samples have no place");
   if (stored.bytes > object.stored_bytes)
     return failed(Errc::corrupt,

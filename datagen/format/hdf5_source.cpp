@@ -14,9 +14,9 @@
 
 namespace penstock {
 
-Result<std::span<const std::byte>> Hdf5Source::look(std::uint64_t address, std::uint64_t length) {
+Result<std::span<const std::byte>> Hdf5Source::read_bytes(std::uint64_t address, std::uint64_t length) {
   PENSTOCK_ASSIGN(const std::uint64_t offset, extent(address, length));
-  if (length > kMaxInspected)
+  if (length > kMaxReadBytes)
     return error(Errc::unsupported, address, fmt::format("a header of {} bytes", length));
   // A read of no bytes also costs one, so that endless empty reads are refused too.
   const std::uint64_t price = length + 1;
@@ -25,10 +25,10 @@ Result<std::span<const std::byte>> Hdf5Source::look(std::uint64_t address, std::
   return window_.at(offset, static_cast<std::size_t>(length));
 }
 
-Result<std::span<const std::byte>> Hdf5Source::look_checked(std::uint64_t address, std::uint64_t length,
-                                                            std::string_view signature) {
+Result<std::span<const std::byte>> Hdf5Source::read_checked_bytes(std::uint64_t address, std::uint64_t length,
+                                                                  std::string_view signature) {
   constexpr std::size_t kChecksum = 4;
-  PENSTOCK_ASSIGN(const std::span<const std::byte> bytes, look(address, length));
+  PENSTOCK_ASSIGN(const std::span<const std::byte> bytes, read_bytes(address, length));
   if (bytes.size() < signature.size() + kChecksum || !as_text(bytes).starts_with(signature))
     return corrupt(address, fmt::format("no '{}' begins here", signature));
   const std::span<const std::byte> covered = bytes.first(bytes.size() - kChecksum);
@@ -49,7 +49,7 @@ Result<void> Hdf5Source::walk_tree(
     PENSTOCK_TRY(check_interrupt());
     const auto [address, above] = waiting.back();
     waiting.pop_back();
-    PENSTOCK_ASSIGN(const auto head, look(address, 24));
+    PENSTOCK_ASSIGN(const auto head, read_bytes(address, 24));
     HeaderReader reader(head);
     const bool right = reader.text(4) == "TREE" && reader.u8() == kind;
     const auto level = static_cast<unsigned>(reader.u8());
@@ -57,7 +57,7 @@ Result<void> Hdf5Source::walk_tree(
     if (!right || level >= above) return corrupt(address, fmt::format("no node of {}", what));
     for (std::uint64_t i = 0; i < children; ++i) {
       const std::uint64_t at = address + 24 + i * (key_bytes + 8);
-      PENSTOCK_ASSIGN(const auto entry, look(at, key_bytes + 8));
+      PENSTOCK_ASSIGN(const auto entry, read_bytes(at, key_bytes + 8));
       const std::uint64_t child = number_at(entry, key_bytes, 8);
       if (level > 0)
         waiting.emplace_back(child, level);
@@ -69,16 +69,16 @@ Result<void> Hdf5Source::walk_tree(
 }
 
 Result<std::uint64_t> Hdf5Source::extent(std::uint64_t address, std::uint64_t length) const {
-  const std::uint64_t there = size_ - std::min(base_, size_);
-  if (address > there || length > there - address)
+  const std::uint64_t available = size_ - std::min(base_, size_);
+  if (address > available || length > available - address)
     return error(Errc::truncated, address,
                  fmt::format("{} bytes should be here, but the object ends at {}", length, size_));
   return base_ + address;
 }
 
 Error Hdf5Source::error(Errc code, std::uint64_t address, std::string_view what) const {
-  constexpr std::uint64_t kMost = std::numeric_limits<std::uint64_t>::max();
-  return window_.error(code, address > kMost - base_ ? kMost : base_ + address, what);
+  constexpr std::uint64_t kMaxOffset = std::numeric_limits<std::uint64_t>::max();
+  return window_.error(code, address > kMaxOffset - base_ ? kMaxOffset : base_ + address, what);
 }
 
 }  // namespace penstock

@@ -12,7 +12,7 @@
 
 namespace penstock {
 
-inline constexpr std::uint64_t kHdf5Nowhere = UINT64_MAX;  // the address of an object that does not exist
+inline constexpr std::uint64_t kHdf5NoAddress = UINT64_MAX;  // the address of an object that does not exist
 
 class Hdf5Source {
  public:
@@ -23,13 +23,13 @@ class Hdf5Source {
   void set_base(std::uint64_t base) { base_ = base; }
   std::uint64_t size() const { return size_; }
 
-  // The `length` bytes at an address, valid until the next call. At most kMaxInspected bytes.
-  static constexpr std::size_t kMaxInspected = std::size_t{512} << 10;
-  Result<std::span<const std::byte>> look(std::uint64_t address, std::uint64_t length);
-  // Like look(), for metadata that begins with `signature` and ends in a checksum of all bytes before it.
-  // Checks both.
-  Result<std::span<const std::byte>> look_checked(std::uint64_t address, std::uint64_t length,
-                                                  std::string_view signature);
+  // The `length` bytes at an address, valid until the next call. At most kMaxReadBytes bytes.
+  static constexpr std::size_t kMaxReadBytes = std::size_t{512} << 10;
+  Result<std::span<const std::byte>> read_bytes(std::uint64_t address, std::uint64_t length);
+  // Like read_bytes(), for metadata that begins with `signature` and ends in a checksum of all bytes before
+  // it. Checks both.
+  Result<std::span<const std::byte>> read_checked_bytes(std::uint64_t address, std::uint64_t length,
+                                                        std::string_view signature);
 
   // Walks a version 1 B-tree of this kind (0: group, 1: chunks). Calls `visit` for each entry of its leaves:
   // a key of `key_bytes` bytes and the address of a child. `what` names the tree in errors.

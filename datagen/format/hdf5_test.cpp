@@ -255,8 +255,8 @@ Result<std::vector<ScannedSample>> scan_chunks(std::uint64_t chunks, std::uint64
 TEST_F(Hdf5, ClaimedChunksTakeNoMemory) {
   EXPECT_ERRC(Errc::unsupported, scan_chunks(std::uint64_t{1} << 40, UINT64_MAX),
               "claims 1099511627776 chunks");
-  EXPECT_ERRC(Errc::unsupported, scan_chunks(kMostSamplesAnObject, UINT64_MAX), "never written");
-  EXPECT_ERRC(Errc::corrupt, scan_chunks(kMostSamplesAnObject, kObject), "no node of a tree");
+  EXPECT_ERRC(Errc::unsupported, scan_chunks(kMostSamplesPerObject, UINT64_MAX), "never written");
+  EXPECT_ERRC(Errc::corrupt, scan_chunks(kMostSamplesPerObject, kObject), "no node of a tree");
 }
 
 TEST_F(Hdf5, OldFilesAreRead) {

@@ -18,9 +18,9 @@ bool is_float(Element element) {
 Result<std::size_t> find(const Hdf5Reader& reader, std::string_view name) {
   std::string names;
   for (std::size_t i = 0; i < reader.arrays().size(); ++i) {
-    const std::string& there = reader.arrays()[i].name;
-    if (there == name) return i;
-    names += (names.empty() ? "'" : ", '") + there + "'";
+    const std::string& existing = reader.arrays()[i].name;
+    if (existing == name) return i;
+    names += (names.empty() ? "'" : ", '") + existing + "'";
   }
   return make_error(Errc::not_found, fmt::format("it has no data set '{}'; those of numbers in it: {}", name,
                                                  names.empty() ? "none" : names));
@@ -49,12 +49,12 @@ Result<Hdf5Rows> rows_of(std::span<const std::byte> file, const StoredArray& sto
 }  // namespace
 
 Result<std::vector<Hdf5Rows>> hdf5_arrays(std::span<const std::byte> file,
-                                          std::span<const Hdf5Wanted> wanted) {
+                                          std::span<const Hdf5ArrayRequest> requests) {
   MemoryWindow window(file);
   Hdf5Reader reader(window, file.size());
   PENSTOCK_TRY(reader.open());
   std::vector<Hdf5Rows> found;
-  for (const Hdf5Wanted& one : wanted) {
+  for (const Hdf5ArrayRequest& one : requests) {
     PENSTOCK_ASSIGN(const std::size_t at, find(reader, one.array));
     PENSTOCK_ASSIGN(const ArrayExtent extent, reader.locate(at));
     if (one.element && (extent.item_bytes != element_bytes(*one.element) ||
@@ -63,7 +63,7 @@ Result<std::vector<Hdf5Rows>> hdf5_arrays(std::span<const std::byte> file,
                         fmt::format("the data set '{}' holds {} of {} bytes, not {}", one.array,
                                     reader.arrays()[at].integers ? "integers" : "floats", extent.item_bytes,
                                     element_name(*one.element)));
-    if (extent.big_endian || extent.rows_apart)
+    if (extent.big_endian || extent.rows_are_split)
       return make_error(Errc::unsupported,
                         fmt::format("the data set '{}' {}", one.array,
                                     extent.big_endian ? "is big endian" : "has chunks that cut its rows"));

@@ -31,7 +31,7 @@ struct Hdf5Rows {
 };
 
 // The array that the caller wants from a file.
-struct Hdf5Wanted {
+struct Hdf5ArrayRequest {
   std::string_view array;            // "climate/data"
   std::optional<Element> element{};  // required element type; nothing: any number
 };
@@ -41,7 +41,7 @@ struct Hdf5Wanted {
 // stored unchanged: compressed, big endian, or in chunks that split rows. `corrupt` and `truncated` if the
 // file is damaged. Each message gives the offset or the array.
 Result<std::vector<Hdf5Rows>> hdf5_arrays(std::span<const std::byte> file,
-                                          std::span<const Hdf5Wanted> wanted);
+                                          std::span<const Hdf5ArrayRequest> requests);
 
 // The shape of one array of an object. Reads only the headers. `not_found` if the object has no such array.
 // Other errors: those of opening, of reading and of hdf5_arrays().

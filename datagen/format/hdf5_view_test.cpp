@@ -30,7 +30,8 @@ const std::vector<ArrayPlan> kSets{
 
 TEST(Hdf5View, FindsArraysWhereTheyLie) {
   const std::vector<std::byte> file = file_with(kSets);
-  const std::vector<Hdf5Wanted> wanted{{"climate/labels", Element::i32}, {"data", Element::f32}, {"one"}};
+  const std::vector<Hdf5ArrayRequest> wanted{
+      {"climate/labels", Element::i32}, {"data", Element::f32}, {"one"}};
   const auto arrays = hdf5_arrays(file, wanted);
   ASSERT_OK(arrays);
   EXPECT_EQ((*arrays)[1].shape, (std::vector<std::uint64_t>{4, 3, 2}));
@@ -50,7 +51,7 @@ TEST(Hdf5View, FindsArraysWhereTheyLie) {
 }
 
 TEST(Hdf5View, NamesWhatIsMissing) {
-  const std::vector<Hdf5Wanted> wanted{{"weight"}};
+  const std::vector<Hdf5ArrayRequest> wanted{{"weight"}};
   const auto arrays = hdf5_arrays(file_with(kSets), wanted);
   EXPECT_ERRC(Errc::not_found, arrays, "no data set 'weight'");
   EXPECT_ERRC(Errc::not_found, arrays, "'climate/labels'");
@@ -58,15 +59,15 @@ TEST(Hdf5View, NamesWhatIsMissing) {
 
 TEST(Hdf5View, RefusesOtherElements) {
   const std::vector<std::byte> file = file_with(kSets);
-  const std::vector<Hdf5Wanted> doubles{{"data", Element::f64}};
+  const std::vector<Hdf5ArrayRequest> doubles{{"data", Element::f64}};
   EXPECT_ERRC(Errc::unsupported, hdf5_arrays(file, doubles), "floats of 4 bytes, not float64");
-  const std::vector<Hdf5Wanted> integers{{"data", Element::i32}};
+  const std::vector<Hdf5ArrayRequest> integers{{"data", Element::i32}};
   EXPECT_ERRC(Errc::unsupported, hdf5_arrays(file, integers), "not int32");
 }
 
 TEST(Hdf5View, DamageIsSaidWithItsPlace) {
   const std::vector<std::byte> file = file_with(kSets);
-  const std::vector<Hdf5Wanted> wanted{{"data", Element::f32}};
+  const std::vector<Hdf5ArrayRequest> wanted{{"data", Element::f32}};
   const auto cut = hdf5_arrays(std::span(file).first(file.size() - 1), wanted);
   EXPECT_ERRC(Errc::truncated, cut, "at byte");
   std::vector<std::byte> damaged = file;

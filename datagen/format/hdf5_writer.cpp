@@ -11,12 +11,12 @@
 namespace penstock {
 namespace {
 
-constexpr std::uint64_t kNowhere = UINT64_MAX;
+constexpr std::uint64_t kNoAddress = UINT64_MAX;
 constexpr std::uint64_t kSuperblockBytes = 48;
 constexpr std::uint64_t kDataAlignment = 64;
-constexpr std::size_t kNodeEntries = 64;       // entries of a chunk tree's node; the default of HDF5
-constexpr std::size_t kMostDatasetSides = 32;  // the limit of HDF5's library, H5S_MAX_RANK
-constexpr std::size_t kMostTreeSides = 31;     // for chunks, the element counts as one more
+constexpr std::size_t kNodeEntries = 64;            // entries of a chunk tree's node; the default of HDF5
+constexpr std::size_t kMostDatasetDimensions = 32;  // the limit of HDF5's library, H5S_MAX_RANK
+constexpr std::size_t kMostTreeDimensions = 31;     // for chunks, the element counts as one more
 
 std::uint64_t aligned(std::uint64_t offset) {
   return (offset + kDataAlignment - 1) / kDataAlignment * kDataAlignment;
@@ -123,9 +123,9 @@ class ChunkTree {
 
   void key(std::uint64_t chunk) {
     const std::uint64_t rows = dataset_.shape[0] / dataset_.chunks;
-    const bool behind = chunk >= dataset_.chunks;  // this key only marks the end of the last chunk
+    const bool is_end_mark = chunk >= dataset_.chunks;  // this key only marks the end of the last chunk
     const std::uint64_t from = std::min(chunk, dataset_.chunks) * rows;
-    tree_.u32(behind ? 0 : dataset_.bytes() / dataset_.chunks).u32(0).u64(from);
+    tree_.u32(is_end_mark ? 0 : dataset_.bytes() / dataset_.chunks).u32(0).u64(from);
     tree_.zeros(8 * dataset_.shape.size());
   }
 
@@ -133,8 +133,8 @@ class ChunkTree {
                 std::uint64_t chunks_each, std::uint64_t below) {
     const std::size_t begin = tree_.size();
     tree_.text("TREE").u8(1).u8(level).u16(children);
-    tree_.u64(node == 0 ? kNowhere : node_address(first_ + node - 1));
-    tree_.u64(node + 1 == nodes ? kNowhere : node_address(first_ + node + 1));
+    tree_.u64(node == 0 ? kNoAddress : node_address(first_ + node - 1));
+    tree_.u64(node + 1 == nodes ? kNoAddress : node_address(first_ + node + 1));
     const std::uint64_t first = node * kNodeEntries;
     for (std::uint64_t child = first; child < first + children; ++child) {
       key(child * chunks_each);
@@ -154,7 +154,8 @@ class ChunkTree {
 
 // HDF5 stores a chunk's lengths and bytes in 32 bits, and allows no empty chunk.
 bool can_be_chunked(const ArrayPlan& dataset) {
-  if (dataset.shape.empty() || dataset.shape.size() > kMostTreeSides || dataset.bytes() == 0) return false;
+  if (dataset.shape.empty() || dataset.shape.size() > kMostTreeDimensions || dataset.bytes() == 0)
+    return false;
   if (dataset.shape[0] % dataset.chunks != 0) return false;
   return dataset.bytes() / dataset.chunks <= UINT32_MAX;
 }
@@ -172,10 +173,10 @@ Result<void> Hdf5Layout::check(std::span<const ArrayPlan> datasets) {
       if (names.contains(dataset.name.substr(0, slash)))
         return make_error(Errc::invalid_argument, fmt::format("'{}' would be a dataset and the group of '{}'",
                                                               dataset.name.substr(0, slash), dataset.name));
-    if (dataset.shape.size() > kMostDatasetSides)
+    if (dataset.shape.size() > kMostDatasetDimensions)
       return make_error(Errc::invalid_argument,
                         fmt::format("'{}' would have {} dimensions; HDF5 has {} at most", dataset.name,
-                                    dataset.shape.size(), kMostDatasetSides));
+                                    dataset.shape.size(), kMostDatasetDimensions));
   }
   return success();
 }
@@ -186,10 +187,10 @@ std::size_t Hdf5Layout::group_of(std::string_view path) {
     const std::string name(path.substr(0, path.find('/')));
     path.remove_prefix(std::min(path.size(), name.size() + 1));
     auto& children = groups_[group].groups;
-    const auto there = std::find_if(children.begin(), children.end(),
+    const auto child = std::find_if(children.begin(), children.end(),
                                     [&](const auto& child) { return child.first == name; });
-    if (there != children.end()) {
-      group = there->second;
+    if (child != children.end()) {
+      group = child->second;
       continue;
     }
     children.emplace_back(name, groups_.size());
@@ -235,7 +236,7 @@ Hdf5Layout::Hdf5Layout(std::vector<ArrayPlan> datasets) : datasets_(std::move(da
 std::vector<std::byte> Hdf5Layout::group_header(const Group& group) const {
   HeaderBytes messages;
   HeaderBytes links;  // no links in a heap: all of them follow
-  links.u8(0).u8(0).u64(kNowhere).u64(kNowhere);
+  links.u8(0).u8(0).u64(kNoAddress).u64(kNoAddress);
   put_message(messages, 0x02, links);
   put_message(messages, 0x0a, HeaderBytes().zeros(2));
   const auto link = [&](const std::string& name, std::uint64_t address) {
@@ -250,23 +251,23 @@ std::vector<std::byte> Hdf5Layout::group_header(const Group& group) const {
 }
 
 std::vector<std::byte> Hdf5Layout::dataset_header(std::size_t dataset) const {
-  const ArrayPlan& what = datasets_[dataset];
-  const bool chunked = what.chunks != 0;
+  const ArrayPlan& plan = datasets_[dataset];
+  const bool chunked = plan.chunks != 0;
   // The root of a tree is its last node.
   const std::uint64_t root =
-      chunked ? trees_[dataset] + (tree_nodes(what.chunks) - 1) * node_bytes(what) : addresses_[dataset];
+      chunked ? trees_[dataset] + (tree_nodes(plan.chunks) - 1) * node_bytes(plan) : addresses_[dataset];
   HeaderBytes messages;
-  put_message(messages, 0x01, dataspace(what.shape));
-  put_message(messages, 0x03, datatype(what.element));
+  put_message(messages, 0x01, dataspace(plan.shape));
+  put_message(messages, 0x03, datatype(plan.element));
   put_message(messages, 0x05, fill_value(chunked));
-  put_message(messages, 0x08, layout_message(what, root));
+  put_message(messages, 0x08, layout_message(plan, root));
   return object_header(messages);
 }
 
 std::vector<std::byte> Hdf5Layout::metadata() const {
   HeaderBytes bytes;
   bytes.text("\x89HDF\r\n\x1a\n").u8(2).u8(8).u8(8).u8(0);
-  bytes.u64(0).u64(kNowhere).u64(end_).u64(groups_[0].header);
+  bytes.u64(0).u64(kNoAddress).u64(end_).u64(groups_[0].header);
   bytes.u32(hdf5_checksum(bytes.view()));
   for (const Group& group : groups_) bytes.append(group_header(group));
   for (std::size_t i = 0; i < datasets_.size(); ++i) bytes.append(dataset_header(i));

@@ -13,9 +13,9 @@ namespace {
 
 constexpr std::string_view kMagic = "\x93NUMPY";
 constexpr std::size_t kAlignment = 64;
-constexpr std::size_t kMostText = 65536;     // the limit of version 1.0; NumPy itself reads at most 10 000
-constexpr std::size_t kMostArraySides = 64;  // NumPy 2 allows 64, earlier versions 32
-constexpr std::size_t kDigits = 20;          // of the largest length of the first dimension
+constexpr std::size_t kMostText = 65536;  // the limit of version 1.0; NumPy itself reads at most 10 000
+constexpr std::size_t kMostArrayDimensions = 64;  // NumPy 2 allows 64, earlier versions 32
+constexpr std::size_t kDigits = 20;               // of the largest length of the first dimension
 
 // "<f4": byte order, kind, and size in bytes.
 std::string descr_of(Element element) {
@@ -23,7 +23,7 @@ std::string descr_of(Element element) {
   return fmt::format("{}{}{}", bytes == 1 ? '|' : '<', element_name(element).front(), bytes);
 }
 
-Error bad(std::string_view what) {
+Error header_error(std::string_view what) {
   return make_error(Errc::corrupt, fmt::format("{} in the header of a NumPy array", what));
 }
 
@@ -78,23 +78,23 @@ class Literals {
   std::string_view rest_;
 };
 
-Result<void> read_shape(Literals& text, NpyArray& array) {
-  if (!text.take('(')) return bad("no shape");
+Result<void> parse_shape(Literals& text, NpyArray& array) {
+  if (!text.take('(')) return header_error("no shape");
   while (!text.take(')')) {
     const auto side = text.number();
-    if (!side) return bad("a side that is no number");
-    if (array.shape.size() == kMostArraySides) return bad("more sides than an array has");
+    if (!side) return header_error("a side that is no number");
+    if (array.shape.size() == kMostArrayDimensions) return header_error("more sides than an array has");
     array.shape.push_back(*side);
-    if (!text.take(',') && text.next() != ')') return bad("sides without commas");
+    if (!text.take(',') && text.next() != ')') return header_error("sides without commas");
   }
   return success();
 }
 
-Result<void> read_descr(Literals& text, NpyArray& array) {
+Result<void> parse_descr(Literals& text, NpyArray& array) {
   if (text.next() == '[')
     return make_error(Errc::unsupported, "an array of records (a structured type); only plain ones are read");
   const auto descr = text.string();
-  if (!descr || descr->size() < 2) return bad("no type");
+  if (!descr || descr->size() < 2) return header_error("no type");
   std::string_view rest = *descr;
   array.big_endian = rest.front() == '>';
   if (std::string_view("<>|=").find(rest.front()) != std::string_view::npos) rest.remove_prefix(1);
@@ -102,25 +102,25 @@ Result<void> read_descr(Literals& text, NpyArray& array) {
   if (array.kind == 'O')
     return make_error(Errc::unsupported, "an array of Python's objects (a pickle); only plain ones are read");
   if (std::string_view("biufcSUVmM").find(array.kind) == std::string_view::npos)
-    return bad(fmt::format("the unknown type '{}'", *descr));
+    return header_error(fmt::format("the unknown type '{}'", *descr));
   rest.remove_prefix(1);
   const auto [stop, failure] = std::from_chars(rest.data(), rest.data() + rest.size(), array.item_bytes);
-  if (failure != std::errc{} || array.item_bytes > UINT32_MAX) return bad("a type without a size");
+  if (failure != std::errc{} || array.item_bytes > UINT32_MAX) return header_error("a type without a size");
   const bool integer_size =
       array.item_bytes == 1 || array.item_bytes == 2 || array.item_bytes == 4 || array.item_bytes == 8;
-  if (array.integers() && !integer_size) return bad(fmt::format("the unknown type '{}'", *descr));
+  if (array.integers() && !integer_size) return header_error(fmt::format("the unknown type '{}'", *descr));
   if (array.kind == 'U') array.item_bytes *= 4;
   return success();
 }
 
-Result<void> measure(NpyArray& array) {
+Result<void> compute_sizes(NpyArray& array) {
   // If one dimension is empty, the others may have any length.
   const bool empty = std::find(array.shape.begin(), array.shape.end(), 0U) != array.shape.end();
   array.data_bytes = empty ? 0 : array.item_bytes;
   if (array.data_bytes == 0) return success();
   for (const std::uint64_t side : array.shape)
     if (__builtin_mul_overflow(array.data_bytes, side, &array.data_bytes))
-      return bad("a shape of more bytes than there are");
+      return header_error("a shape of more bytes than there are");
   return success();
 }
 
@@ -143,41 +143,41 @@ Result<NpyArray> parse_npy_text(std::string_view text) {
   NpyArray array;
   Literals literals(text);
   unsigned seen = 0;
-  if (!literals.take('{')) return bad("no dictionary");
+  if (!literals.take('{')) return header_error("no dictionary");
   while (!literals.take('}')) {
     const auto key = literals.string();
-    if (!key || !literals.take(':')) return bad("no key");
+    if (!key || !literals.take(':')) return header_error("no key");
     if (*key == "descr") {
-      PENSTOCK_TRY(read_descr(literals, array));
+      PENSTOCK_TRY(parse_descr(literals, array));
       seen |= 1U;
     } else if (*key == "shape") {
       array.shape.clear();
-      PENSTOCK_TRY(read_shape(literals, array));
+      PENSTOCK_TRY(parse_shape(literals, array));
       seen |= 2U;
     } else if (*key == "fortran_order") {
       const auto value = literals.boolean();
-      if (!value) return bad("no True or False");
+      if (!value) return header_error("no True or False");
       array.fortran_order = *value;
       seen |= 4U;
     } else {
-      return bad(fmt::format("the unknown key '{}'", *key));
+      return header_error(fmt::format("the unknown key '{}'", *key));
     }
-    if (!literals.take(',') && literals.next() != '}') return bad("keys without commas");
+    if (!literals.take(',') && literals.next() != '}') return header_error("keys without commas");
   }
-  if (seen != 7U || !literals.done()) return bad("not just descr, fortran_order and shape");
-  PENSTOCK_TRY(measure(array));
+  if (seen != 7U || !literals.done()) return header_error("not just descr, fortran_order and shape");
+  PENSTOCK_TRY(compute_sizes(array));
   return array;
 }
 
 Result<NpyArray> read_npy(ObjectWindow& window, std::uint64_t offset, std::uint64_t length) {
-  constexpr std::size_t kShort = 10;  // bytes before the text in version 1
-  if (length < kShort) return window.corrupt(offset, "too short for a NumPy array");
+  constexpr std::size_t kBytesBeforeText = 10;  // bytes before the text in version 1
+  if (length < kBytesBeforeText) return window.corrupt(offset, "too short for a NumPy array");
   PENSTOCK_ASSIGN(std::span<const std::byte> head, window.at(offset, std::min<std::uint64_t>(length, 12)));
   if (!as_text(head).starts_with(kMagic)) return window.corrupt(offset, "no NumPy array begins here");
   const auto version = number_at(head, 6, 1);
   if (version < 1 || version > 3)
     return window.error(Errc::unsupported, offset, fmt::format("version {} of NumPy's format", version));
-  const std::size_t begin = version == 1 ? kShort : 12;
+  const std::size_t begin = version == 1 ? kBytesBeforeText : 12;
   if (length < begin) return window.corrupt(offset, "too short for a NumPy array");
   const std::uint64_t text_bytes = number_at(head, 8, begin - 8);
   if (text_bytes > kMostText || text_bytes > length - begin)

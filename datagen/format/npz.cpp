@@ -77,14 +77,14 @@ class NpzWriter final : public ObjectWriter {
     PENSTOCK_TRY(create(varies_ ? 0 : head.size() + array.bytes(), varies_));
     members_.push_back({.name = array.name + std::string(kSuffix), .streamed = true});
     PENSTOCK_TRY(writer_->append(zip_local_header(members_.back())));
-    return varies_ ? writer_->append_draft(head) : writer_->append(head);
+    return varies_ ? writer_->append_placeholder(head) : writer_->append(head);
   }
 
   // The length of the first dimension becomes known only here if samples have a variable size.
   Result<void> end_payload() {
     const ArrayPlan array = arrays_.plans().front();
     const std::vector<std::byte> head = npy_header(array.element, array.shape);
-    if (varies_) PENSTOCK_TRY(writer_->replace_draft(head));
+    if (varies_) PENSTOCK_TRY(writer_->replace_placeholder(head));
     ZipMember& member = members_.front();
     member.crc32 = crc32_combine(crc32(head), payload_crc_, payload_bytes_);
     member.bytes = head.size() + payload_bytes_;
@@ -153,7 +153,7 @@ class Npz final : public ShardedFormat {
                          .item_bytes = std::max<std::uint64_t>(1, array.item_bytes),
                          .is_signed = array.kind == 'i',
                          .big_endian = array.big_endian,
-                         .rows_apart = array.fortran_order && array.shape.size() > 1});
+                         .rows_are_split = array.fortran_order && array.shape.size() > 1});
     }
     if (arrays.empty() && skipped) return *std::move(skipped);
     return scan_arrays(

@@ -107,7 +107,7 @@ TEST_F(Npy, TheUserStopsAScanOfManyRows) {
   ASSERT_OK(make_object(backend_, *format_of("npy"), name, fields, test_samples(fields, 200000)));
   std::uint64_t samples = 0;
   const auto stopped = format_of("npy")->scan(backend_, backend_.names().stat(name).value(),
-                                              [&](const Format::Found& /*found*/) {
+                                              [&](const Format::FoundSample& /*found*/) {
                                                 if (++samples == 1) simulate_interrupt(2);
                                               });
   simulate_interrupt(0);
@@ -180,7 +180,7 @@ TEST_F(Npz, SamplesThatVaryAreRanges) {
 
 TEST_F(Npz, ALengthMayHaveSidesOfOneBehindIt) {
   const std::vector<Field> fields{
-      {.name = "x", .codec = "raw", .extension = ".npy", .varies = true, .ones = 2},
+      {.name = "x", .codec = "raw", .extension = ".npy", .varies = true, .trailing_ones = 2},
       {.name = "y", .codec = "raw", .extension = ".npy", .element = Element::i64, .shape = {1}}};
   const auto samples = test_samples(fields, 4);  // with 0, 13, 26 and 10 bytes
   for (const std::size_t i : {0U, 2U}) {

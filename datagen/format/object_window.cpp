@@ -12,7 +12,7 @@ namespace penstock {
 namespace {
 
 // Bytes to read if the place is more than a window away from the last one.
-constexpr std::uint64_t kGlance = 64 << 10;
+constexpr std::uint64_t kDistantReadBytes = 64 << 10;
 
 }  // namespace
 
@@ -36,13 +36,14 @@ Result<std::span<const std::byte>> ObjectWindow::at(std::uint64_t offset, std::s
 
 Result<void> ObjectWindow::slide(std::uint64_t offset, std::size_t length) {
   PENSTOCK_TRY(check_interrupt());
-  if (length > kMost)
+  if (length > kMostAtOnce)
     return make_error(Errc::internal, fmt::format("a look of {} bytes at '{}'", length, name_));
   if (buffer_.capacity() == 0)
     buffer_.grow(static_cast<std::size_t>(std::min<std::uint64_t>(size_, kLargest)));
   const bool near = offset >= begin_ && offset - begin_ < 2 * kLargest;
   const std::uint64_t begin = offset / kBufferAlignment * kBufferAlignment;
-  const std::uint64_t wanted = std::max<std::uint64_t>(offset - begin + length, near ? kLargest : kGlance);
+  const std::uint64_t wanted =
+      std::max<std::uint64_t>(offset - begin + length, near ? kLargest : kDistantReadBytes);
   const auto bytes = static_cast<std::size_t>(std::min<std::uint64_t>({wanted, size_ - begin, kLargest}));
   begin_ = end_ = begin;
   PENSTOCK_TRY(reader_->read_at(begin, buffer_.first(bytes)));

@@ -25,8 +25,8 @@ class ObjectWindow final : public ByteWindow {
 
   std::uint64_t size() const { return size_; }  // of the object, from its entry
 
-  // `truncated` if the object ends before the last of these bytes. `length` is at most kMost.
-  static constexpr std::size_t kMost = kLargest - kBufferAlignment;
+  // `truncated` if the object ends before the last of these bytes. `length` is at most kMostAtOnce.
+  static constexpr std::size_t kMostAtOnce = kLargest - kBufferAlignment;
   Result<std::span<const std::byte>> at(std::uint64_t offset, std::size_t length) override;
 
   // "'a.tar' at byte 512: WHAT".

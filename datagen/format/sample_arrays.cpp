@@ -27,16 +27,16 @@ std::uint64_t elements(const StoredArray& array) {
 
 bool holds_offsets(std::span<const StoredArray> arrays, const StoredArray& array) {
   if (!array.name.ends_with(kOffsetsSuffix)) return false;
-  const std::string_view of(array.name.data(), array.name.size() - kOffsetsSuffix.size());
+  const std::string_view described(array.name.data(), array.name.size() - kOffsetsSuffix.size());
   return std::any_of(arrays.begin(), arrays.end(),
-                     [&](const StoredArray& other) { return other.name == of; });
+                     [&](const StoredArray& other) { return other.name == described; });
 }
 
 std::optional<std::size_t> largest(std::span<const StoredArray> arrays, bool any) {
   std::optional<std::size_t> best;
   for (std::size_t i = 0; i < arrays.size(); ++i) {
     if (last_part(arrays[i].name) == kStatistics) continue;
-    if (!any && (names_labels(arrays[i].name) || holds_offsets(arrays, arrays[i]))) continue;
+    if (!any && (is_label_name(arrays[i].name) || holds_offsets(arrays, arrays[i]))) continue;
     if (!best || arrays[i].bytes > arrays[*best].bytes) best = i;
   }
   return best;
@@ -44,12 +44,12 @@ std::optional<std::size_t> largest(std::span<const StoredArray> arrays, bool any
 
 }  // namespace
 
-bool names_labels(std::string_view array_name) {
+bool is_label_name(std::string_view array_name) {
   const std::string_view last = last_part(array_name);
   return last == "label" || last == "labels" || last == "y";
 }
 
-Result<void> check_array_names(std::span<const Field> fields, std::string_view where) {
+Result<void> check_array_names(std::span<const Field> fields, std::string_view container) {
   std::set<std::string> names;
   for (const Field& field : fields) {
     const bool proper = check_object_name(field.name).ok();
@@ -57,7 +57,7 @@ Result<void> check_array_names(std::span<const Field> fields, std::string_view w
         names.emplace(field.name).second &&
         (!field.varies || names.insert(fmt::format("{}{}", field.name, kOffsetsSuffix)).second);
     if (!proper || !fresh)
-      return make_error(Errc::invalid_argument, fmt::format("{} cannot hold {} called '{}'", where,
+      return make_error(Errc::invalid_argument, fmt::format("{} cannot hold {} called '{}'", container,
                                                             proper ? "two arrays" : "an array", field.name));
   }
   return success();
@@ -75,12 +75,12 @@ SampleArrays::SampleArrays(const ObjectPlan& plan, bool stacked)
       samples_(plan.samples),
       stacked_(stacked),
       varies_(std::any_of(fields_.begin(), fields_.end(), [](const Field& field) { return field.varies; })),
-      kept_(fields_.size()),
-      kept_crc32c_(fields_.size()),
-      ends_(fields_.size()),
+      buffered_(fields_.size()),
+      buffered_crc32c_(fields_.size()),
+      offsets_(fields_.size()),
       lengths_(fields_.size()) {
   for (std::size_t f = 0; f < fields_.size(); ++f)
-    if (stacked_ && fields_[f].varies) append_i64(ends_[f], 0);
+    if (stacked_ && fields_[f].varies) append_i64(offsets_[f], 0);
 }
 
 Result<void> SampleArrays::add(const SampleBytes& sample) {
@@ -94,22 +94,23 @@ Result<void> SampleArrays::add(const SampleBytes& sample) {
                         fmt::format("{} bytes for the {} of '{}' in '{}', not {}", field.bytes,
                                     fields_[f].name, sample.key, name_, field_bytes(fields_[f])));
     lengths_[f] += field.bytes;
-    if (stacked_ && fields_[f].varies) append_i64(ends_[f], lengths_[f] / element_bytes(fields_[f].element));
+    if (stacked_ && fields_[f].varies)
+      append_i64(offsets_[f], lengths_[f] / element_bytes(fields_[f].element));
     if (f == 0 || samples_ == 1) continue;
-    kept_bytes_ += field.bytes;
-    if (kept_bytes_ > kMostKept)
+    buffered_bytes_ += field.bytes;
+    if (buffered_bytes_ > kMostBuffered)
       return make_error(
           Errc::unsupported,
           fmt::format("'{}' would have more than {} MiB in addition to its payload, which stay in memory "
                       "until its end: put fewer samples into an object",
-                      name_, kMostKept >> 20U));
-    kept_crc32c_[f] = crc32c_of(field, kept_crc32c_[f]);
+                      name_, kMostBuffered >> 20U));
+    buffered_crc32c_[f] = crc32c_of(field, buffered_crc32c_[f]);
     for (const std::span<const std::byte> piece : field.pieces)
-      kept_[f].insert(kept_[f].end(), piece.begin(), piece.end());
+      buffered_[f].insert(buffered_[f].end(), piece.begin(), piece.end());
   }
   const bool has_label =
       sample.label != kNoLabel && std::none_of(fields_.begin(), fields_.end(),
-                                               [](const Field& field) { return names_labels(field.name); });
+                                               [](const Field& field) { return is_label_name(field.name); });
   if (added_ == 0) labelled_ = has_label;
   if (has_label != labelled_)
     return make_error(Errc::internal, fmt::format("only some samples of '{}' have a label", name_));
@@ -131,7 +132,7 @@ std::vector<ArrayPlan> SampleArrays::plans() const {
         .name = std::string(field.name), .element = field.element, .shape = field.shape, .field = f};
     if (field.one_chunk && !field.varies) array.chunks = stacked_ ? samples_ : 1;
     if (field.varies) {
-      array.shape.assign(1 + (stacked_ ? 0 : field.ones), 1);
+      array.shape.assign(1 + (stacked_ ? 0 : field.trailing_ones), 1);
       array.shape.front() = lengths_[f] / element_bytes(field.element);
     } else if (stacked_) {
       array.shape.insert(array.shape.begin(), samples_);
@@ -141,25 +142,25 @@ std::vector<ArrayPlan> SampleArrays::plans() const {
       arrays.push_back({.name = fmt::format("{}{}", field.name, kOffsetsSuffix),
                         .element = Element::i64,
                         .shape = {samples_ + 1},
-                        .holds = ArrayPlan::Holds::offsets,
+                        .kind = ArrayPlan::Kind::offsets,
                         .field = f});
   }
   if (labelled_)
     arrays.push_back({.name = std::string(kLabelArray),
                       .element = Element::i64,
                       .shape = {samples_},
-                      .holds = ArrayPlan::Holds::labels});
+                      .kind = ArrayPlan::Kind::labels});
   return arrays;
 }
 
 FieldBytes SampleArrays::content(const ArrayPlan& array, const SampleBytes* sample) {
-  if (array.holds == ArrayPlan::Holds::field && samples_ == 1) return sample->fields[array.field];
+  if (array.kind == ArrayPlan::Kind::field && samples_ == 1) return sample->fields[array.field];
   FieldBytes content{.pieces = {&piece_, 1}};
-  if (array.holds == ArrayPlan::Holds::field) {
-    piece_ = kept_[array.field];
-    content.crc32c = kept_crc32c_[array.field];
+  if (array.kind == ArrayPlan::Kind::field) {
+    piece_ = buffered_[array.field];
+    content.crc32c = buffered_crc32c_[array.field];
   } else {
-    piece_ = array.holds == ArrayPlan::Holds::offsets ? ends_[array.field] : labels_;
+    piece_ = array.kind == ArrayPlan::Kind::offsets ? offsets_[array.field] : labels_;
   }
   content.bytes = piece_.size();
   return content;
@@ -169,14 +170,14 @@ namespace {
 
 // For each array, true if it can belong to the payload's samples: it has no labels, or the same labels as the
 // payload. The labels of an array are those of its group, or else of the nearest group around it.
-std::vector<bool> excluded_companions(std::span<const StoredArray> arrays, std::size_t payload) {
+std::vector<bool> may_belong_to_samples(std::span<const StoredArray> arrays, std::size_t payload) {
   const auto group_of = [](std::string_view name) {
     const std::size_t slash = name.rfind('/');
     return slash == std::string_view::npos ? std::string_view{} : name.substr(0, slash);
   };
   std::set<std::string_view> labelled;
   for (const StoredArray& array : arrays)
-    if (names_labels(array.name)) labelled.insert(group_of(array.name));
+    if (is_label_name(array.name)) labelled.insert(group_of(array.name));
   const auto labels_of = [&](std::string_view name) -> std::optional<std::string_view> {
     constexpr int kMostGroups = 64;  // groups around an array to search; hostile names have thousands
     std::string_view group = group_of(name);
@@ -186,11 +187,11 @@ std::vector<bool> excluded_companions(std::span<const StoredArray> arrays, std::
     }
     return std::nullopt;
   };
-  const auto own = labels_of(arrays[payload].name);
+  const auto payload_labels = labels_of(arrays[payload].name);
   std::vector<bool> out(arrays.size());
   for (std::size_t i = 0; i < arrays.size(); ++i) {
-    const auto its = labels_of(arrays[i].name);
-    out[i] = !its || its == own;
+    const auto labels = labels_of(arrays[i].name);
+    out[i] = !labels || labels == payload_labels;
   }
   return out;
 }
@@ -198,30 +199,30 @@ std::vector<bool> excluded_companions(std::span<const StoredArray> arrays, std::
 // Whether the rows of the payload are samples. Each of these is enough: there is one label per row; there is
 // no other array; there is no single label, and a one-dimensional array has one entry per row; or labels are
 // pictures, and all arrays have the same number of rows.
-bool has_rows(std::span<const StoredArray> arrays, std::size_t payload, const std::vector<bool>& companions) {
+bool has_rows(std::span<const StoredArray> arrays, std::size_t payload, const std::vector<bool>& may_belong) {
   const StoredArray& array = arrays[payload];
   // A one-dimensional array is one sample, such as a signal. An array of the same length is its time axis, or
   // describes each step.
   if (array.shape.size() < 2) return false;
   // Without bytes, a shape could claim any number of rows.
   if (array.shape[0] > array.bytes) return false;
-  bool alone = true;
+  bool no_other_array = true;
   bool one_label = false;
-  bool partner = false;
-  bool label_rows = false;
-  bool all_as_many = true;
+  bool has_array_of_row_count = false;
+  bool labels_have_rows = false;
+  bool all_have_row_count = true;
   for (std::size_t i = 0; i < arrays.size(); ++i) {
-    if (i == payload || !companions[i]) continue;
-    const bool as_many = !arrays[i].shape.empty() && arrays[i].shape[0] == array.shape[0];
-    const bool labels = names_labels(arrays[i].name);
+    if (i == payload || !may_belong[i]) continue;
+    const bool has_row_count = !arrays[i].shape.empty() && arrays[i].shape[0] == array.shape[0];
+    const bool labels = is_label_name(arrays[i].name);
     if (labels && elements(arrays[i]) == array.shape[0]) return true;
-    alone = false;
+    no_other_array = false;
     one_label = one_label || (labels && elements(arrays[i]) == 1);
-    partner = partner || (as_many && arrays[i].shape.size() == 1);
-    label_rows = label_rows || (labels && as_many);
-    all_as_many = all_as_many && as_many;
+    has_array_of_row_count = has_array_of_row_count || (has_row_count && arrays[i].shape.size() == 1);
+    labels_have_rows = labels_have_rows || (labels && has_row_count);
+    all_have_row_count = all_have_row_count && has_row_count;
   }
-  return alone || (partner && !one_label) || (label_rows && all_as_many);
+  return no_other_array || (has_array_of_row_count && !one_label) || (labels_have_rows && all_have_row_count);
 }
 
 std::optional<std::size_t> offsets_of(std::span<const StoredArray> arrays, const StoredArray& payload) {
@@ -233,7 +234,7 @@ std::optional<std::size_t> offsets_of(std::span<const StoredArray> arrays, const
 }
 
 // The digits at the start of `text`.
-std::string_view number_in_front(std::string_view text) {
+std::string_view leading_digits(std::string_view text) {
   return text.substr(0, text.find_first_not_of("0123456789"));
 }
 
@@ -241,7 +242,7 @@ std::string_view number_in_front(std::string_view text) {
 std::string without_numbers(std::string_view name) {
   std::string out;
   while (!name.empty()) {
-    const std::size_t digits = number_in_front(name).size();
+    const std::size_t digits = leading_digits(name).size();
     out += digits > 0 ? '0' : name.front();
     name.remove_prefix(std::max<std::size_t>(digits, 1));
   }
@@ -253,8 +254,8 @@ bool natural_less(std::string_view a, std::string_view b) {
   const std::string_view whole_a = a;
   const std::string_view whole_b = b;
   while (!a.empty() && !b.empty()) {
-    std::string_view one = number_in_front(a);
-    std::string_view other = number_in_front(b);
+    std::string_view one = leading_digits(a);
+    std::string_view other = leading_digits(b);
     if (one.empty() || other.empty()) {
       if (a.front() != b.front()) return a.front() < b.front();
       a.remove_prefix(1);
@@ -280,7 +281,7 @@ std::vector<std::size_t> samples_like(std::span<const StoredArray> arrays, std::
   std::vector<std::size_t> alike;
   for (std::size_t i = 0; i < arrays.size(); ++i) {
     const StoredArray& array = arrays[i];
-    if (names_labels(array.name) || holds_offsets(arrays, array)) return {};
+    if (is_label_name(array.name) || holds_offsets(arrays, array)) return {};
     if (last_part(array.name) == kStatistics || array.integers != first.integers ||
         array.item_bytes != first.item_bytes)
       continue;
@@ -290,8 +291,8 @@ std::vector<std::size_t> samples_like(std::span<const StoredArray> arrays, std::
   }
   // Two arrays with different names are two fields of one sample, such as a signal and its time axis. So at
   // least three are needed.
-  constexpr std::size_t kFewest = 3;
-  std::vector<std::size_t> samples = alike.size() >= kFewest ? std::move(alike) : std::move(numbered);
+  constexpr std::size_t kMinArrays = 3;
+  std::vector<std::size_t> samples = alike.size() >= kMinArrays ? std::move(alike) : std::move(numbered);
   if (samples.size() < 2) return {};
   std::sort(samples.begin(), samples.end(),
             [&](std::size_t a, std::size_t b) { return natural_less(arrays[a].name, arrays[b].name); });
@@ -300,13 +301,14 @@ std::vector<std::size_t> samples_like(std::span<const StoredArray> arrays, std::
 
 // Whether `labels` is a list of labels that do not fit: their number is neither that of the samples nor the
 // length of a dimension of the payload.
-bool misfit(std::span<const StoredArray> arrays, const StoredArray& labels, const SampleChoice& choice) {
-  if (!labels.integers || !names_labels(labels.name)) return false;
+bool labels_do_not_fit(std::span<const StoredArray> arrays, const StoredArray& labels,
+                       const SampleChoice& choice) {
+  if (!labels.integers || !is_label_name(labels.name)) return false;
   const std::uint64_t count = elements(labels);
   const auto is_side = [count](std::uint64_t side) { return side == count; };
   const bool line = std::any_of(labels.shape.begin(), labels.shape.end(), is_side);
   if (!line || count == choice.samples || offsets_of(arrays, labels)) return false;
-  if (choice.how == SampleChoice::How::ranges) return true;
+  if (choice.layout == SampleChoice::Layout::ranges) return true;
   const std::vector<std::uint64_t>& sides = arrays[choice.payload].shape;
   return sides.size() > 1 && std::none_of(sides.begin(), sides.end(), is_side);
 }
@@ -314,51 +316,51 @@ bool misfit(std::span<const StoredArray> arrays, const StoredArray& labels, cons
 // Marks the arrays next to the payload with a similar name and the same type, including the payload. If there
 // are at least three, they are no fields of one sample. Otherwise marks none.
 std::vector<bool> series_of(std::span<const StoredArray> arrays, std::size_t payload,
-                            const std::vector<bool>& companions) {
-  constexpr std::size_t kFewest = 3;
+                            const std::vector<bool>& may_belong) {
+  constexpr std::size_t kMinArrays = 3;
   const StoredArray& first = arrays[payload];
   const std::string series = without_numbers(first.name);
   std::vector<bool> out(arrays.size());
   std::size_t count = 0;
   for (std::size_t i = 0; i < arrays.size(); ++i) {
     const StoredArray& other = arrays[i];
-    out[i] = companions[i] && other.integers == first.integers && other.item_bytes == first.item_bytes &&
+    out[i] = may_belong[i] && other.integers == first.integers && other.item_bytes == first.item_bytes &&
              other.shape.size() == first.shape.size() && without_numbers(other.name) == series;
     if (out[i]) ++count;
   }
-  return count < kFewest ? std::vector<bool>(arrays.size()) : out;
+  return count < kMinArrays ? std::vector<bool>(arrays.size()) : out;
 }
 
-void find_left_out(std::span<const StoredArray> arrays, const std::vector<bool>& companions,
+void find_left_out(std::span<const StoredArray> arrays, const std::vector<bool>& may_belong,
                    SampleChoice& choice) {
-  using How = SampleChoice::How;
+  using Layout = SampleChoice::Layout;
   std::vector<bool> sample(arrays.size());
   sample[choice.payload] = true;
-  for (const std::size_t i : choice.each) sample[i] = true;
+  for (const std::size_t i : choice.sample_arrays) sample[i] = true;
   bool labelled = false;
   for (std::size_t i = 0; i < arrays.size(); ++i)
-    labelled =
-        labelled || (companions[i] && names_labels(arrays[i].name) && !misfit(arrays, arrays[i], choice));
+    labelled = labelled || (may_belong[i] && is_label_name(arrays[i].name) &&
+                            !labels_do_not_fit(arrays, arrays[i], choice));
   const std::vector<bool> series =
-      choice.how == How::whole ? series_of(arrays, choice.payload, companions) : std::vector<bool>();
+      choice.layout == Layout::whole ? series_of(arrays, choice.payload, may_belong) : std::vector<bool>();
   const auto belongs = [&](std::size_t i) {
     const StoredArray& array = arrays[i];
-    if (names_labels(array.name) || holds_offsets(arrays, array)) return true;
-    switch (choice.how) {
-      case How::each:
+    if (is_label_name(array.name) || holds_offsets(arrays, array)) return true;
+    switch (choice.layout) {
+      case Layout::separate_arrays:
         return false;
-      case How::whole:
+      case Layout::whole:
         return labelled && !series[i];
-      case How::rows:
-      case How::ranges:
+      case Layout::rows:
+      case Layout::ranges:
         return !array.shape.empty() && (array.shape[0] == choice.samples || offsets_of(arrays, array));
     }
     return false;
   };
   for (std::size_t i = 0; i < arrays.size(); ++i) {
     if (sample[i] || last_part(arrays[i].name) == kStatistics) continue;
-    const bool labels_of_others = companions[i] && misfit(arrays, arrays[i], choice);
-    if (companions[i] && !labels_of_others && belongs(i)) continue;
+    const bool labels_of_others = may_belong[i] && labels_do_not_fit(arrays, arrays[i], choice);
+    if (may_belong[i] && !labels_of_others && belongs(i)) continue;
     ++choice.left_out;
     if (!choice.first_left_out || (labels_of_others && !choice.labels_do_not_fit)) choice.first_left_out = i;
     choice.labels_do_not_fit = choice.labels_do_not_fit || labels_of_others;
@@ -373,23 +375,23 @@ std::optional<SampleChoice> choose_samples(std::span<const StoredArray> arrays) 
   if (!payload && !arrays.empty()) return SampleChoice{.samples = 0};  // only statistics
   if (!payload) return std::nullopt;
   SampleChoice choice{.payload = *payload};
-  const std::vector<bool> companions = excluded_companions(arrays, *payload);
+  const std::vector<bool> may_belong = may_belong_to_samples(arrays, *payload);
   choice.offsets = offsets_of(arrays, arrays[*payload]);
   if (choice.offsets) {
-    choice.how = SampleChoice::How::ranges;
+    choice.layout = SampleChoice::Layout::ranges;
     choice.samples = arrays[*choice.offsets].shape[0] - 1;
-  } else if (has_rows(arrays, *payload, companions)) {
-    choice.how = SampleChoice::How::rows;
+  } else if (has_rows(arrays, *payload, may_belong)) {
+    choice.layout = SampleChoice::Layout::rows;
     choice.samples = arrays[*payload].shape[0];
-  } else if (choice.each = samples_like(arrays, *payload); !choice.each.empty()) {
-    choice.how = SampleChoice::How::each;
-    choice.samples = choice.each.size();
+  } else if (choice.sample_arrays = samples_like(arrays, *payload); !choice.sample_arrays.empty()) {
+    choice.layout = SampleChoice::Layout::separate_arrays;
+    choice.samples = choice.sample_arrays.size();
   }
   for (std::size_t i = 0; i < arrays.size(); ++i)
-    if (i != *payload && companions[i] && arrays[i].integers && names_labels(arrays[i].name) &&
+    if (i != *payload && may_belong[i] && arrays[i].integers && is_label_name(arrays[i].name) &&
         elements(arrays[i]) == choice.samples)
       choice.labels = i;
-  find_left_out(arrays, companions, choice);
+  find_left_out(arrays, may_belong, choice);
   return choice;
 }
 

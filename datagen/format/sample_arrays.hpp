@@ -22,28 +22,28 @@ inline constexpr std::string_view kOffsetsSuffix = "_offsets";
 inline constexpr std::string_view kStatistics = "stats";
 
 // Whether an array of this name contains labels: the last part of its name is label, labels or y.
-bool names_labels(std::string_view array_name);
+bool is_label_name(std::string_view array_name);
 
 // `invalid_argument` if a field's name cannot be the name of an array, or if two arrays would have the same
-// name. `where` is used in the message: "an .npz archive".
-Result<void> check_array_names(std::span<const Field> fields, std::string_view where);
+// name. `container` is used in the message: "an .npz archive".
+Result<void> check_array_names(std::span<const Field> fields, std::string_view container);
 
 // One array of an object.
 struct ArrayPlan {
-  enum class Holds : std::uint8_t { field, offsets, labels };
+  enum class Kind : std::uint8_t { field, offsets, labels };
   std::string name;
   Element element = Element::u8;
   std::vector<std::uint64_t> shape{};
   // For HDF5, the number of chunks. Each chunk has a part of the first dimension and all of the others. 0:
   // contiguous. The bytes are the same, because one chunk follows another.
   std::uint64_t chunks = 0;
-  Holds holds = Holds::field;
+  Kind kind = Kind::field;
   std::size_t field = 0;  // index of the field whose bytes or offsets it contains
   std::uint64_t bytes() const;
 };
 
 // The arrays of one object while its samples are added. The payload (the first field) is not kept in memory:
-// the format writes it at once. Other fields are kept, up to kMostKept bytes, if the object has several
+// the format writes it at once. Other fields are kept, up to kMostBuffered bytes, if the object has several
 // samples.
 class SampleArrays {
  public:
@@ -51,7 +51,7 @@ class SampleArrays {
   // the shapes of its fields.
   SampleArrays(const ObjectPlan& plan, bool stacked);
 
-  // `internal` if the sample does not match the plan, `unsupported` if more than kMostKept bytes would be
+  // `internal` if the sample does not match the plan, `unsupported` if more than kMostBuffered bytes would be
   // kept.
   Result<void> add(const SampleBytes& sample);
   // An error if not all samples have been added.
@@ -68,7 +68,7 @@ class SampleArrays {
   // Whether the length of every array is known: no sample that is still to come can change it.
   bool lengths_known() const { return !varies_ || added_ == samples_; }
 
-  static constexpr std::uint64_t kMostKept = std::uint64_t{256} << 20;
+  static constexpr std::uint64_t kMostBuffered = std::uint64_t{256} << 20;
 
  private:
   const std::string name_;
@@ -78,11 +78,12 @@ class SampleArrays {
   bool varies_ = false;  // whether any field has a variable length
   bool labelled_ = false;
   std::uint64_t added_ = 0;
-  std::uint64_t kept_bytes_ = 0;
-  std::vector<std::vector<std::byte>> kept_;  // one per field
-  std::vector<std::uint32_t> kept_crc32c_;    // one per field
-  std::vector<std::vector<std::byte>> ends_;  // one per field: offsets in elements, as the object stores them
-  std::vector<std::uint64_t> lengths_;        // one per field: bytes of all samples so far
+  std::uint64_t buffered_bytes_ = 0;
+  std::vector<std::vector<std::byte>> buffered_;  // one per field
+  std::vector<std::uint32_t> buffered_crc32c_;    // one per field
+  // One per field: offsets in elements, as the object stores them.
+  std::vector<std::vector<std::byte>> offsets_;
+  std::vector<std::uint64_t> lengths_;  // one per field: bytes of all samples so far
   std::vector<std::byte> labels_;
   std::span<const std::byte> piece_;  // storage for the result of content()
 };
@@ -98,13 +99,13 @@ struct StoredArray {
 
 // Which arrays of an object are samples, and how.
 struct SampleChoice {
-  enum class How : std::uint8_t { whole, rows, ranges, each };
-  How how = How::whole;
+  enum class Layout : std::uint8_t { whole, rows, ranges, separate_arrays };
+  Layout layout = Layout::whole;
   std::size_t payload = 0;  // index of the array
   std::uint64_t samples = 1;
-  std::optional<std::size_t> offsets{};  // index of the offsets array, for `ranges`
-  std::optional<std::size_t> labels{};   // index of the array with one integer per sample
-  std::vector<std::size_t> each{};       // for `each`: sample n is the whole array each[n]
+  std::optional<std::size_t> offsets{};      // index of the offsets array, for `ranges`
+  std::optional<std::size_t> labels{};       // index of the array with one integer per sample
+  std::vector<std::size_t> sample_arrays{};  // for `separate_arrays`, one per sample
   // Number of arrays that belong to no sample. Labels, statistics and further fields of samples do not count.
   // An array is a further field if it has the same number of rows, or if there is only one label.
   std::uint64_t left_out = 0;

@@ -11,7 +11,7 @@
 namespace penstock {
 namespace {
 
-using How = SampleChoice::How;
+using Layout = SampleChoice::Layout;
 
 StoredArray stored(std::string name, std::vector<std::uint64_t> shape, std::uint64_t item = 4,
                    bool integers = false) {
@@ -31,10 +31,10 @@ StoredArray labels(std::string name, std::vector<std::uint64_t> shape) {
 std::string chosen(const std::vector<StoredArray>& arrays) {
   const auto choice = choose_samples(arrays);
   if (!choice) return "nothing";
-  const std::string how = choice->how == How::rows     ? " rows"
-                          : choice->how == How::ranges ? " ranges"
-                                                       : " whole";
-  return std::to_string(choice->samples) + how + " of " + arrays[choice->payload].name +
+  const std::string layout = choice->layout == Layout::rows     ? " rows"
+                             : choice->layout == Layout::ranges ? " ranges"
+                                                                : " whole";
+  return std::to_string(choice->samples) + layout + " of " + arrays[choice->payload].name +
          (choice->labels ? " by " + arrays[*choice->labels].name : "");
 }
 
@@ -77,7 +77,7 @@ TEST(ChooseSamples, AsTheOtherArraysOfThePayloadDescribe) {
 std::string each(const std::vector<StoredArray>& arrays) {
   const auto choice = choose_samples(arrays);
   std::string names;
-  for (const std::size_t i : choice->each) names += arrays[i].name + " ";
+  for (const std::size_t i : choice->sample_arrays) names += arrays[i].name + " ";
   return names + "but " + std::to_string(choice->left_out);
 }
 

@@ -17,7 +17,7 @@ namespace penstock {
 
 namespace {
 
-constexpr std::uint64_t kFrame = kTfRecordHeaderBytes + kTfRecordFooterBytes;
+constexpr std::uint64_t kFramingBytes = kTfRecordHeaderBytes + kTfRecordFooterBytes;
 
 // Fills `out`, or stops earlier at the end of the member. Removes the bytes that it used from `in`.
 Result<std::size_t> inflate_into(std::span<std::byte> out, GzipInflater& inflater,
@@ -42,7 +42,7 @@ std::string_view payload_codec(std::string_view codec) {
 
 Result<SampleOpener> SampleOpener::make(std::string_view codec, std::uint64_t most) {
   SampleOpener opener(codec.ends_with(kTfRecordGzip), codec == "mixed", most);
-  if (opener.all_) {
+  if (opener.all_wrapped_) {
     auto inflater = GzipInflater::start();
     if (!inflater.ok())
       return make_error(inflater.error().code,
@@ -55,15 +55,15 @@ Result<SampleOpener> SampleOpener::make(std::string_view codec, std::uint64_t mo
 }
 
 Result<std::span<const std::byte>> SampleOpener::open(std::span<const std::byte> stored) {
-  if (!wraps(stored)) return stored;
+  if (!is_wrapped(stored)) return stored;
   PENSTOCK_ASSIGN(const std::span<const std::byte> record, inflate(stored));
-  const auto payload = record.subspan(kTfRecordHeaderBytes, record.size() - kFrame);
+  const auto payload = record.subspan(kTfRecordHeaderBytes, record.size() - kFramingBytes);
   const auto footer = tfrecord_footer(crc32c(payload));
   if (kChecksumsCount && !std::equal(footer.begin(), footer.end(), record.end() - kTfRecordFooterBytes))
     return make_error(Errc::corrupt, "the checksum of a record is wrong");
   MemoryWindow window(record);
   const Extent message{kTfRecordHeaderBytes, payload.size()};
-  PENSTOCK_ASSIGN(const TfExampleFound example, look_through_example(window, message));
+  PENSTOCK_ASSIGN(const TfExampleParts example, find_in_example(window, message));
   const Extent found = example.payload.value_or(message);
   return record.subspan(static_cast<std::size_t>(found.offset), static_cast<std::size_t>(found.length));
 }
@@ -88,7 +88,7 @@ Result<std::span<std::byte>> SampleOpener::inflate(std::span<const std::byte> st
   if (length > most_)
     return make_error(Errc::unsupported,
                       fmt::format("a record of {} bytes, and at most {} are inflated here", length, most_));
-  const auto bytes = static_cast<std::size_t>(length + kFrame);
+  const auto bytes = static_cast<std::size_t>(length + kFramingBytes);
   try {
     record_.grow(bytes + 1);  // one extra byte, which must stay empty
   } catch (const std::bad_alloc&) {

@@ -24,8 +24,8 @@ class SampleOpener {
   static Result<SampleOpener> make(std::string_view codec, std::uint64_t most = UINT64_MAX);
 
   // Whether a sample that begins with these bytes is wrapped.
-  bool wraps(std::span<const std::byte> beginning) const {
-    return all_ || (some_ && begins_as_gzip(beginning));
+  bool is_wrapped(std::span<const std::byte> beginning) const {
+    return all_wrapped_ || (some_wrapped_ && begins_as_gzip(beginning));
   }
 
   // The payload. This is `stored` itself if it is not wrapped; otherwise it is valid until the next call.
@@ -35,11 +35,12 @@ class SampleOpener {
   Result<std::span<const std::byte>> open(std::span<const std::byte> stored);
 
  private:
-  SampleOpener(bool all, bool some, std::uint64_t most) : all_(all), some_(some), most_(most) {}
+  SampleOpener(bool all, bool some, std::uint64_t most)
+      : all_wrapped_(all), some_wrapped_(some), most_(most) {}
   Result<std::span<std::byte>> inflate(std::span<const std::byte> stored);
 
-  bool all_;
-  bool some_;
+  bool all_wrapped_;
+  bool some_wrapped_;
   std::uint64_t most_;
   std::optional<GzipInflater> inflater_;
   Buffer record_;

@@ -57,7 +57,7 @@ Result<SampleTypes> SampleTypes::parse(std::string_view text) {
   }
 }
 
-bool SampleTypes::take(std::string_view object_name) const {
+bool SampleTypes::accepts(std::string_view object_name) const {
   if (hidden(object_name)) return false;
   if (any_) return true;
   const std::string_view extension = extension_of(object_name);

@@ -29,7 +29,7 @@ class SampleTypes {
  public:
   // Parses "jpg,png" or "any". A dot before an extension is allowed.
   static Result<SampleTypes> parse(std::string_view text);
-  bool take(std::string_view object_name) const;
+  bool accepts(std::string_view object_name) const;
 
  private:
   bool any_ = false;

@@ -10,7 +10,7 @@
 namespace penstock {
 namespace {
 
-using How = SampleChoice::How;
+using Layout = SampleChoice::Layout;
 
 std::uint64_t integer_at(std::span<const std::byte> bytes, const ArrayExtent& extent) {
   std::uint64_t value = 0;
@@ -36,7 +36,7 @@ class Integers {
     const auto item = static_cast<std::size_t>(extent.item_bytes);
     const std::uint64_t count = array.bytes / item;
     const std::uint64_t rows = array.shape.empty() ? 1 : array.shape[0];
-    if (extent.rows_apart || (!extent.chunks.empty() && rows != count))
+    if (extent.rows_are_split || (!extent.chunks.empty() && rows != count))
       return window.error(Errc::unsupported, extent.offset,
                           fmt::format("the integers of '{}' do not lie together", array.name));
     integers.values_.reserve(static_cast<std::size_t>(count));
@@ -60,9 +60,9 @@ class Integers {
 };
 
 Result<void> check_extent(const ObjectWindow& window, const StoredArray& payload, const ArrayExtent& extent,
-                          How how) {
-  const bool together = extent.chunks.empty() || (how == How::rows && !payload.shape.empty());
-  if (together && (!extent.rows_apart || how == How::whole)) return success();
+                          Layout layout) {
+  const bool contiguous = extent.chunks.empty() || (layout == Layout::rows && !payload.shape.empty());
+  if (contiguous && (!extent.rows_are_split || layout == Layout::whole)) return success();
   return window.error(Errc::unsupported, extent.offset,
                       fmt::format("the samples of '{}' do not lie together", payload.name));
 }
@@ -70,33 +70,33 @@ Result<void> check_extent(const ObjectWindow& window, const StoredArray& payload
 }  // namespace
 
 Result<std::string_view> codec_at(ByteWindow& window, const Placement& placement) {
-  constexpr std::size_t kLook = 8;
-  if (placement.length < kLook) return std::string_view("raw");
-  PENSTOCK_ASSIGN(const std::span<const std::byte> bytes, window.at(placement.offset, kLook));
+  constexpr std::size_t kInspectedBytes = 8;
+  if (placement.length < kInspectedBytes) return std::string_view("raw");
+  PENSTOCK_ASSIGN(const std::span<const std::byte> bytes, window.at(placement.offset, kInspectedBytes));
   constexpr std::uint64_t kPng = 0x0a1a0a0d474e5089;
   if (number_at(bytes, 0, 8) == kPng) return std::string_view("png");
   return std::string_view(number_at(bytes, 0, 3) == 0xffd8ff ? "jpeg" : "raw");
 }
 
 Result<void> check_sample_count(const ByteWindow& window, std::uint64_t samples) {
-  if (samples <= kMostSamplesAnObject) return success();
+  if (samples <= kMostSamplesPerObject) return success();
   return window.error(
       Errc::unsupported, 0,
       fmt::format("it claims {} samples, and no more than {} of one object are taken: split it", samples,
-                  kMostSamplesAnObject));
+                  kMostSamplesPerObject));
 }
 
 namespace {
 
 // Describes the arrays that are left out. Reported with the first sample.
-Format::Aside left_out_of(std::span<const StoredArray> arrays, const SampleChoice& choice) {
+Format::LeftOutParts left_out_of(std::span<const StoredArray> arrays, const SampleChoice& choice) {
   if (!choice.first_left_out) return {};
   const StoredArray& first = arrays[*choice.first_left_out];
   const StoredArray& payload = arrays[choice.payload];
-  Format::Aside out{.count = choice.left_out, .first = first.name};
+  Format::LeftOutParts out{.count = choice.left_out, .first = first.name};
   if (!choice.labels_do_not_fit) return out;
-  const bool ranges = choice.how == How::ranges;
-  out.why =
+  const bool ranges = choice.layout == Layout::ranges;
+  out.reason =
       fmt::format("whose {} labels do not fit the {} {} of '{}'", first.bytes / first.item_bytes,
                   ranges ? choice.samples : payload.shape[0], ranges ? "samples" : "rows", payload.name);
   return out;
@@ -106,11 +106,11 @@ Format::Aside left_out_of(std::span<const StoredArray> arrays, const SampleChoic
 Result<void> scan_each(ObjectWindow& window, std::span<const StoredArray> arrays, const SampleChoice& choice,
                        const std::function<Result<ArrayExtent>(std::size_t array)>& locate,
                        const Format::Visit& found) {
-  Format::Aside left_out = left_out_of(arrays, choice);
-  for (const std::size_t i : choice.each) {
+  Format::LeftOutParts left_out = left_out_of(arrays, choice);
+  for (const std::size_t i : choice.sample_arrays) {
     const StoredArray& array = arrays[i];
     PENSTOCK_ASSIGN(const ArrayExtent extent, locate(i));
-    PENSTOCK_TRY(check_extent(window, array, extent, How::whole));
+    PENSTOCK_TRY(check_extent(window, array, extent, Layout::whole));
     const Placement placement{extent.offset, array.bytes};
     std::string_view codec = "raw";
     if (extent.item_bytes == 1 && array.shape.size() == 1) {
@@ -132,37 +132,37 @@ Result<void> scan_arrays(ObjectWindow& window, std::span<const StoredArray> arra
   const std::optional<SampleChoice> choice = choose_samples(arrays);
   if (!choice) return window.error(Errc::unsupported, 0, "holds no array of numbers");
   PENSTOCK_TRY(check_sample_count(window, choice->samples));
-  if (choice->how == How::each) return scan_each(window, arrays, *choice, locate, found);
+  if (choice->layout == Layout::separate_arrays) return scan_each(window, arrays, *choice, locate, found);
   const StoredArray& payload = arrays[choice->payload];
   PENSTOCK_ASSIGN(const ArrayExtent extent, locate(choice->payload));
-  PENSTOCK_TRY(check_extent(window, payload, extent, choice->how));
+  PENSTOCK_TRY(check_extent(window, payload, extent, choice->layout));
   Integers ends;
   Integers labels;
   if (choice->offsets) {
-    PENSTOCK_ASSIGN(const ArrayExtent where, locate(*choice->offsets));
-    PENSTOCK_ASSIGN(ends, Integers::read(window, arrays[*choice->offsets], where));
+    PENSTOCK_ASSIGN(const ArrayExtent array_extent, locate(*choice->offsets));
+    PENSTOCK_ASSIGN(ends, Integers::read(window, arrays[*choice->offsets], array_extent));
   }
   if (choice->labels) {
-    PENSTOCK_ASSIGN(const ArrayExtent where, locate(*choice->labels));
-    PENSTOCK_ASSIGN(labels, Integers::read(window, arrays[*choice->labels], where));
+    PENSTOCK_ASSIGN(const ArrayExtent array_extent, locate(*choice->labels));
+    PENSTOCK_ASSIGN(labels, Integers::read(window, arrays[*choice->labels], array_extent));
   }
   const std::uint64_t items = payload.bytes / extent.item_bytes;
   const bool plain_bytes = extent.item_bytes == 1 && payload.shape.size() == 1;
   std::string_view codec = "raw";
-  Format::Aside left_out = left_out_of(arrays, *choice);
+  Format::LeftOutParts left_out = left_out_of(arrays, *choice);
   std::string label;
   for (std::uint64_t i = 0; i < choice->samples; ++i) {
     PENSTOCK_TRY(check_interrupt_at(i));
     Placement placement{extent.offset, payload.bytes};
-    if (choice->how == How::rows) placement = row_at(extent, i, payload.bytes / choice->samples);
-    if (choice->how == How::ranges) {
+    if (choice->layout == Layout::rows) placement = row_at(extent, i, payload.bytes / choice->samples);
+    if (choice->layout == Layout::ranges) {
       if (ends[i] > ends[i + 1] || ends[i + 1] > items)
         return window.corrupt(extent.offset,
                               fmt::format("sample {} of '{}' from element {} to {} of {}", i, payload.name,
                                           ends.decimal(i), ends.decimal(i + 1), items));
       placement = {extent.offset + ends[i] * extent.item_bytes, (ends[i + 1] - ends[i]) * extent.item_bytes};
     }
-    if (i == 0 && plain_bytes && choice->how != How::rows) {
+    if (i == 0 && plain_bytes && choice->layout != Layout::rows) {
       PENSTOCK_ASSIGN(codec, codec_at(window, placement));
     }
     if (choice->labels) label = labels.decimal(i);

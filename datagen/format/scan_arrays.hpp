@@ -21,7 +21,7 @@ struct ArrayExtent {
   std::uint64_t item_bytes = 1;
   bool is_signed = false;
   bool big_endian = false;
-  bool rows_apart = false;              // whether the bytes of one row are not contiguous
+  bool rows_are_split = false;          // whether the bytes of one row are not contiguous
   std::vector<std::uint64_t> chunks{};  // offset of each chunk
   std::uint64_t rows_per_chunk = 1;
 };
@@ -29,7 +29,7 @@ struct ArrayExtent {
 // "jpeg", "png" or "raw", by the first bytes of a sample that is stored as plain bytes.
 Result<std::string_view> codec_at(ByteWindow& window, const Placement& placement);
 
-// `unsupported` for more samples than kMostSamplesAnObject. Call it before memory is allocated for them.
+// `unsupported` for more samples than kMostSamplesPerObject. Call it before memory is allocated for them.
 Result<void> check_sample_count(const ByteWindow& window, std::uint64_t samples);
 
 // For loops over samples that do no I/O: Errc::interrupted when the user stops the program.

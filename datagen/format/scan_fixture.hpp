@@ -39,28 +39,28 @@ class ScanFixture {
   // Ends the program if the format breaks its contract: a placement outside the object, an error that does
   // not name the object, or an error with a code that does not mean damage.
   Result<std::vector<Sample>> scan(std::span<const std::byte> bytes) {
-    hold(format_->claims(name_), "an object whose name it made is not its own");
+    require(format_->claims(name_), "an object whose name it made is not its own");
     PENSTOCK_ASSIGN(const auto writer, tier_.backend->create(name_));
     PENSTOCK_TRY(writer->append(bytes));
     PENSTOCK_TRY(writer->publish(Durability::visible));
     std::vector<Sample> samples;
     const Result<void> scanned = format_->scan(
-        *tier_.backend, {.name = name_, .bytes = bytes.size()}, [&](const Format::Found& found) {
+        *tier_.backend, {.name = name_, .bytes = bytes.size()}, [&](const Format::FoundSample& found) {
           const Placement& at = found.placement;
-          hold(at.offset <= bytes.size() && at.length <= bytes.size() - at.offset,
-               "a placement outside the object");
+          require(at.offset <= bytes.size() && at.length <= bytes.size() - at.offset,
+                  "a placement outside the object");
           samples.push_back({std::string(found.label_name), at, std::string(found.codec)});
         });
     if (scanned.ok()) return samples;
     const Error& error = scanned.error();
-    hold(error.code == Errc::corrupt || error.code == Errc::truncated || error.code == Errc::unsupported,
-         "damage is told as something else");
-    hold(error.what.find(name_) != std::string::npos, "an error that does not name the object");
+    require(error.code == Errc::corrupt || error.code == Errc::truncated || error.code == Errc::unsupported,
+            "damage is told as something else");
+    require(error.what.find(name_) != std::string::npos, "an error that does not name the object");
     return error;
   }
 
  private:
-  static void hold(bool right, const char* what) {
+  static void require(bool right, const char* what) {
     if (right) return;
     std::fprintf(stderr, "ScanFixture: %s\n", what);
     std::abort();

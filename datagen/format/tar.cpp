@@ -21,7 +21,7 @@ std::string_view part_of(std::string_view block, TarField part) {
 }
 
 // The text up to the first NUL.
-std::string_view text_of(std::string_view bytes) {
+std::string_view text_before_nul(std::string_view bytes) {
   return bytes.substr(0, std::min(bytes.find('\0'), bytes.size()));
 }
 
@@ -91,14 +91,14 @@ Result<TarReader::Header> TarReader::read_header() {
   header.end = block.find_first_not_of('\0') == std::string_view::npos;
   if (header.end) return header;
   const auto sum = number_of(part_of(block, kTarChecksum));
-  const auto is = [&](std::int64_t right) { return sum && *sum == static_cast<std::uint64_t>(right); };
-  const bool right = is(tar_sum(block, false)) || is(tar_sum(block, true));
+  const auto is_sum = [&](std::int64_t right) { return sum && *sum == static_cast<std::uint64_t>(right); };
+  const bool right = is_sum(tar_sum(block, false)) || is_sum(tar_sum(block, true));
   if (kChecksumsCount && !right)
     return object_.corrupt(at_, "no tar archive, or a damaged one: the checksum of a header is wrong");
   header.type = block[kTarType.at];
   if (part_of(block, kTarMagic).starts_with(kPosixMagic) && block[kTarPrefix.at] != '\0')
-    header.name = std::string(text_of(part_of(block, kTarPrefix))) + "/";
-  header.name += text_of(part_of(block, kTarName));
+    header.name = std::string(text_before_nul(part_of(block, kTarPrefix))) + "/";
+  header.name += text_before_nul(part_of(block, kTarName));
   const auto size = number_of(part_of(block, kTarSize));
   if (!size) return object_.corrupt(at_, "a tar header whose size is no number");
   header.content = {at_ + kTarBlock, *size};
@@ -127,7 +127,7 @@ Result<const ArchiveMember*> TarReader::next() {
       if (header.type == 'x') PENSTOCK_TRY(read_pax(header.content));
       if (header.type == 'L') {
         PENSTOCK_ASSIGN(const auto name, object_.at(header.content.offset, static_cast<std::size_t>(bytes)));
-        next_name_ = text_of(as_text(name));
+        next_name_ = text_before_nul(as_text(name));
       }
       continue;
     }

@@ -61,9 +61,9 @@ struct Tag {
 };
 
 // Iterates over the fields of one message.
-class Message {
+class MessageReader {
  public:
-  Message(ByteWindow& object, Extent extent)
+  MessageReader(ByteWindow& object, Extent extent)
       : object_(object), at_(extent.offset), end_(extent.offset + extent.length) {}
 
   bool at_end() const { return at_ == end_; }
@@ -143,7 +143,7 @@ class Message {
   const std::uint64_t end_;
 };
 
-Result<std::string> text_of(ByteWindow& object, Extent extent) {
+Result<std::string> read_string(ByteWindow& object, Extent extent) {
   PENSTOCK_ASSIGN(const auto bytes, object.at(extent.offset, static_cast<std::size_t>(extent.length)));
   return std::string(as_text(bytes));
 }
@@ -162,15 +162,17 @@ bool is_of_statistics(std::string_view key) {
   return false;
 }
 
-class Looker {
+class ExampleScanner {
  public:
-  explicit Looker(ByteWindow& object) : object_(object) {}
+  explicit ExampleScanner(ByteWindow& object) : object_(object) {}
 
-  Result<TfExampleFound> look(Extent message) {
-    PENSTOCK_TRY(Message(object_, message).for_each(1, [this](Extent features) {
-      return Message(object_, features).for_each(1, [this](Extent entry) { return inspect_entry(entry); });
+  Result<TfExampleParts> scan(Extent message) {
+    PENSTOCK_TRY(MessageReader(object_, message).for_each(1, [this](Extent features) {
+      return MessageReader(object_, features).for_each(1, [this](Extent entry) {
+        return inspect_entry(entry);
+      });
     }));
-    TfExampleFound found{
+    TfExampleParts found{
         .payload = payload_, .codec = codec_, .label = {}, .statistics = has_statistics_ && !has_others_};
     for (const auto* names : {&texts_, &numbers_})
       for (const std::string& name : *names)
@@ -182,7 +184,7 @@ class Looker {
   Result<void> inspect_entry(Extent entry) {
     std::string key;
     std::optional<Extent> feature;
-    Message message(object_, entry);
+    MessageReader message(object_, entry);
     while (!message.at_end()) {
       PENSTOCK_ASSIGN(const Tag tag, message.tag());
       if (tag.wire != kDelimited || tag.field > 2) {
@@ -193,7 +195,7 @@ class Looker {
       if (tag.field == 2) {
         feature = content;
       } else if (content.length <= kLongestKey) {
-        PENSTOCK_ASSIGN(key, text_of(object_, content));
+        PENSTOCK_ASSIGN(key, read_string(object_, content));
       }
     }
     if (!feature) return success();
@@ -205,7 +207,7 @@ class Looker {
   }
 
   Result<void> inspect_feature(const std::string& key, Extent feature) {
-    Message message(object_, feature);
+    MessageReader message(object_, feature);
     while (!message.at_end()) {
       PENSTOCK_ASSIGN(const Tag tag, message.tag());
       if (tag.wire != kDelimited) {
@@ -221,7 +223,7 @@ class Looker {
 
   Result<void> inspect_bytes(const std::string& key, Extent list) {
     bool first = true;
-    return Message(object_, list).for_each(1, [&](Extent value) -> Result<void> {
+    return MessageReader(object_, list).for_each(1, [&](Extent value) -> Result<void> {
       if (!std::exchange(first, false)) return success();
       const bool named = key == kPayloadKey;
       if (named || (!payload_is_named_ && (!payload_ || value.length > payload_->length))) {
@@ -231,7 +233,7 @@ class Looker {
       }
       for (std::size_t i = 0; i < kTextKeys.size(); ++i)
         if (key == kTextKeys[i] && value.length <= kLongestLabel) {
-          PENSTOCK_ASSIGN(texts_[i], text_of(object_, value));
+          PENSTOCK_ASSIGN(texts_[i], read_string(object_, value));
         }
       return success();
     });
@@ -240,12 +242,12 @@ class Looker {
   Result<void> inspect_numbers(const std::string& key, Extent list) {
     const auto* const wanted = std::find(kNumberKeys.begin(), kNumberKeys.end(), key);
     if (wanted == kNumberKeys.end() || list.length == 0) return success();
-    Message message(object_, list);
+    MessageReader message(object_, list);
     PENSTOCK_ASSIGN(const Tag tag, message.tag());
     if (tag.field != 1 || (tag.wire != kDelimited && tag.wire != kVarint)) return success();
     PENSTOCK_ASSIGN(const Extent packed, tag.wire == kDelimited ? message.delimited() : message.rest());
     if (packed.length == 0) return success();
-    PENSTOCK_ASSIGN(const std::uint64_t number, Message(object_, packed).varint());
+    PENSTOCK_ASSIGN(const std::uint64_t number, MessageReader(object_, packed).varint());
     numbers_[static_cast<std::size_t>(wanted - kNumberKeys.begin())] =
         std::to_string(static_cast<std::int64_t>(number));
     return success();
@@ -327,8 +329,8 @@ TfExampleWriter::Message TfExampleWriter::finish(std::vector<std::span<const std
   return message;
 }
 
-Result<TfExampleFound> look_through_example(ByteWindow& object, Extent message) {
-  return Looker(object).look(message);
+Result<TfExampleParts> find_in_example(ByteWindow& object, Extent message) {
+  return ExampleScanner(object).scan(message);
 }
 
 }  // namespace penstock

@@ -58,7 +58,7 @@ class TfExampleWriter {
 // The payload and label that a scan needs from an Example. The payload is `image/encoded`, or else the
 // feature with the longest byte string. The label is the text in `image/class/text` or `label/text`, or else
 // the number in `image/class/label` or `label`.
-struct TfExampleFound {
+struct TfExampleParts {
   std::optional<Extent> payload;  // in the object; nothing: no feature has bytes
   std::string_view codec;         // by its first bytes: "jpeg", "png" or "raw"
   std::string label;              // "" if none
@@ -67,6 +67,6 @@ struct TfExampleFound {
 
 // Finds payload and label in the message at `message` of the object. Does not read the payload. `corrupt` or
 // `truncated`, with the offset, if it is no Example.
-Result<TfExampleFound> look_through_example(ByteWindow& object, Extent message);
+Result<TfExampleParts> find_in_example(ByteWindow& object, Extent message);
 
 }  // namespace penstock

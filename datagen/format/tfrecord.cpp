@@ -105,7 +105,7 @@ class TfRecordWriter final : public ObjectWriter {
     PENSTOCK_TRY(writer_.append(header));
     PENSTOCK_TRY(writer_.append({.pieces = pieces_, .bytes = message.bytes, .crc32c = message.crc32c}));
     PENSTOCK_TRY(writer_.append(footer));
-    if (gzip_) PENSTOCK_TRY(append_what_gzip_adds(header.size() + message.bytes + footer.size()));
+    if (gzip_) PENSTOCK_TRY(append_gzip_overhead(header.size() + message.bytes + footer.size()));
     return Placement{payload, sample.fields.front().bytes};
   }
 
@@ -145,7 +145,7 @@ class TfRecordWriter final : public ObjectWriter {
     return Placement{at, writer_.offset() - at, crc};
   }
 
-  Result<void> append_what_gzip_adds(std::uint64_t record_bytes) {
+  Result<void> append_gzip_overhead(std::uint64_t record_bytes) {
     static constexpr std::array<std::byte, 4096> kZeros{};
     for (std::uint64_t left = gzip_->most(record_bytes) - record_bytes; left > 0;) {
       const auto some = static_cast<std::size_t>(std::min<std::uint64_t>(left, kZeros.size()));
@@ -239,7 +239,7 @@ class TfRecord final : public ShardedFormat {
     if (gzip) return scan_tfrecord_gzip(window, found);
     for (std::uint64_t at = 0; at < window.size();) {
       PENSTOCK_ASSIGN(const Extent message, next_message(window, at));
-      PENSTOCK_ASSIGN(const TfExampleFound example, look_through_example(window, message));
+      PENSTOCK_ASSIGN(const TfExampleParts example, find_in_example(window, message));
       const Extent payload = example.payload.value_or(message);
       found({.label_name = example.label,
              .placement = {payload.offset, payload.length},
@@ -256,10 +256,11 @@ class TfRecord final : public ShardedFormat {
   // Decides by the content, not by the name. A plain record may begin with gzip's two bytes, but the checksum
   // of its length distinguishes it.
   static Result<bool> is_gzip(ObjectWindow& window) {
-    const auto look = static_cast<std::size_t>(std::min<std::uint64_t>(window.size(), kTfRecordHeaderBytes));
-    PENSTOCK_ASSIGN(const auto bytes, window.at(0, look));
+    const auto inspected =
+        static_cast<std::size_t>(std::min<std::uint64_t>(window.size(), kTfRecordHeaderBytes));
+    PENSTOCK_ASSIGN(const auto bytes, window.at(0, inspected));
     if (!begins_as_gzip(bytes)) return false;
-    return look < kTfRecordHeaderBytes || !tfrecord_payload_bytes(bytes.first<kTfRecordHeaderBytes>());
+    return inspected < kTfRecordHeaderBytes || !tfrecord_payload_bytes(bytes.first<kTfRecordHeaderBytes>());
   }
 
   static Result<Extent> next_message(ObjectWindow& window, std::uint64_t at) {
@@ -284,8 +285,8 @@ Result<std::unique_ptr<Format>> make_tfrecord(const Options& options) {
   PENSTOCK_ASSIGN(const Shards shards, Shards::parse(options));
   const bool gzip = options.text("compression") == "gzip";
   if (gzip) {
-    if (const Result<void> there = gzip_available(); !there.ok())
-      return make_error(there.error().code, "compression=gzip: " + there.error().what);
+    if (const Result<void> available = gzip_available(); !available.ok())
+      return make_error(available.error().code, "compression=gzip: " + available.error().what);
   }
   return std::make_unique<TfRecord>(shards, options.text("features") == "dlio", gzip);
 }

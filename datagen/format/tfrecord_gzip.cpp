@@ -16,31 +16,31 @@ namespace penstock {
 
 namespace {
 
-constexpr std::size_t kTaken = std::size_t{64} << 10U;  // bytes of the object per step
-constexpr std::size_t kRoom = std::size_t{128} << 10U;  // inflated bytes in memory
+constexpr std::size_t kStepBytes = std::size_t{64} << 10U;     // bytes of the object per step
+constexpr std::size_t kBufferBytes = std::size_t{128} << 10U;  // inflated bytes in memory
 
 // The inflated bytes of a member, of which only a part is in memory. Reads must go forward, or back by less
-// than kRoom.
+// than kBufferBytes.
 class MemberWindow final : public ByteWindow {
  public:
   MemberWindow(ObjectWindow& object, GzipInflater inflater)
-      : object_(object), inflater_(std::move(inflater)), bytes_(kRoom) {}
+      : object_(object), inflater_(std::move(inflater)), bytes_(kBufferBytes) {}
 
   // Starts with the member at this offset of the object.
-  void enter(std::uint64_t offset) {
+  void begin_member(std::uint64_t offset) {
     inflater_.begin();
-    member_ = in_ = offset;
+    member_ = compressed_end_ = offset;
     begin_ = end_ = 0;
-    over_ = false;
+    member_ended_ = false;
   }
 
-  // At most kRoom / 2 bytes.
+  // At most kBufferBytes / 2 bytes.
   Result<std::span<const std::byte>> at(std::uint64_t offset, std::size_t length) override {
     if (offset < begin_)
       return error(Errc::unsupported, offset,
                    "the name of a feature stands behind its bytes; gunzip it first");
     while (end_ < offset + length) {
-      if (over_)
+      if (member_ended_)
         return error(Errc::truncated, offset,
                      fmt::format("{} bytes should be here, but the record ends at {}", length, end_));
       PENSTOCK_TRY(inflate(offset));
@@ -50,12 +50,12 @@ class MemberWindow final : public ByteWindow {
 
   // Whether the inflated bytes of the member end at `offset`.
   Result<bool> ends_at(std::uint64_t offset) {
-    while (end_ <= offset && !over_) PENSTOCK_TRY(inflate(offset));
+    while (end_ <= offset && !member_ended_) PENSTOCK_TRY(inflate(offset));
     return end_ == offset;
   }
 
   // Offset in the object after the member. Valid after ends_at() returned true.
-  std::uint64_t behind() const { return in_; }
+  std::uint64_t end_offset() const { return compressed_end_; }
 
   Error error(Errc code, std::uint64_t offset, std::string_view what) const override {
     return object_.error(code, member_,
@@ -65,21 +65,22 @@ class MemberWindow final : public ByteWindow {
  private:
   // Inflates more bytes, and keeps those from `keep` on.
   Result<void> inflate(std::uint64_t keep) {
-    auto held = static_cast<std::size_t>(end_ - begin_);
-    if (held == kRoom) {
+    auto in_memory = static_cast<std::size_t>(end_ - begin_);
+    if (in_memory == kBufferBytes) {
       const auto dropped = static_cast<std::size_t>(std::min(keep, end_) - begin_);
       std::copy(bytes_.begin() + static_cast<std::ptrdiff_t>(dropped), bytes_.end(), bytes_.begin());
       begin_ += dropped;
-      held -= dropped;
+      in_memory -= dropped;
     }
-    const auto given = static_cast<std::size_t>(std::min<std::uint64_t>(kTaken, object_.size() - in_));
-    PENSTOCK_ASSIGN(const auto in, object_.at(in_, given));
-    const auto step = inflater_.step(in, std::span(bytes_).subspan(held));
+    const auto step_bytes =
+        static_cast<std::size_t>(std::min<std::uint64_t>(kStepBytes, object_.size() - compressed_end_));
+    PENSTOCK_ASSIGN(const auto in, object_.at(compressed_end_, step_bytes));
+    const auto step = inflater_.step(in, std::span(bytes_).subspan(in_memory));
     if (!step.ok()) return error(step.error().code, end_, step.error().what);
-    in_ += step->taken;
+    compressed_end_ += step->taken;
     end_ += step->made;
-    over_ = step->end;
-    if (!over_ && step->taken == 0 && step->made == 0)
+    member_ended_ = step->end;
+    if (!member_ended_ && step->taken == 0 && step->made == 0)
       return error(Errc::truncated, end_,
                    fmt::format("a gzip member does not end, but the object does at {}", object_.size()));
     return success();
@@ -90,9 +91,9 @@ class MemberWindow final : public ByteWindow {
   std::vector<std::byte> bytes_;  // the inflated bytes [begin_, end_)
   std::uint64_t begin_ = 0;
   std::uint64_t end_ = 0;
-  std::uint64_t member_ = 0;  // offset of the member in the object
-  std::uint64_t in_ = 0;      // end of the compressed bytes that were used
-  bool over_ = false;
+  std::uint64_t member_ = 0;          // offset of the member in the object
+  std::uint64_t compressed_end_ = 0;  // end of the compressed bytes that were used
+  bool member_ended_ = false;
 };
 
 // The message of the member's first record.
@@ -117,12 +118,12 @@ Result<void> scan_tfrecord_gzip(ObjectWindow& object, const Format::Visit& found
                         "compressed with gzip, and " + inflater.error().what + "; gunzip it first");
   MemberWindow member(object, *std::move(inflater));
   std::string codec;
-  for (std::uint64_t at = 0; at < object.size(); at = member.behind()) {
-    member.enter(at);
+  for (std::uint64_t at = 0; at < object.size(); at = member.end_offset()) {
+    member.begin_member(at);
     PENSTOCK_ASSIGN(const bool empty, member.ends_at(0));
     if (empty) continue;
     PENSTOCK_ASSIGN(const Extent message, message_of(member, object.size() - at));
-    PENSTOCK_ASSIGN(const TfExampleFound example, look_through_example(member, message));
+    PENSTOCK_ASSIGN(const TfExampleParts example, find_in_example(member, message));
     const std::uint64_t end = message.offset + message.length + kTfRecordFooterBytes;
     PENSTOCK_TRY(member.at(end - kTfRecordFooterBytes, kTfRecordFooterBytes));
     PENSTOCK_ASSIGN(const bool one, member.ends_at(end));
@@ -132,7 +133,7 @@ Result<void> scan_tfrecord_gzip(ObjectWindow& object, const Format::Visit& found
                           "own; gunzip it, or make the data set with --set compression=gzip");
     codec = fmt::format("{}{}", example.codec, kTfRecordGzip);
     found({.label_name = example.label,
-           .placement = {at, member.behind() - at},
+           .placement = {at, member.end_offset() - at},
            .codec = codec,
            .statistics = example.statistics});
   }

@@ -255,7 +255,7 @@ TEST_F(TfRecordGzip, OpensWhatWasLaidDown) {
     for (std::size_t i = 0; i < 3; ++i) {
       const auto member = std::span<const std::byte>(written.compressed)
                               .subspan(written.placed[i].offset, written.placed[i].length);
-      EXPECT_TRUE(opener.wraps(member));
+      EXPECT_TRUE(opener.is_wrapped(member));
       EXPECT_TRUE(std::ranges::equal(opener.open(member).value(), written.samples[i].fields[0])) << i;
     }
   }
@@ -267,7 +267,7 @@ TEST_F(TfRecordGzip, NothingElseIsOpened) {
   const Bytes member = gzip(framed(picture));
   for (const char* codec : {"jpeg", "raw", ""}) {
     SampleOpener opener = SampleOpener::make(codec).value();
-    EXPECT_FALSE(opener.wraps(member));
+    EXPECT_FALSE(opener.is_wrapped(member));
     EXPECT_EQ(opener.open(member).value().data(), member.data());
     EXPECT_EQ(payload_codec(codec), codec);
   }

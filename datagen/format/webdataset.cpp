@@ -114,13 +114,14 @@ class TarWriter final : public ObjectWriter {
 };
 
 // The members of one sample, in their order.
-struct Group {
+struct TarSample {
   std::string key;
   std::string label;
   std::optional<Placement> payload;
   std::string codec;
-  bool is_side = false;  // the payload is a .json or .txt file; any other file of the sample replaces it
-  std::string name;      // of the payload
+  // The payload is a .json or .txt file. Any other file of the sample replaces it.
+  bool is_text_payload = false;
+  std::string name;  // of the payload
   std::string label_file;
 };
 
@@ -133,56 +134,56 @@ class TarScan {
     for (;;) {
       PENSTOCK_ASSIGN(const ArchiveMember* const member, reader.next());
       if (member == nullptr) break;
-      PENSTOCK_TRY(take(*member));
+      PENSTOCK_TRY(add_member(*member));
     }
-    PENSTOCK_TRY(give());
-    tell();
+    PENSTOCK_TRY(finish_sample());
+    report_waiting();
     return success();
   }
 
  private:
-  Result<void> take(const ArchiveMember& member) {
+  Result<void> add_member(const ArchiveMember& member) {
     const std::string_view name = member.name;
     const std::size_t base = name.rfind('/') + 1;  // also without '/': npos + 1 is 0
     const std::size_t dot = name.find('.', base);
     if (dot == std::string_view::npos || dot == base) return success();  // no key or no extension
     const std::string_view key = name.substr(0, dot);
-    if (key != group_.key) {
-      PENSTOCK_TRY(give());
-      group_ = {};
-      group_.key = key;
+    if (key != sample_.key) {
+      PENSTOCK_TRY(finish_sample());
+      sample_ = {};
+      sample_.key = key;
     }
     const std::string extension = lower_case(extension_of(name));
     if (extension == ".cls") return read_label(member);
-    const bool side = extension == ".json" || extension == ".txt";
-    if (group_.payload && (side || !group_.is_side)) {
-      leave_out_companion(name, dot, side);
+    const bool is_text = extension == ".json" || extension == ".txt";
+    if (sample_.payload && (is_text || !sample_.is_text_payload)) {
+      leave_out_companion(name, dot, is_text);
       return success();
     }
-    group_.name = name;
-    group_.payload = {member.content.offset, member.content.length};
-    group_.codec = codec_of(name);
-    group_.is_side = side;
+    sample_.name = name;
+    sample_.payload = {member.content.offset, member.content.length};
+    sample_.codec = codec_of(name);
+    sample_.is_text_payload = is_text;
     return success();
   }
 
   // Counts a further file of a sample if it is left out. Files with a second extension, such as ".mask.png",
   // are further fields and belong to the sample.
-  void leave_out_companion(std::string_view name, std::size_t dot, bool side) {
+  void leave_out_companion(std::string_view name, std::size_t dot, bool is_text) {
     const auto only_extension = [dot](std::string_view file) {
       return file.find('.', dot + 1) == std::string_view::npos;
     };
-    if (name == group_.name)
+    if (name == sample_.name)
       leave_out(name, "the second file of that name");
-    else if (!side && only_extension(name) && only_extension(group_.name))
+    else if (!is_text && only_extension(name) && only_extension(sample_.name))
       leave_out(name,
-                left_out_.count == 0 ? fmt::format("whose sample is '{}'", group_.name) : std::string());
+                left_out_.count == 0 ? fmt::format("whose sample is '{}'", sample_.name) : std::string());
   }
 
-  void leave_out(std::string_view name, std::string_view why) {
+  void leave_out(std::string_view name, std::string_view reason) {
     if (left_out_.count++ > 0) return;
     left_out_.first = name;
-    left_out_.why = why;
+    left_out_.reason = reason;
   }
 
   Result<void> read_label(const ArchiveMember& member) {
@@ -191,35 +192,36 @@ class TarScan {
       leave_out(member.name, fmt::format("a label of more than {} bytes", kLongestLabel));
       return success();
     }
-    if (!group_.label_file.empty()) leave_out(member.name, "the second label of its sample");
-    group_.label_file = member.name;
+    if (!sample_.label_file.empty()) leave_out(member.name, "the second label of its sample");
+    sample_.label_file = member.name;
     PENSTOCK_ASSIGN(const auto bytes, window_.at(content.offset, static_cast<std::size_t>(content.length)));
-    group_.label = trim(as_text(bytes));
+    sample_.label = trim(as_text(bytes));
     return success();
   }
 
   // Finishes the sample. If it is an array in NumPy's format, the sample begins after the header.
-  Result<void> give() {
-    if (!group_.payload) {
-      if (!group_.label_file.empty()) leave_out(group_.label_file, "a label without a file of the same key");
+  Result<void> finish_sample() {
+    if (!sample_.payload) {
+      if (!sample_.label_file.empty())
+        leave_out(sample_.label_file, "a label without a file of the same key");
       return success();
     }
-    if (group_.codec == "npy") {
-      const Result<NpyArray> array = read_npy(window_, group_.payload->offset, group_.payload->length);
+    if (sample_.codec == "npy") {
+      const Result<NpyArray> array = read_npy(window_, sample_.payload->offset, sample_.payload->length);
       if (!array.ok() && array.error().code != Errc::unsupported) return array.error();
       if (array.ok()) {
-        group_.payload = Placement{group_.payload->offset + array->header_bytes, array->data_bytes};
-        group_.codec = "raw";
+        sample_.payload = Placement{sample_.payload->offset + array->header_bytes, array->data_bytes};
+        sample_.codec = "raw";
       }
     }
-    tell();
-    waiting_ = std::move(group_);
+    report_waiting();
+    waiting_ = std::move(sample_);
     return success();
   }
 
   // Reports the waiting sample. Each sample waits until the next one is complete, so that files left out
   // after the last sample can be reported with it.
-  void tell() {
+  void report_waiting() {
     if (!waiting_) return;
     const std::string_view base = std::string_view(waiting_->key).substr(waiting_->key.rfind('/') + 1);
     found_({.label_name = waiting_->label,
@@ -232,9 +234,9 @@ class TarScan {
 
   ObjectWindow& window_;
   const Format::Visit& found_;
-  Group group_;
-  std::optional<Group> waiting_;
-  Format::Aside left_out_;  // files that are not reported yet
+  TarSample sample_;
+  std::optional<TarSample> waiting_;
+  Format::LeftOutParts left_out_;  // files that are not reported yet
 };
 
 class WebDataset final : public ShardedFormat {

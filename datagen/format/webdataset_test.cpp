@@ -146,12 +146,13 @@ std::string left_out(const std::vector<std::string>& names) {
   std::string first;
   const auto scanned =
       format_of("webdataset")
-          ->scan(*tier.backend, {.name = "a.tar", .bytes = archive.size()}, [&](const Format::Found& found) {
-            const Format::Aside& aside = found.files_left_out;
-            if (count == 0 && aside.count > 0)
-              first = " from " + std::string(aside.first) + ", " + std::string(aside.why);
-            count += aside.count;
-          });
+          ->scan(*tier.backend, {.name = "a.tar", .bytes = archive.size()},
+                 [&](const Format::FoundSample& found) {
+                   const Format::LeftOutParts& aside = found.files_left_out;
+                   if (count == 0 && aside.count > 0)
+                     first = " from " + std::string(aside.first) + ", " + std::string(aside.reason);
+                   count += aside.count;
+                 });
   EXPECT_OK(scanned);
   return std::to_string(count) + first;
 }
@@ -174,7 +175,7 @@ TEST(WebDataset, ArraysAreNumPyFilesAndTheFirstFieldIsThePayload) {
   const Tier tier = open_tier("mem:webdataset-test").value();
   ScanFixture fixture("webdataset");
   const auto samples = test_samples(fields, 3);
-  const Made made = make_object(*tier.backend, fixture.format(), "o", fields, samples).value();
+  const MadeObject made = make_object(*tier.backend, fixture.format(), "o", fields, samples).value();
   const Bytes bytes = content(*tier.backend, "o");
   const auto scanned = fixture.scan(bytes).value();
   ASSERT_EQ(scanned.size(), 3U);

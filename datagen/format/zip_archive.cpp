@@ -22,13 +22,13 @@ constexpr std::size_t kEndBytes = 22;
 constexpr std::size_t kEnd64Bytes = 56;
 constexpr std::size_t kLocator64Bytes = 20;
 constexpr std::size_t kMostComment = 0xffff;
-constexpr std::uint64_t kIn64 = 0xffffffff;  // the real number is in the ZIP64 field
-constexpr std::uint16_t kExtra64 = 0x0001;   // ZIP64's extra field
+constexpr std::uint64_t kSeeZip64 = 0xffffffff;  // the real number is in the ZIP64 field
+constexpr std::uint16_t kExtra64 = 0x0001;       // ZIP64's extra field
 // The padding of Android's zipalign: the alignment, then zeros.
 constexpr std::uint16_t kExtraPadding = 0xd935;
 constexpr std::uint16_t kDate = 0x0021;  // 1980-01-01, the first possible date
-constexpr std::uint16_t kNeeds = 20;
-constexpr std::uint16_t kNeeds64 = 45;
+constexpr std::uint16_t kVersionNeeded = 20;
+constexpr std::uint16_t kVersionForZip64 = 45;
 constexpr std::uint16_t kEncrypted = 1U << 0U;
 constexpr std::uint16_t kStreamed = 1U << 3U;
 constexpr std::uint16_t kUtf8 = 1U << 11U;
@@ -42,27 +42,28 @@ std::uint16_t flags_of(const ZipMember& member) {
 }
 
 // The size of a streamed member is not known when its header is written.
-bool local64(const ZipMember& member) {
-  return member.streamed || member.bytes >= kIn64;
+bool needs_local_zip64(const ZipMember& member) {
+  return member.streamed || member.bytes >= kSeeZip64;
 }
 
 }  // namespace
 
 std::vector<std::byte> zip_local_header(const ZipMember& member) {
-  const bool wide = local64(member);
+  const bool wide = needs_local_zip64(member);
   HeaderBytes extra;
   if (wide) {
     const std::uint64_t bytes = member.streamed ? 0 : member.bytes;
     extra.u16(kExtra64).u16(16).u64(bytes).u64(bytes);
   }
   const std::uint64_t begin = member.header + kLocalBytes + member.name.size() + extra.size();
-  constexpr std::size_t kLeast = 6;  // size of the padding field's own header
+  constexpr std::size_t kPaddingHeaderBytes = 6;  // size of the padding field's own header
   std::size_t padding = (kZipAlignment - begin % kZipAlignment) % kZipAlignment;
-  if (padding > 0 && padding < kLeast) padding += kZipAlignment;
-  if (padding > 0) extra.u16(kExtraPadding).u16(padding - 4).u16(kZipAlignment).zeros(padding - kLeast);
-  const std::uint64_t size = wide ? kIn64 : member.bytes;
+  if (padding > 0 && padding < kPaddingHeaderBytes) padding += kZipAlignment;
+  if (padding > 0)
+    extra.u16(kExtraPadding).u16(padding - 4).u16(kZipAlignment).zeros(padding - kPaddingHeaderBytes);
+  const std::uint64_t size = wide ? kSeeZip64 : member.bytes;
   HeaderBytes header;
-  header.u32(kLocal).u16(wide ? kNeeds64 : kNeeds).u16(flags_of(member));
+  header.u32(kLocal).u16(wide ? kVersionForZip64 : kVersionNeeded).u16(flags_of(member));
   header.u16(0).u16(0).u16(kDate);  // method (stored), time and date
   header.u32(member.streamed ? 0 : member.crc32).u32(size).u32(size);
   header.u16(member.name.size()).u16(extra.size());
@@ -77,29 +78,30 @@ std::vector<std::byte> zip_directory(std::span<const ZipMember> members, std::ui
   HeaderBytes directory;
   for (const ZipMember& member : members) {
     HeaderBytes extra;
-    const bool wide = member.bytes >= kIn64;
-    const bool far = member.header >= kIn64;
+    const bool wide = member.bytes >= kSeeZip64;
+    const bool far = member.header >= kSeeZip64;
     if (wide || far) extra.u16(kExtra64).u16((wide ? 16U : 0U) + (far ? 8U : 0U));
     if (wide) extra.u64(member.bytes).u64(member.bytes);
     if (far) extra.u64(member.header);
-    const std::uint64_t size = wide ? kIn64 : member.bytes;
-    directory.u32(kEntry).u16(kNeeds64);  // version of the writer
-    directory.u16(local64(member) || far ? kNeeds64 : kNeeds).u16(flags_of(member));
+    const std::uint64_t size = wide ? kSeeZip64 : member.bytes;
+    directory.u32(kEntry).u16(kVersionForZip64);  // version of the writer
+    directory.u16(needs_local_zip64(member) || far ? kVersionForZip64 : kVersionNeeded).u16(flags_of(member));
     directory.u16(0).u16(0).u16(kDate);  // method (stored), time and date
     directory.u32(member.crc32).u32(size).u32(size).u16(member.name.size()).u16(extra.size());
     directory.zeros(2 + 2 + 2 + 4);  // comment length, disk, internal and external attributes
-    directory.u32(far ? kIn64 : member.header).text(member.name).append(extra.view());
+    directory.u32(far ? kSeeZip64 : member.header).text(member.name).append(extra.view());
   }
   const std::uint64_t bytes = directory.size();
   const std::uint64_t count = members.size();
-  const bool wide = offset >= kIn64 || bytes >= kIn64 || count >= 0xffff;
+  const bool wide = offset >= kSeeZip64 || bytes >= kSeeZip64 || count >= 0xffff;
   if (wide) {
-    directory.u32(kEnd64).u64(kEnd64Bytes - 12).u16(kNeeds64).u16(kNeeds64).zeros(8).u64(count).u64(count);
+    directory.u32(kEnd64).u64(kEnd64Bytes - 12).u16(kVersionForZip64).u16(kVersionForZip64);
+    directory.zeros(8).u64(count).u64(count);
     directory.u64(bytes).u64(offset).u32(kLocator64).u32(0).u64(offset + bytes).u32(1);
   }
   const std::uint64_t few = std::min<std::uint64_t>(count, wide ? 0xffff : count);
   directory.u32(kEnd).zeros(4).u16(few).u16(few);
-  return directory.u32(std::min(bytes, kIn64)).u32(std::min(offset, kIn64)).u16(0).take();
+  return directory.u32(std::min(bytes, kSeeZip64)).u32(std::min(offset, kSeeZip64)).u16(0).take();
 }
 
 // ---- Reading -------------------------------------------------------------------------------------------
@@ -125,7 +127,7 @@ Result<std::uint64_t> find_end(ObjectWindow& window) {
                       "no end of a ZIP archive: the object is cut off, or none");
 }
 
-Result<void> widen(ObjectWindow& window, std::uint64_t end, Directory& directory) {
+Result<void> read_zip64_end(ObjectWindow& window, std::uint64_t end, Directory& directory) {
   if (end < kLocator64Bytes + kEnd64Bytes) return success();
   PENSTOCK_ASSIGN(std::span<const std::byte> bytes, window.at(end - kLocator64Bytes, kLocator64Bytes));
   if (number_at(bytes, 0, 4) != kLocator64) return success();
@@ -146,7 +148,7 @@ Result<Directory> find_directory(ObjectWindow& window) {
   Directory directory{.offset = number_at(bytes, 16, 4),
                       .bytes = number_at(bytes, 12, 4),
                       .members = number_at(bytes, 10, 2)};
-  PENSTOCK_TRY(widen(window, end, directory));
+  PENSTOCK_TRY(read_zip64_end(window, end, directory));
   if (directory.offset > end || directory.bytes > end - directory.offset ||
       directory.members > directory.bytes / kEntryBytes)
     return window.corrupt(end, fmt::format("a ZIP directory of {} members in {} bytes at byte {}",
@@ -156,15 +158,15 @@ Result<Directory> find_directory(ObjectWindow& window) {
 
 // Reads the numbers that do not fit into 32 bits from the ZIP64 field. The field has them in this order, and
 // only those that do not fit.
-bool widen(std::span<const std::byte> extra, std::uint64_t& bytes, std::uint64_t& stored,
-           std::uint64_t& header) {
+bool read_zip64_numbers(std::span<const std::byte> extra, std::uint64_t& bytes, std::uint64_t& stored,
+                        std::uint64_t& header) {
   while (extra.size() >= 4) {
     const std::size_t length = number_at(extra, 2, 2);
     if (length > extra.size() - 4) return false;
     if (number_at(extra, 0, 2) == kExtra64) {
       std::span<const std::byte> rest = extra.subspan(4, length);
       for (std::uint64_t* number : {&bytes, &stored, &header}) {
-        if (*number != kIn64) continue;
+        if (*number != kSeeZip64) continue;
         if (rest.size() < 8) return false;
         *number = number_at(rest, 0, 8);
         rest = rest.subspan(8);
@@ -206,7 +208,8 @@ Result<std::vector<ArchiveMember>> read_zip(ObjectWindow& window, std::string_vi
     std::uint64_t bytes = number_at(entry, 24, 4);
     std::uint64_t stored = number_at(entry, 20, 4);
     std::uint64_t header = number_at(entry, 42, 4);
-    const bool fits = widen(entry.subspan(kEntryBytes + name_bytes, extra_bytes), bytes, stored, header);
+    const bool fits =
+        read_zip64_numbers(entry.subspan(kEntryBytes + name_bytes, extra_bytes), bytes, stored, header);
     if (member.name.ends_with(suffix)) {
       if (!fits) return window.corrupt(at, fmt::format("the extra field of '{}'", member.name));
       if ((number_at(entry, 8, 2) & kEncrypted) != 0)

@@ -1,10 +1,13 @@
-// Threads: every rank calls generate() from one thread. All functions here run on it; Generator and Mender
-// start threads.
+// The ranks meet here: Generator and Repairer are one rank's part, and the collective calls come between
+// their steps. (generate_share.cpp has those that exchange results.)
+//
+// Threads: every rank calls generate() from one thread. All functions here run on it, but for the work that
+// all_ok() gets with `stop`; Generator and Repairer start threads.
 // Lock: the target's lock (a file) keeps other processes away. Rank 0 takes it before it inspects the target,
 // and holds it until generate() returns. The system releases it if the process ends.
 // Memory: everything allocates. guarded() turns an exception into an error, because the other ranks would
 // wait for a rank that throws.
-// Ctrl-C: Generator and Mender stop before their next object. State and journal remain for --resume.
+// Ctrl-C: Generator and Repairer stop before their next object. State and journal remain for --resume.
 // Crash: the order is the state file, then objects and journal, their sync, the manifest, then the removal of
 // journal, state and lock file. A kill at any point leaves a target that --resume completes, or a complete
 // data set.
@@ -12,11 +15,14 @@
 
 #include <fmt/format.h>
 
+#include <algorithm>
 #include <memory>
 #include <optional>
 #include <utility>
+#include <vector>
 
-#include "datagen/generate/generate_mend.hpp"
+#include "datagen/generate/generate_repair.hpp"
+#include "datagen/generate/generate_share.hpp"
 #include "datagen/generate/generate_target.hpp"
 #include "datagen/generate/generator.hpp"
 #include "datagen/manifest/manifest.hpp"
@@ -28,7 +34,7 @@ namespace penstock {
 namespace {
 
 // Rank 0 alone calls this, with the target's lock held, before the ranks begin.
-Result<TargetState> begin_target(const Generation& generation, Tier& tier, bool resume) {
+Result<TargetState> prepare_target(const Generation& generation, Tier& tier, bool resume) {
   // Checked again with the lock held: another process may have written here after the caller's check.
   PENSTOCK_ASSIGN(const bool complete, check_target(tier, generation.state, resume));
   Backend& backend = *tier.backend;
@@ -49,7 +55,7 @@ Result<TargetState> begin_target(const Generation& generation, Tier& tier, bool 
 
 // Called on all ranks but 0. not_found if this rank's target is not the place where rank 0 began: its state
 // file is missing there or belongs to another data set.
-Result<void> check_same_place(const Generation& generation, Tier& tier) {
+Result<void> check_same_target(const Generation& generation, Tier& tier) {
   PENSTOCK_ASSIGN(const std::optional<GenerationState> started,
                   read_generation_state(*tier.backend, tier.root));
   if (started && journal_key(*started) == journal_key(generation.state)) return success();
@@ -59,19 +65,70 @@ Result<void> check_same_place(const Generation& generation, Tier& tier) {
                                 tier.root));
 }
 
+// Checks the size of every object of a finished data set. Makes the wrong ones again; the ranks share this
+// work. `corrupt`, naming the object, if this build would make other bytes of it. Such bytes are never
+// published under the object's name, but the old wrong object has been removed by then. Collective; rank 0
+// holds the target's lock.
+Result<void> repair_finished(const Generation& generation, Tier& tier, unsigned threads, Communicator& ranks,
+                             Progress& progress, GenerateResult& out) {
+  const Result<Manifest> manifest = Manifest::load(*tier.backend, kManifestName);
+  PENSTOCK_TRY(all_ok(ranks, manifest));
+  PENSTOCK_ASSIGN(const std::vector<std::uint64_t> wrong,
+                  on_root(ranks, [&] { return wrong_objects(*manifest, tier, threads); }));
+  if (wrong.empty()) return success();
+  std::optional<Repairer> repairer;
+  const auto prepare = [&]() -> Result<void> {
+    PENSTOCK_ASSIGN(TargetSync sync, TargetSync::begin(tier));
+    repairer.emplace(generation, *manifest, *tier.backend, std::move(sync), threads, ranks, progress);
+    return success();
+  };
+  PENSTOCK_TRY(all_ok(ranks, prepare));
+  out.kept_by_size = true;
+  PENSTOCK_TRY(all_ok(ranks, [&] { return repairer->begin(wrong); }));
+  const Result<void> made = all_ok(
+      ranks, [&] { return repairer->make_share(wrong); }, [&] { repairer->stop(); });
+  PENSTOCK_TRY(sum_over_ranks(ranks, repairer->counts(), out));
+  return made;
+}
+
+// Makes the objects that are missing, and then the manifest. Collective.
+Result<void> make_missing(Generator& generator, bool resumed, Communicator& ranks, GenerateResult& out) {
+  const auto stop = [&] { generator.stop(); };
+  PENSTOCK_TRY(on_root(ranks, [&] { return generator.name_objects(); }));
+  JournalRead journal;
+  const auto accept_existing = [&]() -> Result<void> {
+    PENSTOCK_ASSIGN(journal, generator.accept_existing_objects());
+    return success();
+  };
+  if (resumed) PENSTOCK_TRY(all_ok(ranks, accept_existing, stop));
+  PENSTOCK_ASSIGN(const std::vector<JournalRead> journals, gather<JournalRead>(ranks, journal));
+  for (const JournalRead& one : journals) {
+    journal.next_segment = std::max(journal.next_segment, one.next_segment);
+    out.journal_damaged = std::max(out.journal_damaged, one.damaged);
+  }
+  generator.start_journal(journal.next_segment);
+  const Result<void> made = all_ok(
+      ranks, [&] { return generator.make_share(); }, stop);
+  PENSTOCK_TRY(sum_over_ranks(ranks, generator.counts(), out));
+  PENSTOCK_TRY(made);
+  PENSTOCK_TRY(generator.results().send_to_root());
+  return on_root(ranks, [&] { return generator.publish_manifest(); });
+}
+
 // The part of generate() that runs while rank 0 holds the lock. Collective.
 Result<void> generate_locked(const Generation& generation, Tier& tier, unsigned threads, bool resume,
-                             Communicator& ranks, Progress& progress, Generated& out) {
+                             Communicator& ranks, Progress& progress, GenerateResult& out) {
   PENSTOCK_ASSIGN(const TargetState found,
-                  on_root(ranks, [&] { return begin_target(generation, tier, resume); }));
-  if (found == TargetState::finished) return mend_finished(generation, tier, threads, ranks, progress, out);
+                  on_root(ranks, [&] { return prepare_target(generation, tier, resume); }));
+  if (found == TargetState::finished) return repair_finished(generation, tier, threads, ranks, progress, out);
   const bool resumed = found == TargetState::started;
   out.started = resumed;
-  if (Result<void> same = all_ok(ranks, ranks.root() ? success() : check_same_place(generation, tier));
-      !same.ok()) {
+  if (Result<void> same_target =
+          all_ok(ranks, ranks.root() ? success() : check_same_target(generation, tier));
+      !same_target.ok()) {
     // Nothing was made, so the target becomes empty again.
     if (ranks.root() && !resumed) static_cast<void>(remove_generation_state(*tier.backend));
-    return same;
+    return same_target;
   }
   out.started = true;
   std::optional<Generator> generator;
@@ -81,7 +138,7 @@ Result<void> generate_locked(const Generation& generation, Tier& tier, unsigned 
     return success();
   };
   PENSTOCK_TRY(all_ok(ranks, prepare));
-  PENSTOCK_TRY(generator->run(out));
+  PENSTOCK_TRY(make_missing(*generator, resumed, ranks, out));
   PENSTOCK_TRY(on_root(ranks, [&] { return remove_generation_state(*tier.backend); }));
   out.started = false;
   return success();
@@ -118,7 +175,7 @@ void GeneratedCounts::count(const GeneratedCounts& part) {
 }
 
 Result<void> generate(const Generation& generation, Tier& tier, unsigned threads, bool resume,
-                      Communicator& ranks, Progress& progress, Generated& out) {
+                      Communicator& ranks, Progress& progress, GenerateResult& out) {
   Namespace& names = tier.backend->names();
   return guarded([&]() -> Result<void> {
     std::unique_ptr<Lock> lock;

@@ -31,7 +31,7 @@ struct GeneratedCounts {
 };
 
 // The sum over all ranks. Every rank has the same values.
-struct Generated : GeneratedCounts {
+struct GenerateResult : GeneratedCounts {
   // Damaged rows and segments of the journal; their objects are made again.
   std::uint64_t journal_damaged = 0;
   bool kept_by_size = false;       // earlier objects were checked by their size only
@@ -50,6 +50,6 @@ struct Generated : GeneratedCounts {
 // same target (`not_found` if one does not). Only rank 0 inspects the target and writes the manifest. A rank
 // that fails, or is asked to stop, stops all others.
 Result<void> generate(const Generation& generation, Tier& tier, unsigned threads, bool resume,
-                      Communicator& ranks, Progress& progress, Generated& out);
+                      Communicator& ranks, Progress& progress, GenerateResult& out);
 
 }  // namespace penstock

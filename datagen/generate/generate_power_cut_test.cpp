@@ -61,7 +61,7 @@ TEST(GeneratePowerCut, OfAForgetfulDiskAtEveryOperation) {
       Tier target;
       target.backend = machine.backend("disk");
       machine.cut_at(n);
-      const Result<Generated> made = make(target, small(), 1);
+      const Result<GenerateResult> made = make(target, small(), 1);
       if (made.ok()) ++finished;
       machine.cut();
       power_on(machine);
@@ -124,12 +124,12 @@ TEST(GenerateOnFailingDisk, ResumeKeepsOnlyWhatTheDeviceHas) {
   const std::string path = "t=posix:" + ((*disk)->path() / "data").string();
   {
     Tier target = open_tier(path).value();
-    const Result<Generated> failed = make(target, large);
+    const Result<GenerateResult> failed = make(target, large);
     ASSERT_FALSE(failed.ok()) << "the device stores all of it";
     EXPECT_NE(failed.error().what.find("cannot sync"), std::string::npos) << failed.error().what;
     EXPECT_FALSE(target.backend->names().stat(kManifestName).ok());
     ASSERT_OK((*disk)->mend());
-    const Result<Generated> resumed = make(target, large, 2, true);
+    const Result<GenerateResult> resumed = make(target, large, 2, true);
     ASSERT_OK(resumed);
     EXPECT_GT(resumed->damaged, 0U);
     EXPECT_GT(resumed->samples_kept, 0U);

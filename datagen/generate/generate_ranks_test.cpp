@@ -39,7 +39,7 @@ Generation weather() {  // one sample per file, and a companion
 
 struct Outcome {
   Result<void> done;
-  Generated made;
+  GenerateResult made;
 };
 
 // Runs generate() on all ranks and returns each rank's outcome. `options` are for the tier of the rank
@@ -101,7 +101,7 @@ TEST(GenerateRanks, TheirNumberDoesNotMatter) {
 
 TEST(GenerateRanks, WhatEachMadeIsKnownOnTheFirst) {
   const std::vector<Outcome> outcomes = make_over(3, "ranks-figures", pictures());
-  const Generated& made = outcomes[0].made;
+  const GenerateResult& made = outcomes[0].made;
   ASSERT_EQ(made.ranks.size(), 3U);
   std::uint64_t bytes = 0;
   for (const RankFigures& rank : made.ranks) {

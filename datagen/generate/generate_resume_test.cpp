@@ -78,7 +78,7 @@ void begin(const std::string& path, int times) {
       JournalSegment one;
       const auto samples = segment.samples_of(object);
       one.samples.assign(samples.begin(), samples.end());
-      one.objects.push_back({object.whole, 0, samples.size()});
+      one.objects.push_back({object.published, 0, samples.size()});
       rows.push_back(std::move(one));
     }
     return success();

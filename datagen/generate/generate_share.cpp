@@ -13,10 +13,10 @@ constexpr std::size_t kBytesAtOnce = std::size_t{64} << 20U;  // of all ranks to
 // Receives the rows of every rank on rank 0, piece by piece. `from` is the index of the piece's first row on
 // its rank.
 template <class Row>
-using TakeRows = std::function<void(int rank, std::uint64_t from, std::span<const Row> rows)>;
+using RowVisitor = std::function<void(int rank, std::uint64_t from, std::span<const Row> rows)>;
 
 template <class Row>
-Result<void> gather_rows(Communicator& ranks, std::span<const Row> mine, const TakeRows<Row>& take) {
+Result<void> gather_rows(Communicator& ranks, std::span<const Row> mine, const RowVisitor<Row>& visit) {
   static_assert(std::is_trivially_copyable_v<Row>);
   const std::uint64_t most =
       std::max<std::uint64_t>(kBytesAtOnce / sizeof(Row) / static_cast<std::uint64_t>(ranks.size()), 1);
@@ -31,7 +31,7 @@ Result<void> gather_rows(Communicator& ranks, std::span<const Row> mine, const T
       if (all[rank].empty()) continue;
       rows.resize(all[rank].size() / sizeof(Row));
       std::memcpy(rows.data(), all[rank].data(), rows.size() * sizeof(Row));
-      take(static_cast<int>(rank), from, rows);
+      visit(static_cast<int>(rank), from, rows);
     }
   }
   return success();
@@ -52,7 +52,7 @@ GenerateShare share_of(const Generation& generation, int rank, int ranks) {
   return share;
 }
 
-Result<void> sum_over_ranks(Communicator& ranks, const GeneratedCounts& mine, Generated& out) {
+Result<void> sum_over_ranks(Communicator& ranks, const GeneratedCounts& mine, GenerateResult& out) {
   PENSTOCK_ASSIGN(const std::vector<GeneratedCounts> each, gather<GeneratedCounts>(ranks, mine));
   static_cast<GeneratedCounts&>(out) = {};
   for (const GeneratedCounts& one : each) {
@@ -64,7 +64,7 @@ Result<void> sum_over_ranks(Communicator& ranks, const GeneratedCounts& mine, Ge
   return success();
 }
 
-ObjectLedger::ObjectLedger(const Generation& generation, Communicator& ranks, ManifestBuilder& manifest)
+ObjectResults::ObjectResults(const Generation& generation, Communicator& ranks, ManifestBuilder& manifest)
     : generation_(generation),
       ranks_(ranks),
       manifest_(manifest),
@@ -72,17 +72,17 @@ ObjectLedger::ObjectLedger(const Generation& generation, Communicator& ranks, Ma
       objects_(ranks.root() ? 0 : share_.objects()),
       samples_(ranks.root() ? 0 : share_.samples()) {}
 
-void ObjectLedger::set_object(std::uint64_t object, PublishedObject whole) {
-  manifest_.set_object_bytes(static_cast<std::uint32_t>(object), whole.bytes);
-  manifest_.set_object_crc32c(static_cast<std::uint32_t>(object), whole.crc32c);
+void ObjectResults::set_object(std::uint64_t object, PublishedObject published) {
+  manifest_.set_object_bytes(static_cast<std::uint32_t>(object), published.bytes);
+  manifest_.set_object_crc32c(static_cast<std::uint32_t>(object), published.crc32c);
 }
 
-void ObjectLedger::enter(std::uint64_t object, PublishedObject whole, std::span<const JournalSample> samples,
-                         std::span<const std::uint32_t> labels) {
+void ObjectResults::record(std::uint64_t object, PublishedObject published,
+                           std::span<const JournalSample> samples, std::span<const std::uint32_t> labels) {
   if (ranks_.root())
-    set_object(object, whole);
+    set_object(object, published);
   else
-    objects_[object - share_.first_object] = whole;
+    objects_[object - share_.first_object] = published;
   for (std::size_t i = 0; i < samples.size(); ++i) {
     const JournalSample& sample = samples[i];
     const SampleEntry entry{.offset = sample.offset,
@@ -97,7 +97,7 @@ void ObjectLedger::enter(std::uint64_t object, PublishedObject whole, std::span<
   }
 }
 
-Result<void> ObjectLedger::hand_over() {
+Result<void> ObjectResults::send_to_root() {
   if (ranks_.size() == 1) return success();
   PENSTOCK_TRY(gather_rows<PublishedObject>(
       ranks_, objects_, [&](int rank, std::uint64_t from, std::span<const PublishedObject> rows) {

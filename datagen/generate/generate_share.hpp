@@ -26,25 +26,25 @@ struct GenerateShare {
 GenerateShare share_of(const Generation& generation, int rank, int ranks);
 
 // Sums what all ranks made. Does not change out.started and the figures of the journal. Collective.
-Result<void> sum_over_ranks(Communicator& ranks, const GeneratedCounts& mine, Generated& out);
+Result<void> sum_over_ranks(Communicator& ranks, const GeneratedCounts& mine, GenerateResult& out);
 
 // Collects size, checksum and samples of finished objects for the manifest. Rank 0 writes them directly into
-// its ManifestBuilder. Other ranks keep them here until hand_over() sends them to rank 0.
-class ObjectLedger {
+// its ManifestBuilder. Other ranks keep them here until send_to_root() sends them to rank 0.
+class ObjectResults {
  public:
   // Borrows `manifest`, which already has the objects and entries for all samples. Only rank 0 uses it.
-  ObjectLedger(const Generation& generation, Communicator& ranks, ManifestBuilder& manifest);
+  ObjectResults(const Generation& generation, Communicator& ranks, ManifestBuilder& manifest);
 
   // Records an object of this rank's share that is complete and correct, with all its samples. Any thread may
   // call it; each object is recorded by one thread.
-  void enter(std::uint64_t object, PublishedObject whole, std::span<const JournalSample> samples,
-             std::span<const std::uint32_t> labels);
+  void record(std::uint64_t object, PublishedObject published, std::span<const JournalSample> samples,
+              std::span<const std::uint32_t> labels);
 
   // Sends the objects of all ranks to rank 0's manifest. Collective.
-  Result<void> hand_over();
+  Result<void> send_to_root();
 
  private:
-  void set_object(std::uint64_t object, PublishedObject whole);
+  void set_object(std::uint64_t object, PublishedObject published);
 
   const Generation& generation_;
   Communicator& ranks_;

@@ -39,7 +39,7 @@ std::uint32_t check_of(const Row& row, std::uint32_t kind, std::uint32_t key) {
   return crc32c(std::as_bytes(std::span(&row, 1)).first(offsetof(Row, check)), kind ^ key);
 }
 
-void put(std::vector<Row>& rows, std::uint32_t kind, std::uint32_t key, Row row) {
+void append_row(std::vector<Row>& rows, std::uint32_t kind, std::uint32_t key, Row row) {
   row.check = check_of(row, kind, key);
   rows.push_back(row);
 }
@@ -50,9 +50,9 @@ class SegmentRows {
   SegmentRows(JournalSegment& segment, std::uint32_t key, std::uint64_t& damaged)
       : segment_(segment), key_(key), damaged_(damaged) {}
 
-  void take(const Row& row) {
+  void add(const Row& row) {
     if (row.check == check_of(row, kObjectRow, key_) && row.offset > 0) {
-      give_up();
+      drop_unfinished();
       object_ = {{row.length, row.crc32c}, segment_.samples.size(), 0};
       next_ = row.index;
       missing_ = row.offset;
@@ -68,7 +68,7 @@ class SegmentRows {
   }
 
   // Drops the current object if some of its samples are missing.
-  void give_up() {
+  void drop_unfinished() {
     if (missing_ == 0) return;
     damaged_ += 1 + segment_.samples.size() - object_.begin;
     segment_.samples.resize(object_.begin);
@@ -118,13 +118,13 @@ std::uint32_t journal_key(const GenerationState& state) {
 namespace {
 
 // Json's get() would silently convert a number of another type.
-std::uint64_t whole_number(const Json& json) {
+std::uint64_t unsigned_number(const Json& json) {
   if (!json.is_number_unsigned()) throw std::invalid_argument("a number that is none to count with");
   return json.get<std::uint64_t>();
 }
 
 std::uint32_t fingerprint_of(const Json& json) {
-  const std::uint64_t number = whole_number(json.at("fingerprint"));
+  const std::uint64_t number = unsigned_number(json.at("fingerprint"));
   if (number > UINT32_MAX) throw std::invalid_argument("a fingerprint that is none");
   return static_cast<std::uint32_t>(number);
 }
@@ -134,14 +134,14 @@ std::uint32_t fingerprint_of(const Json& json) {
 Result<GenerationState> parse_generation_state(std::string_view text, std::string_view name) {
   try {
     const Json json = Json::parse(text);
-    if (whole_number(json.at("schema")) != kSchema)
+    if (unsigned_number(json.at("schema")) != kSchema)
       return make_error(Errc::unsupported,
                         fmt::format("'{}' is of another version of penstock: remove the folder", name));
     return GenerationState{.recipe = json.at("recipe").get<std::string>(),
                            .fingerprint = fingerprint_of(json),
                            .format = json.at("format").get<std::string>(),
-                           .seed = whole_number(json.at("seed")),
-                           .samples = whole_number(json.at("samples")),
+                           .seed = unsigned_number(json.at("seed")),
+                           .samples = unsigned_number(json.at("samples")),
                            .settings = json.at("settings").get<std::map<std::string, std::string>>()};
   } catch (const std::exception&) {
     return make_error(Errc::corrupt,
@@ -151,31 +151,33 @@ Result<GenerationState> parse_generation_state(std::string_view text, std::strin
   }
 }
 
-std::string difference(const GenerationState& there, const GenerationState& wanted) {
-  if (there.recipe != wanted.recipe) return fmt::format("recipe {}, not {}", there.recipe, wanted.recipe);
-  if (there.format != wanted.format) return fmt::format("--format {}, not {}", there.format, wanted.format);
-  if (there.seed != wanted.seed) return fmt::format("--seed {}, not {}", there.seed, wanted.seed);
-  if (there.samples != wanted.samples)
-    return fmt::format("{} samples, not {}", there.samples, wanted.samples);
-  for (const auto& [key, value] : there.settings) {
-    const auto other = wanted.settings.find(key);
-    if (other == wanted.settings.end()) return fmt::format("--set {}={}", key, value);
+std::string difference(const GenerationState& existing, const GenerationState& requested) {
+  if (existing.recipe != requested.recipe)
+    return fmt::format("recipe {}, not {}", existing.recipe, requested.recipe);
+  if (existing.format != requested.format)
+    return fmt::format("--format {}, not {}", existing.format, requested.format);
+  if (existing.seed != requested.seed) return fmt::format("--seed {}, not {}", existing.seed, requested.seed);
+  if (existing.samples != requested.samples)
+    return fmt::format("{} samples, not {}", existing.samples, requested.samples);
+  for (const auto& [key, value] : existing.settings) {
+    const auto other = requested.settings.find(key);
+    if (other == requested.settings.end()) return fmt::format("--set {}={}", key, value);
     if (other->second != value) return fmt::format("--set {}={}, not {}", key, value, other->second);
   }
-  for (const auto& [key, value] : wanted.settings)
-    if (!there.settings.contains(key)) return fmt::format("no --set {}={}", key, value);
+  for (const auto& [key, value] : requested.settings)
+    if (!existing.settings.contains(key)) return fmt::format("no --set {}={}", key, value);
   return "";
 }
 
 Result<std::optional<GenerationState>> read_generation_state(Backend& backend, std::string_view root) {
   const std::string name =
       fmt::format("{}{}{}", root, root.empty() || root.ends_with('/') ? "" : "/", kGenerationStateName);
-  const Result<Entry> there = backend.names().stat(kGenerationStateName);
-  if (!there.ok()) {
-    if (there.error().code == Errc::not_found) return std::optional<GenerationState>();
-    return there.error();
+  const Result<Entry> existing = backend.names().stat(kGenerationStateName);
+  if (!existing.ok()) {
+    if (existing.error().code == Errc::not_found) return std::optional<GenerationState>();
+    return existing.error();
   }
-  if (there->bytes > kMostStateBytes)
+  if (existing->bytes > kMostStateBytes)
     return make_error(Errc::corrupt, fmt::format("'{}' is no state file of generate", name));
   PENSTOCK_ASSIGN(const std::string text, read_text(backend, kGenerationStateName, kMostStateBytes));
   PENSTOCK_ASSIGN(GenerationState state, parse_generation_state(text, name));
@@ -189,7 +191,7 @@ Result<void> write_generation_state(Backend& backend, const GenerationState& sta
 
 void JournalSegment::append(const JournalSegment& other) {
   for (const JournalObject& object : other.objects)
-    objects.push_back({object.whole, samples.size() + object.begin, samples.size() + object.end});
+    objects.push_back({object.published, samples.size() + object.begin, samples.size() + object.end});
   samples.insert(samples.end(), other.samples.begin(), other.samples.end());
 }
 
@@ -210,10 +212,10 @@ Result<void> JournalWriter::append(const JournalSegment& segment) {
   std::vector<Row> rows;
   for (const JournalObject& object : segment.objects) {
     const auto samples = segment.samples_of(object);
-    put(rows, kObjectRow, key_,
-        {samples.front().index, samples.size(), object.whole.bytes, object.whole.crc32c, 0});
+    append_row(rows, kObjectRow, key_,
+               {samples.front().index, samples.size(), object.published.bytes, object.published.crc32c, 0});
     for (const JournalSample& sample : samples) {
-      put(rows, kSampleRow, key_, {sample.index, sample.offset, sample.length, sample.crc32c, 0});
+      append_row(rows, kSampleRow, key_, {sample.index, sample.offset, sample.length, sample.crc32c, 0});
       if (rows.size() < kRowsAtOnce) continue;
       PENSTOCK_TRY(writer->append(std::as_bytes(std::span(rows))));
       rows.clear();
@@ -235,15 +237,15 @@ Result<void> read_segment(Backend& backend, std::uint32_t key, std::uint64_t num
                           std::uint64_t& damaged) {
   PENSTOCK_ASSIGN(const auto reader, backend.open(segment_name(number)));
   PENSTOCK_ASSIGN(const std::uint64_t size, reader->size());
-  SegmentRows taken(segment, key, damaged);
+  SegmentRows segment_rows(segment, key, damaged);
   std::vector<Row> rows;
   const std::uint64_t count = size / sizeof(Row);
   for (std::uint64_t at = 0; at < count; at += rows.size()) {
     rows.resize(std::min<std::uint64_t>(kRowsAtOnce, count - at));
     PENSTOCK_TRY(reader->read_at(at * sizeof(Row), std::as_writable_bytes(std::span(rows))));
-    for (const Row& row : rows) taken.take(row);
+    for (const Row& row : rows) segment_rows.add(row);
   }
-  taken.give_up();
+  segment_rows.drop_unfinished();
   if (size % sizeof(Row) != 0) ++damaged;
   return success();
 }

@@ -41,7 +41,7 @@ std::uint32_t journal_key(const GenerationState& state);
 Result<GenerationState> parse_generation_state(std::string_view text,
                                                std::string_view name = kGenerationStateName);
 // Describes the first difference ("seed 7, not 8"). "" if there is none.
-std::string difference(const GenerationState& there, const GenerationState& wanted);
+std::string difference(const GenerationState& existing, const GenerationState& requested);
 
 // Nothing if there is no state file. `root` names the tier in messages.
 Result<std::optional<GenerationState>> read_generation_state(Backend& backend, std::string_view root = {});
@@ -57,7 +57,7 @@ struct JournalSample {
 
 // A published object with all its samples.
 struct JournalObject {
-  PublishedObject whole;
+  PublishedObject published;
   std::size_t begin = 0;  // index of its first sample in the segment
   std::size_t end = 0;    // after its last sample; an object has at least one
 };

@@ -27,22 +27,22 @@ namespace penstock {
 namespace {
 
 // Names below .penstock that belong to an unfinished data set.
-constexpr std::string_view kOurs[] = {kGenerationStateName, kGenerationLockName, kJournalFolder};
+constexpr std::string_view kOwnNames[] = {kGenerationStateName, kGenerationLockName, kJournalFolder};
 
-Error occupied(const Tier& tier, std::string_view why, std::string_view remedy) {
+Error occupied_error(const Tier& tier, std::string_view why, std::string_view remedy) {
   return make_error(Errc::already_exists, fmt::format("'{}' {}: {}", tier.root, why, remedy));
 }
 
 // Reads the state of a finished corpus from its manifest.
 Result<GenerationState> load_finished(Tier& tier) {
-  const Result<Manifest> there = Manifest::load(*tier.backend, kManifestName);
-  if (!there.ok() && there.error().code == Errc::corrupt)
+  const Result<Manifest> existing = Manifest::load(*tier.backend, kManifestName);
+  if (!existing.ok() && existing.error().code == Errc::corrupt)
     return make_error(Errc::corrupt,
                       fmt::format("{}, and without it nothing tells what '{}' holds: penstock describe says "
                                   "how to make a new one, or remove the folder and start again",
-                                  there.error().what, tier.root));
-  if (!there.ok()) return there.error();
-  const Manifest& manifest = *there;
+                                  existing.error().what, tier.root));
+  if (!existing.ok()) return existing.error();
+  const Manifest& manifest = *existing;
   const ManifestFacts& facts = manifest.facts();
   return GenerationState{.recipe = facts.recipe,
                          .fingerprint = 0,
@@ -54,51 +54,52 @@ Result<GenerationState> load_finished(Tier& tier) {
 
 // Whether a data set is finished although its state file still exists. The state file is removed last.
 Result<bool> is_finished(Tier& tier, const GenerationState& state) {
-  const Result<GenerationState> there = load_finished(tier);
-  if (there.ok()) return difference(*there, state).empty();
-  const Errc why = there.error().code;
+  const Result<GenerationState> existing = load_finished(tier);
+  if (existing.ok()) return difference(*existing, state).empty();
+  const Errc why = existing.error().code;
   if (why == Errc::not_found || why == Errc::corrupt || why == Errc::unsupported) return false;
-  return there.error();
+  return existing.error();
 }
 
 // Whether a finished corpus is the one that is wanted.
-Result<bool> check_finished(Tier& tier, const GenerationState& wanted) {
-  PENSTOCK_ASSIGN(const GenerationState there, load_finished(tier));
-  const std::string differs = difference(there, wanted);
+Result<bool> check_finished(Tier& tier, const GenerationState& requested) {
+  PENSTOCK_ASSIGN(const GenerationState existing, load_finished(tier));
+  const std::string differs = difference(existing, requested);
   if (differs.empty()) return true;
-  return occupied(tier, fmt::format("holds a finished corpus of {}", differs), "choose another folder");
+  return occupied_error(tier, fmt::format("holds a finished corpus of {}", differs), "choose another folder");
 }
 
 }  // namespace
 
-Result<void> check_room(Tier& tier, const Generation& generation, bool started) {
-  const Result<Room> room = room_of(*tier.backend);
-  if (!room.ok()) return success();
-  // `own` counts .penstock, the state, the lock, the journal's folder, one segment, and finally the manifest.
-  const std::uint64_t own = started ? 1 : 6;
-  const double blocks = static_cast<double>(generation.objects) * static_cast<double>(room->block_bytes);
+Result<void> check_free_space(Tier& tier, const Generation& generation, bool started) {
+  const Result<FreeSpace> space = free_space_of(*tier.backend);
+  if (!space.ok()) return success();
+  // `own_files` counts .penstock, the state, the lock, the journal's folder, one segment, and finally the
+  // manifest.
+  const std::uint64_t own_files = started ? 1 : 6;
+  const double blocks = static_cast<double>(generation.objects) * static_cast<double>(space->block_bytes);
   double missing = std::max(static_cast<double>(generation.bytes_expected), blocks);
   std::uint64_t objects = generation.objects;
-  std::uint64_t folders = room->objects || room->folder_bytes != 0 ? generation.folders() : 0;
+  std::uint64_t folders = space->objects || space->folder_bytes != 0 ? generation.folders() : 0;
   // Refuses only if this share of the estimate does not fit, because the estimate may be too high.
-  constexpr double kSurely = 0.98;
+  constexpr double kShareThatMustFit = 0.98;
   const auto all_bytes = [&] {
-    return missing + static_cast<double>(folders) * static_cast<double>(room->folder_bytes);
+    return missing + static_cast<double>(folders) * static_cast<double>(space->folder_bytes);
   };
-  const auto bytes_fit = [&] { return all_bytes() * kSurely <= static_cast<double>(room->bytes); };
-  const auto inodes = [&] { return objects + folders + own; };
-  const auto inodes_fit = [&] { return inodes() <= room->objects.value_or(inodes()); };
+  const auto bytes_fit = [&] { return all_bytes() * kShareThatMustFit <= static_cast<double>(space->bytes); };
+  const auto inodes = [&] { return objects + folders + own_files; };
+  const auto inodes_fit = [&] { return inodes() <= space->objects.value_or(inodes()); };
   if (started && !(bytes_fit() && inodes_fit())) {
     PENSTOCK_ASSIGN(const FolderWalk walked, walk_folders(tier.backend->names(), worker_threads(0),
                                                           [](const Entry&) { return std::uint16_t{0}; }));
-    std::uint64_t there = 0;
-    std::uint64_t folders_there = 0;
+    std::uint64_t existing = 0;
+    std::uint64_t existing_folders = 0;
     for (const FolderListing& folder : walked.folders) {
-      there += folder.items.size();
-      if (!folder.path.empty()) ++folders_there;
+      existing += folder.items.size();
+      if (!folder.path.empty()) ++existing_folders;
     }
-    objects -= std::min(there, objects);
-    folders -= std::min(folders_there, folders);
+    objects -= std::min(existing, objects);
+    folders -= std::min(existing_folders, folders);
     // Scales the estimate by the number of missing objects. Subtracting the bytes on disk instead would put
     // the whole error of the estimate on the missing part.
     missing *=
@@ -109,10 +110,10 @@ Result<void> check_room(Tier& tier, const Generation& generation, bool started) 
         Errc::no_space,
         fmt::format("{} samples of '{}' take {} {}{}{}, and '{}' has {} free: make fewer with --samples, "
                     "--bytes or --scale, make room, or choose another place",
-                    format_count(generation.state.samples), generation.state.recipe, generation.about(),
+                    format_count(generation.state.samples), generation.state.recipe, generation.size_prefix(),
                     format_size(static_cast<std::uint64_t>(all_bytes())), started ? " more" : "",
                     all_bytes() > static_cast<double>(generation.bytes_expected) ? " in whole blocks" : "",
-                    tier.root, format_size(room->bytes)));
+                    tier.root, format_size(space->bytes)));
   if (!inodes_fit())
     return make_error(
         Errc::no_space,
@@ -121,36 +122,38 @@ Result<void> check_room(Tier& tier, const Generation& generation, bool started) 
             "own), and the file system of '{}' has room for {} more: make fewer, put several samples "
             "into each object (--format), or choose another place",
             format_count(generation.state.samples), generation.state.recipe, format_count(inodes()),
-            started ? " more" : "", format_count(objects), format_count(folders), own, tier.root,
-            format_count(*room->objects)));
+            started ? " more" : "", format_count(objects), format_count(folders), own_files, tier.root,
+            format_count(*space->objects)));
   return success();
 }
 
-Result<void> check_room_to_mend(Tier& tier, const Manifest& manifest, std::span<const ObjectVerdict> wrong) {
-  const Result<Room> room = room_of(*tier.backend);
-  if (!room.ok()) return success();
+Result<void> check_space_for_repair(Tier& tier, const Manifest& manifest,
+                                    std::span<const ObjectVerdict> wrong) {
+  const Result<FreeSpace> space = free_space_of(*tier.backend);
+  if (!space.ok()) return success();
   std::uint64_t missing = 0;
   std::uint64_t objects = 0;
   for (const ObjectVerdict& one : wrong) {
-    const std::uint64_t wanted = room->taken_by(manifest.object_bytes(one.object));
-    missing += wanted - std::min(room->taken_by(one.bytes), wanted);
+    const std::uint64_t requested = space->bytes_on_device(manifest.object_bytes(one.object));
+    missing += requested - std::min(space->bytes_on_device(one.bytes), requested);
     if (one.state == ObjectState::vanished) ++objects;
   }
-  if (missing <= room->bytes && objects <= room->objects.value_or(objects)) return success();
+  if (missing <= space->bytes && objects <= space->objects.value_or(objects)) return success();
   return make_error(
       Errc::no_space,
-      missing > room->bytes
+      missing > space->bytes
           ? fmt::format("{} objects of '{}' are to be made again and take {} more, and there is {} "
                         "free: make room",
-                        format_count(wrong.size()), tier.root, format_size(missing), format_size(room->bytes))
+                        format_count(wrong.size()), tier.root, format_size(missing),
+                        format_size(space->bytes))
           : fmt::format("{} objects of '{}' are gone and to be made again, and its file system has room for "
                         "{} more: make room",
-                        format_count(objects), tier.root, format_count(*room->objects)));
+                        format_count(objects), tier.root, format_count(*space->objects)));
 }
 
-void sweep_finished(Backend& backend) {
+void remove_leftovers(Backend& backend) {
   Namespace& names = backend.names();
-  if (std::ranges::none_of(kOurs, [&](std::string_view name) { return names.stat(name).ok(); })) return;
+  if (std::ranges::none_of(kOwnNames, [&](std::string_view name) { return names.stat(name).ok(); })) return;
   const auto lock = names.lock(kGenerationLockName);
   if (!lock.ok() || !remove_generation_state(backend).ok()) return;
   static_cast<void>(names.remove(kGenerationLockName));
@@ -196,33 +199,35 @@ Result<void> check_may_write(Tier& tier) {
   return errno_error(errno, "--out must lie where you may write; cannot make anything in", folder.native());
 }
 
-Result<bool> check_target(Tier& tier, const GenerationState& wanted, bool resume) {
+Result<bool> check_target(Tier& tier, const GenerationState& requested, bool resume) {
   Backend& backend = *tier.backend;
-  PENSTOCK_ASSIGN(const bool there, folder_is_there(tier, "--out"));
-  if (!there) return false;
+  PENSTOCK_ASSIGN(const bool exists, folder_exists(tier, "--out"));
+  if (!exists) return false;
   PENSTOCK_ASSIGN(const std::optional<GenerationState> state, read_generation_state(backend, tier.root));
   if (state) {
     if (!resume)
-      return occupied(tier, "holds an unfinished data set of 'penstock generate'",
-                      "add --resume to go on with it, or remove the folder");
-    const std::string differs = difference(*state, wanted);
-    if (differs.empty() && state->fingerprint != wanted.fingerprint)
-      return occupied(
-          tier, fmt::format("was started by another build, whose '{}' makes other bytes", wanted.recipe),
+      return occupied_error(tier, "holds an unfinished data set of 'penstock generate'",
+                            "add --resume to go on with it, or remove the folder");
+    const std::string differs = difference(*state, requested);
+    if (differs.empty() && state->fingerprint != requested.fingerprint)
+      return occupied_error(
+          tier, fmt::format("was started by another build, whose '{}' makes other bytes", requested.recipe),
           "go on with that build, or remove the folder");
-    if (differs.empty()) return is_finished(tier, wanted);
-    return occupied(tier, fmt::format("was started with {}", differs),
-                    "say the same to --resume, or choose another folder");
+    if (differs.empty()) return is_finished(tier, requested);
+    return occupied_error(tier, fmt::format("was started with {}", differs),
+                          "say the same to --resume, or choose another folder");
   }
   const bool finished = backend.names().stat(kManifestName).ok();
-  if (finished && resume) return check_finished(tier, wanted);
-  if (finished) return occupied(tier, "holds a corpus already", "choose another folder, or remove this one");
-  PENSTOCK_ASSIGN(const std::string found, first_foreign_entry(tier, kOurs));
+  if (finished && resume) return check_finished(tier, requested);
+  if (finished)
+    return occupied_error(tier, "holds a corpus already", "choose another folder, or remove this one");
+  PENSTOCK_ASSIGN(const std::string found, first_foreign_entry(tier, kOwnNames));
   if (found.empty()) return false;
-  return occupied(tier, fmt::format("is not empty (there is '{}')", found),
-                  resume ? "choose an empty or a new folder; or if it is a finished data set that lost its "
-                           "manifest, penstock describe says how to make a new one"
-                         : "choose an empty or a new folder");
+  return occupied_error(
+      tier, fmt::format("is not empty (there is '{}')", found),
+      resume ? "choose an empty or a new folder; or if it is a finished data set that lost its "
+               "manifest, penstock describe says how to make a new one"
+             : "choose an empty or a new folder");
 }
 
 }  // namespace penstock

@@ -29,21 +29,22 @@ Result<void> check_no_writer(Tier& tier);
 Result<void> check_may_write(Tier& tier);
 
 // Inspects the target without changing it. `already_exists`, with the remedy, unless the target is empty or,
-// with `resume`, contains a data set of `wanted`. Returns true if that data set is complete. State and
+// with `resume`, contains a data set of `requested`. Returns true if that data set is complete. State and
 // journal of the unfinished data set may then still exist.
-Result<bool> check_target(Tier& tier, const GenerationState& wanted, bool resume);
+Result<bool> check_target(Tier& tier, const GenerationState& requested, bool resume);
 
 // `no_space`, with the needed and the free space and the remedy, if the data set does not fit. Counts bytes,
 // whole blocks and inodes, including those of folders. If it was started, only the missing part counts.
 // Succeeds if the back end cannot report free space.
-Result<void> check_room(Tier& tier, const Generation& generation, bool started);
+Result<void> check_free_space(Tier& tier, const Generation& generation, bool started);
 
-// Like check_room(), for a finished data set whose `wrong` objects are made again. Counts only the bytes that
-// these objects lack.
-Result<void> check_room_to_mend(Tier& tier, const Manifest& manifest, std::span<const ObjectVerdict> wrong);
+// Like check_free_space(), for a finished data set whose `wrong` objects are made again. Counts only the
+// bytes that these objects lack.
+Result<void> check_space_for_repair(Tier& tier, const Manifest& manifest,
+                                    std::span<const ObjectVerdict> wrong);
 
 // Removes leftovers from a complete data set, if a process was killed after it wrote the manifest: journal,
 // state and the lock's file. Does nothing if another process holds the lock or the folder is read-only.
-void sweep_finished(Backend& backend);
+void remove_leftovers(Backend& backend);
 
 }  // namespace penstock

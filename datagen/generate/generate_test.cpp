@@ -25,7 +25,7 @@ const Generation& small() {
   return generation;
 }
 
-Result<Generated> make(Tier& tier, unsigned threads = 2, bool resume = false) {
+Result<GenerateResult> make(Tier& tier, unsigned threads = 2, bool resume = false) {
   return penstock::make(tier, small(), threads, resume);
 }
 
@@ -49,7 +49,7 @@ TEST(Generate, TheTreeIsObjectsAndManifestAlone) {
   Tier target = tier("generate-expected");
   const Manifest manifest = Manifest::load(*target.backend, kManifestName).value();
   EXPECT_TRUE(manifest.check().ok());
-  EXPECT_TRUE(manifest.one_object_a_sample());
+  EXPECT_TRUE(manifest.one_object_per_sample());
   EXPECT_EQ(manifest.samples(), 17U);
   EXPECT_EQ(manifest.facts().recipe, "imagenet");
   EXPECT_EQ(manifest.facts().codec, "jpeg");
@@ -330,8 +330,8 @@ TEST(GenerationState, SurvivesItsText) {
 }
 
 TEST(Generation, CountsByBytesScaleOrSamples) {
-  const auto samples = [](const HowMany& how_many) {
-    return plan_generation("imagenet", "files", {}, how_many, 7).value().state.samples;
+  const auto samples = [](const SampleCountRequest& count_request) {
+    return plan_generation("imagenet", "files", {}, count_request, 7).value().state.samples;
   };
   EXPECT_EQ(samples({}), 1281167U);
   EXPECT_EQ(samples({.scale = 0.001}), 1281U);
@@ -355,8 +355,8 @@ TEST(Generation, CountsByBytesScaleOrSamples) {
 
 TEST(Generation, PlansForWhatCompressionMakesAtMost) {
   if (!gzip_available().ok()) GTEST_SKIP() << gzip_available().error().what;
-  const auto planned = [](const char* compression, const HowMany& how_many) {
-    return plan_generation("cifar10", "tfrecord", {{"compression", compression}}, how_many, 7).value();
+  const auto planned = [](const char* compression, const SampleCountRequest& count_request) {
+    return plan_generation("cifar10", "tfrecord", {{"compression", compression}}, count_request, 7).value();
   };
   const Generation plain = planned("none", {.samples = 100});
   const Generation compressed = planned("gzip", {.samples = 100});
@@ -373,8 +373,9 @@ TEST(Generation, PlansForWhatCompressionMakesAtMost) {
 }
 
 TEST(Generation, RefusesWhatCannotBe) {
-  const auto refused = [](const HowMany& how_many, const std::vector<OptionWord>& settings = {}) {
-    const auto planned = plan_generation("imagenet", "files", settings, how_many, 7);
+  const auto refused = [](const SampleCountRequest& count_request,
+                          const std::vector<OptionWord>& settings = {}) {
+    const auto planned = plan_generation("imagenet", "files", settings, count_request, 7);
     EXPECT_FALSE(planned.ok());
     if (!planned.ok()) {
       EXPECT_EQ(planned.error().code, Errc::invalid_argument) << planned.error().what;

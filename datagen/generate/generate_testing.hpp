@@ -52,11 +52,11 @@ inline Tree tree_of(Tier& tier) {
   return tree;
 }
 
-inline Result<Generated> make(Tier& tier, const Generation& generation, unsigned threads = 2,
-                              bool resume = false) {
+inline Result<GenerateResult> make(Tier& tier, const Generation& generation, unsigned threads = 2,
+                                   bool resume = false) {
   const auto ranks = single_process();
   Progress progress(false, "", 0, "");
-  Generated made;
+  GenerateResult made;
   PENSTOCK_TRY(generate(generation, tier, threads, resume, *ranks, progress, made));
   return made;
 }

@@ -26,15 +26,15 @@ constexpr std::uint64_t kManifestBytesPerSample = 64;
 // TensorFlow's guide recommends 100 to 200 MB per file.
 constexpr double kUsualShardBytes = 128.0 * 1024 * 1024;
 
-struct Expected {
+struct PlannedSize {
   std::uint64_t samples = 0;
   double bytes = 0;
 };
 
 // How many of the recipe's samples fit into `budget` bytes (0: no budget, all samples), by their plans. After
 // kPlansInspected samples, uses their mean.
-Expected expect(const Recipe& recipe, double budget) {
-  Expected out;
+PlannedSize plan_size(const Recipe& recipe, double budget) {
+  PlannedSize out;
   const std::uint64_t inspected = std::min(recipe.samples(), kPlansInspected);
   while (out.samples < inspected) {
     const auto bytes = static_cast<double>(recipe.bytes_expected(out.samples));
@@ -52,30 +52,31 @@ Expected expect(const Recipe& recipe, double budget) {
 }
 
 // `per_object`: the number of samples per object, if it is given.
-Result<SizedFor> count_samples(const RecipeInfo& info, const Options& options, const HowMany& how_many,
-                               std::uint64_t seed, std::uint64_t per_object) {
-  const int given = (how_many.samples != 0 ? 1 : 0) + (how_many.bytes != 0 ? 1 : 0) +
-                    (how_many.scale != 0 ? 1 : 0) + (how_many.size_for ? 1 : 0);
-  if (given > 1)
+Result<SampleCount> count_samples(const RecipeInfo& info, const Options& options,
+                                  const SampleCountRequest& count_request, std::uint64_t seed,
+                                  std::uint64_t per_object) {
+  const int ways_given = (count_request.samples != 0 ? 1 : 0) + (count_request.bytes != 0 ? 1 : 0) +
+                         (count_request.scale != 0 ? 1 : 0) + (count_request.size_for ? 1 : 0);
+  if (ways_given > 1)
     return make_error(Errc::invalid_argument,
                       "say how many by one of --samples, --bytes, --scale and --size-for");
-  if (how_many.samples != 0) return SizedFor{how_many.samples, ""};
+  if (count_request.samples != 0) return SampleCount{count_request.samples, ""};
   PENSTOCK_ASSIGN(const auto whole, info.make({0, seed}, options));
-  if (how_many.scale != 0) {
-    const double samples = how_many.scale * static_cast<double>(whole->samples());
+  if (count_request.scale != 0) {
+    const double samples = count_request.scale * static_cast<double>(whole->samples());
     if (!(samples > 0 && samples < 9e18))
       return make_error(Errc::invalid_argument,
                         fmt::format("--scale {}: a positive part or multiple of the {} samples of '{}'",
-                                    how_many.scale, whole->samples(), info.name));
-    return SizedFor{std::max<std::uint64_t>(1, static_cast<std::uint64_t>(std::llround(samples))), ""};
+                                    count_request.scale, whole->samples(), info.name));
+    return SampleCount{std::max<std::uint64_t>(1, static_cast<std::uint64_t>(std::llround(samples))), ""};
   }
-  if (how_many.bytes == 0 && !how_many.size_for) return SizedFor{whole->samples(), ""};
+  if (count_request.bytes == 0 && !count_request.size_for) return SampleCount{whole->samples(), ""};
   PENSTOCK_ASSIGN(const auto recipe, info.make({kPlansInspected, seed}, options));
-  if (how_many.size_for) {
-    const Expected all = expect(*recipe, 0);
-    return samples_for(*how_many.size_for, all.bytes / static_cast<double>(all.samples), per_object);
+  if (count_request.size_for) {
+    const PlannedSize all = plan_size(*recipe, 0);
+    return samples_for(*count_request.size_for, all.bytes / static_cast<double>(all.samples), per_object);
   }
-  return SizedFor{expect(*recipe, static_cast<double>(how_many.bytes)).samples, ""};
+  return SampleCount{plan_size(*recipe, static_cast<double>(count_request.bytes)).samples, ""};
 }
 
 Result<void> check_size(const Generation& generation, double bytes) {
@@ -107,7 +108,7 @@ bool has_option(OptionTable table, std::string_view name) {
   return std::any_of(table.begin(), table.end(), [&](const OptionSpec& spec) { return spec.name == name; });
 }
 
-bool sized(const std::vector<OptionWord>& settings) {
+bool gives_object_size(const std::vector<OptionWord>& settings) {
   return std::any_of(settings.begin(), settings.end(), [](const OptionWord& word) {
     return word.key == kShardsOption.name || word.key == kSamplesPerFileOption.name;
   });
@@ -116,11 +117,11 @@ bool sized(const std::vector<OptionWord>& settings) {
 // Adds the recipe's settings for its own format where the user gave none. "shards" and "samples_per_file"
 // exclude each other, so giving one replaces the recipe's other.
 void add_settings(std::vector<OptionWord>& settings, const Options& given, const RecipeInfo& recipe) {
-  const bool user_sized = sized(settings);
+  const bool user_gives_size = gives_object_size(settings);
   if (recipe.format_settings == nullptr) return;
   for (const RecipeSetting& setting : recipe.format_settings(given)) {
-    const bool sizes = setting.key == kShardsOption.name || setting.key == kSamplesPerFileOption.name;
-    if (sizes ? user_sized : given.given(setting.key)) continue;
+    const bool gives_size = setting.key == kShardsOption.name || setting.key == kSamplesPerFileOption.name;
+    if (gives_size ? user_gives_size : given.given(setting.key)) continue;
     settings.push_back({std::string(setting.key), std::string(setting.value)});
   }
 }
@@ -191,10 +192,10 @@ std::string Generation::object_name(std::uint64_t object, const SamplePlan& firs
 
 namespace {
 
-// Here HowMany::bytes is the size of the payload, not of the objects.
+// Here SampleCountRequest::bytes is the size of the payload, not of the objects.
 Result<Generation> plan_payload(std::string_view recipe, std::string_view format,
-                                std::vector<OptionWord> settings, const HowMany& how_many, std::uint64_t seed,
-                                unsigned threads) {
+                                std::vector<OptionWord> settings, const SampleCountRequest& count_request,
+                                std::uint64_t seed, unsigned threads) {
   PENSTOCK_ASSIGN(const RecipeInfo* const recipe_info, recipe_registry().find(recipe));
   const bool own_format = format.empty() || format == recipe_info->format;
   if (format.empty()) format = recipe_info->format;
@@ -208,16 +209,17 @@ Result<Generation> plan_payload(std::string_view recipe, std::string_view format
                       "types has no effect on what is made: leave it out (--types of --scan says what is "
                       "taken for samples; pictures are PNG with codec=png)");
   const std::string_view per_object = kSamplesPerFileOption.name;
-  const bool said = has_option(format_info->options, per_object) && options.has(per_object);
-  PENSTOCK_ASSIGN(const SizedFor count,
-                  count_samples(*recipe_info, options, how_many, seed,
-                                said ? static_cast<std::uint64_t>(options.integer(per_object)) : 1));
+  const bool has_per_object = has_option(format_info->options, per_object) && options.has(per_object);
+  PENSTOCK_ASSIGN(
+      const SampleCount count,
+      count_samples(*recipe_info, options, count_request, seed,
+                    has_per_object ? static_cast<std::uint64_t>(options.integer(per_object)) : 1));
   Generation generation;
-  generation.how_many = count.words;
-  if (how_many.size_for) generation.sized_for = how_many.size_for->app;
+  generation.size_explanation = count.explanation;
+  if (count_request.size_for) generation.size_for_app = count_request.size_for->app;
   PENSTOCK_ASSIGN(generation.recipe, recipe_info->make({count.samples, seed, threads}, options));
-  const double bytes = expect(*generation.recipe, 0).bytes;
-  if (has_option(format_info->options, kShardsOption.name) && !sized(settings))
+  const double bytes = plan_size(*generation.recipe, 0).bytes;
+  if (has_option(format_info->options, kShardsOption.name) && !gives_object_size(settings))
     settings.push_back({std::string(kShardsOption.name), std::to_string(usual_shards(bytes))});
   PENSTOCK_ASSIGN(options, Options::parse(tables, settings, "setting"));
   PENSTOCK_ASSIGN(generation.format, format_info->make(options));
@@ -231,24 +233,25 @@ Result<Generation> plan_payload(std::string_view recipe, std::string_view format
   generation.objects = generation.format->objects(generation.state.samples);
   PENSTOCK_TRY(check_size(generation, bytes));
   PENSTOCK_TRY(check_largest(*generation.recipe, *generation.format));
-  PENSTOCK_ASSIGN(const double around, bytes_around(*generation.recipe, *generation.format));
+  PENSTOCK_ASSIGN(const double overhead, format_overhead(*generation.recipe, *generation.format));
   generation.bytes_at_most = !generation.format->wrapping().empty();
   generation.payload_expected = static_cast<std::uint64_t>(bytes);
-  generation.bytes_expected = static_cast<std::uint64_t>(bytes + std::max(around, 0.0));
+  generation.bytes_expected = static_cast<std::uint64_t>(bytes + std::max(overhead, 0.0));
   return generation;
 }
 
 }  // namespace
 
 Result<Generation> plan_generation(std::string_view recipe, std::string_view format,
-                                   std::vector<OptionWord> settings, const HowMany& how_many,
+                                   std::vector<OptionWord> settings, const SampleCountRequest& count_request,
                                    std::uint64_t seed, unsigned threads) {
-  PENSTOCK_ASSIGN(Generation generation, plan_payload(recipe, format, settings, how_many, seed, threads));
-  const auto wanted = static_cast<double>(how_many.bytes);
+  PENSTOCK_ASSIGN(Generation generation,
+                  plan_payload(recipe, format, settings, count_request, seed, threads));
+  const auto wanted = static_cast<double>(count_request.bytes);
   const auto bytes = static_cast<double>(generation.bytes_expected);
-  if (how_many.bytes == 0 || generation.state.samples == 1 || bytes <= wanted) return generation;
+  if (count_request.bytes == 0 || generation.state.samples == 1 || bytes <= wanted) return generation;
   // In a smaller data set, the share of the bytes around samples is about the same.
-  HowMany payload = how_many;
+  SampleCountRequest payload = count_request;
   payload.bytes = std::max<std::uint64_t>(
       1, static_cast<std::uint64_t>(wanted * static_cast<double>(generation.payload_expected) / bytes));
   return plan_payload(recipe, format, std::move(settings), payload, seed, threads);

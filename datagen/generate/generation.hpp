@@ -18,12 +18,12 @@
 namespace penstock {
 
 // How many samples to make: at most one of the four is set. If none is, the recipe's own number.
-struct HowMany {
+struct SampleCountRequest {
   std::uint64_t samples = 0;
   std::uint64_t bytes = 0;  // the largest number of samples that fits into it, but at least one
   double scale = 0;         // factor on the recipe's own number
   std::optional<SizeFor> size_for{};
-  bool given() const { return samples != 0 || bytes != 0 || scale != 0 || size_for; }
+  bool is_set() const { return samples != 0 || bytes != 0 || scale != 0 || size_for; }
 };
 
 // A data set that is decided but not made. Immutable; any thread.
@@ -36,11 +36,11 @@ struct Generation {
   std::uint64_t bytes_expected = 0;    // of all objects, with the bytes that the format adds around samples
   // True: the format compresses, so `bytes_expected` is an upper limit, the size without compression.
   bool bytes_at_most = false;
-  std::string how_many{};   // how HowMany::size_for led to the number; "" without it
-  std::string sized_for{};  // application of HowMany::size_for; "" without it
+  std::string size_explanation{};  // how SampleCountRequest::size_for led to the number; "" without it
+  std::string size_for_app{};      // application of SampleCountRequest::size_for; "" without it
 
   // The word before a printed number of bytes: "about", or "at most about".
-  std::string_view about() const { return bytes_at_most ? "at most about" : "about"; }
+  std::string_view size_prefix() const { return bytes_at_most ? "at most about" : "about"; }
 
   // The samples of an object, in order: from first_sample() up to, but without, end_sample().
   std::uint64_t first_sample(std::uint64_t object) const;
@@ -58,7 +58,7 @@ struct Generation {
 // rounded down. `invalid_argument` for unknown plug-ins and keys, values out of range and numbers that
 // overflow. `threads` is RecipeRequest::threads.
 Result<Generation> plan_generation(std::string_view recipe, std::string_view format,
-                                   std::vector<OptionWord> settings, const HowMany& how_many,
+                                   std::vector<OptionWord> settings, const SampleCountRequest& count_request,
                                    std::uint64_t seed, unsigned threads = 0);
 
 }  // namespace penstock

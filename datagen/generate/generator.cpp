@@ -1,11 +1,12 @@
-// Threads: the thread of a rank calls run(). all_ok() runs keep_what_is_right() and make_share() on another
-// thread, so that the first one can call `stop` when another rank fails. The threads of parallel_for() call
-// keep() and make(), each with its own Worker. They share DoneBits, ObjectLedger (each thread another
-// object), JournalWriter (which has a lock), Progress and stopped_. No other member changes while they run.
+// Threads: the thread of a rank calls the steps. all_ok() runs accept_existing_objects() and make_share() on
+// another thread, so that the first one can call stop() when another rank fails. The threads of
+// parallel_for() call accept_existing_object() and make(), each with its own Worker. They share DoneBits,
+// ObjectResults (each thread another object), JournalWriter (which has a lock), Progress and stopped_. No
+// other member changes while they run.
 // Memory: the constructor allocates per object and per sample of the share; a Worker allocates while it makes
 // objects.
 // Ctrl-C: parallel_for() checks before each object. The object in work is finished. make_share() then flushes
-// the journal, and run() returns the error.
+// the journal and returns the error.
 // Crash: an object is published before its rows are in the journal, and the manifest is published after
 // sync_.sync() on all ranks. Objects without rows are made again. After a power cut, a row may name an object
 // whose bytes are lost, so a resume compares checksums.
@@ -41,42 +42,23 @@ Generator::Generator(const Generation& generation, Tier& tier, TargetSync sync, 
       labels_(generation.recipe->label_names()),
       companions_(generation.recipe->companions()),
       builder_(facts()),
-      ledger_(generation, ranks, builder_),
+      results_(generation, ranks, builder_),
       done_(share_.objects()) {
   for (unsigned i = 0; i < threads_; ++i)
-    workers_.emplace_back(Making{generation_, backend_, sync_.objects(), resume_, labels_});
+    workers_.emplace_back(MakerSetup{generation_, backend_, sync_.object_durability(), resume_, labels_});
 }
 
-Result<void> Generator::run(Generated& out) {
-  const auto stop = [this] { stopped_.store(true, std::memory_order_relaxed); };
-  PENSTOCK_TRY(on_root(ranks_, [&] { return name_objects(); }));
-  JournalRead journal;
-  if (resume_)
-    PENSTOCK_TRY(all_ok(
-        ranks_,
-        [&]() -> Result<void> {
-          PENSTOCK_ASSIGN(journal, keep_what_is_right());
-          return success();
-        },
-        stop));
-  PENSTOCK_ASSIGN(const std::vector<JournalRead> journals, gather<JournalRead>(ranks_, journal));
-  for (const JournalRead& its : journals) {
-    journal.next_segment = std::max(journal.next_segment, its.next_segment);
-    out.journal_damaged = std::max(out.journal_damaged, its.damaged);
-  }
+void Generator::start_journal(std::uint64_t next_segment) {
   journal_.emplace(backend_, journal_key(generation_.state),
-                   journal.next_segment + static_cast<std::uint64_t>(ranks_.rank()),
+                   next_segment + static_cast<std::uint64_t>(ranks_.rank()),
                    static_cast<std::uint64_t>(ranks_.size()));
-  const Result<void> made = all_ok(
-      ranks_, [&] { return make_share(); }, stop);
+}
+
+GeneratedCounts Generator::counts() const {
   GeneratedCounts mine;
-  for (const Worker& worker : workers_) mine.count(worker.made);
-  // Relaxed is enough for stopped_: a thread that sees it late makes one more object.
+  for (const Worker& worker : workers_) mine.count(worker.counts);
   mine.seconds = seconds_;
-  PENSTOCK_TRY(sum_over_ranks(ranks_, mine, out));
-  PENSTOCK_TRY(made);
-  PENSTOCK_TRY(ledger_.hand_over());
-  return on_root(ranks_, [&] { return finish(); });
+  return mine;
 }
 
 ManifestFacts Generator::facts() const {
@@ -104,17 +86,19 @@ Result<void> Generator::name_objects() {
   return success();
 }
 
-Result<JournalRead> Generator::keep_what_is_right() {
-  sync_.begin_to_judge();
+Result<JournalRead> Generator::accept_existing_objects() {
+  sync_.sync_before_checks();
   // A segment names the objects that one worker made in about a second. With large objects these are one or
   // two, which would not keep all threads busy. So the rows of several segments are collected first.
   constexpr std::size_t kObjectsAtOnce = 4096;
   constexpr std::size_t kSamplesAtOnce = std::size_t{1} << 18;
   JournalSegment gathered;
-  const auto judge = [&]() -> Result<void> {
+  const auto check_gathered = [&]() -> Result<void> {
     PENSTOCK_TRY(parallel_for(gathered.objects.size(), threads_, 1, [&](unsigned worker, std::uint64_t i) {
       const JournalObject& object = gathered.objects[i];
-      return stopped() ? success() : keep(workers_[worker], object.whole, gathered.samples_of(object));
+      return stopped()
+                 ? success()
+                 : accept_existing_object(workers_[worker], object.published, gathered.samples_of(object));
     }));
     gathered.clear();
     return success();
@@ -123,47 +107,48 @@ Result<JournalRead> Generator::keep_what_is_right() {
     gathered.append(segment);
     const bool enough =
         gathered.objects.size() >= kObjectsAtOnce || gathered.samples.size() >= kSamplesAtOnce;
-    return enough ? judge() : success();
+    return enough ? check_gathered() : success();
   };
   PENSTOCK_ASSIGN(const JournalRead read, read_journal(backend_, journal_key(generation_.state), gather));
-  PENSTOCK_TRY(judge());
+  PENSTOCK_TRY(check_gathered());
   return read;
 }
 
-Result<void> Generator::keep(Worker& worker, PublishedObject whole, std::span<const JournalSample> samples) {
+Result<void> Generator::accept_existing_object(Worker& worker, PublishedObject published,
+                                               std::span<const JournalSample> samples) {
   const std::uint64_t first = samples.front().index;
   if (first < share_.first_sample || first >= share_.end_sample) return success();
   const std::uint64_t object = generation_.object_of(first);
   if (first != generation_.first_sample(object) || samples.size() != generation_.samples_of(object))
     return success();
   if (done_.get(object - share_.first_object)) return success();
-  const auto right = is_right(worker, worker.maker.name(object), whole);
+  const auto right = is_intact(worker, worker.maker.name(object), published);
   if (!right.ok() && !concerns_object(right.error())) return right.error();
   if (!right.ok() || !*right) {
-    ++worker.made.damaged;
+    ++worker.counts.damaged;
     return success();
   }
   // The journal names an object twice if an earlier --resume made it again.
   if (!done_.set(object - share_.first_object)) return success();
   worker.labels.clear();
   for (const JournalSample& sample : samples) worker.labels.push_back(worker.maker.label(sample.index));
-  enter(worker, object, whole, samples);
-  worker.made.samples_kept += samples.size();
+  record_object(worker, object, published, samples);
+  worker.counts.samples_kept += samples.size();
   return success();
 }
 
-Result<bool> Generator::is_right(Worker& worker, std::string_view name, PublishedObject whole) {
-  PENSTOCK_TRY(sync_.forget(name));
+Result<bool> Generator::is_intact(Worker& worker, std::string_view name, PublishedObject published) {
+  PENSTOCK_TRY(sync_.drop_from_cache(name));
   PENSTOCK_ASSIGN(const auto reader, backend_.open(name));
   PENSTOCK_ASSIGN(const std::uint64_t size, reader->size());
-  if (size != whole.bytes) return false;
+  if (size != published.bytes) return false;
   PENSTOCK_ASSIGN(const std::uint32_t crc, crc32c_of(*reader, 0, size, worker.buffer));
-  return crc == whole.crc32c;
+  return crc == published.crc32c;
 }
 
-void Generator::enter(const Worker& worker, std::uint64_t object, PublishedObject whole,
-                      std::span<const JournalSample> samples) {
-  ledger_.enter(object, whole, samples, worker.labels);
+void Generator::record_object(const Worker& worker, std::uint64_t object, PublishedObject published,
+                              std::span<const JournalSample> samples) {
+  results_.record(object, published, samples, worker.labels);
   progress_.advance(samples.size());
 }
 
@@ -180,7 +165,7 @@ Result<void> Generator::make_share() {
     for (Worker& worker : workers_) static_cast<void>(flush(worker).ok());
   }
   if (made.ok() && !stopped() && ranks_.root()) made = make_companions();
-  // On every rank, before hand_over(): finish() publishes the manifest only after all ranks have synced.
+  // On every rank, before send_to_root(): the manifest is published only after all ranks have synced.
   if (made.ok() && !stopped()) made = sync_.sync();
   seconds_ = std::chrono::duration<double>(Clock::now() - start_).count();
   return made;
@@ -189,41 +174,45 @@ Result<void> Generator::make_share() {
 Result<void> Generator::make(Worker& worker, std::uint64_t object) {
   std::vector<JournalSample>& rows = worker.unflushed.samples;
   const std::size_t begin = rows.size();
-  PENSTOCK_ASSIGN(const PublishedObject whole, worker.maker.make(object, rows, worker.labels));
-  const JournalObject& made = worker.unflushed.objects.emplace_back(JournalObject{whole, begin, rows.size()});
+  PENSTOCK_ASSIGN(const PublishedObject published, worker.maker.make(object, rows, worker.labels));
+  const JournalObject& made =
+      worker.unflushed.objects.emplace_back(JournalObject{published, begin, rows.size()});
   const std::span<const JournalSample> samples = worker.unflushed.samples_of(made);
-  worker.made.samples_made += samples.size();
-  for (const JournalSample& sample : samples) worker.made.bytes_made += sample.length;
-  enter(worker, object, whole, samples);
-  return flush_now_and_then(worker, object - share_.first_object);
+  worker.counts.samples_made += samples.size();
+  for (const JournalSample& sample : samples) worker.counts.bytes_made += sample.length;
+  record_object(worker, object, published, samples);
+  return flush_if_due(worker, object - share_.first_object);
 }
 
 Result<void> Generator::make_companions() {
   for (std::size_t i = 0; i < companions_.size(); ++i) {
-    PENSTOCK_ASSIGN(const PublishedObject whole,
-                    write_companion(*generation_.format, backend_, companions_[i], sync_.objects()));
+    PENSTOCK_ASSIGN(
+        const PublishedObject published,
+        write_companion(*generation_.format, backend_, companions_[i], sync_.object_durability()));
     const auto object = static_cast<std::uint32_t>(generation_.objects + i);
-    builder_.set_object_bytes(object, whole.bytes);
-    builder_.set_object_crc32c(object, whole.crc32c);
+    builder_.set_object_bytes(object, published.bytes);
+    builder_.set_object_crc32c(object, published.crc32c);
   }
   return success();
 }
 
-bool Generator::spares_inodes(std::uint64_t made) const {
-  const Result<Room> room = room_of(backend_);
-  if (!room.ok() || !room->objects) return true;
-  constexpr std::uint64_t kLast = 16;  // for a last segment, the manifest and other small files at the end
-  return *room->objects > generation_.objects - made + generation_.folders() + companions_.size() + kLast;
+bool Generator::has_spare_inodes(std::uint64_t made) const {
+  const Result<FreeSpace> space = free_space_of(backend_);
+  if (!space.ok() || !space->objects) return true;
+  // For a last segment, the manifest and other small files at the end.
+  constexpr std::uint64_t kReservedInodes = 16;
+  return *space->objects >
+         generation_.objects - made + generation_.folders() + companions_.size() + kReservedInodes;
 }
 
-Result<void> Generator::flush_now_and_then(Worker& worker, std::uint64_t made) {
+Result<void> Generator::flush_if_due(Worker& worker, std::uint64_t made) {
   const Clock::time_point now = Clock::now();
-  const auto patience =
+  const auto interval =
       std::clamp<Clock::duration>((now - start_) / 20, std::chrono::seconds(1), std::chrono::seconds(30));
-  if (now - worker.last_flush < patience && worker.unflushed.samples.size() < kMostUnflushed)
+  if (now - worker.last_flush < interval && worker.unflushed.samples.size() < kMostUnflushed)
     return success();
   worker.last_flush = now;
-  if (spares_inodes(made)) return flush(worker);
+  if (has_spare_inodes(made)) return flush(worker);
   // Inodes are scarce: the journal must not prevent the data set from fitting. Samples whose rows are dropped
   // are made again after a kill.
   if (worker.unflushed.samples.size() >= kMostUnflushed) worker.unflushed.clear();
@@ -244,12 +233,12 @@ Result<void> Generator::flush_all() {
 
 Result<void> Generator::flush(Worker& worker) {
   PENSTOCK_TRY(journal_->append(worker.unflushed));
-  worker.made.samples_journaled += worker.unflushed.samples.size();
+  worker.counts.samples_journaled += worker.unflushed.samples.size();
   worker.unflushed.clear();
   return success();
 }
 
-Result<void> Generator::finish() {
+Result<void> Generator::publish_manifest() {
   // An old manifest must not exist next to new objects, also if publish() fails.
   PENSTOCK_TRY(remove_if_there(backend_.names(), kManifestName));
   return builder_.publish(backend_);

@@ -1,5 +1,5 @@
 // One rank's part in making a data set: its share of the objects, and on rank 0 also the manifest and the
-// companions. Only generate.cpp uses it.
+// companions. It makes no collective call; generate.cpp, its only user, makes them between its steps.
 #pragma once
 
 #include <atomic>
@@ -33,8 +33,18 @@ class Generator {
   Generator(const Generation& generation, Tier& tier, TargetSync sync, unsigned threads, bool resume,
             Communicator& ranks, Progress& progress);
 
-  // Collective.
-  Result<void> run(Generated& out);
+  // The steps, in this order.
+  Result<void> name_objects();                     // on rank 0
+  Result<JournalRead> accept_existing_objects();   // on a resume
+  void start_journal(std::uint64_t next_segment);  // the same number on every rank
+  Result<void> make_share();
+  GeneratedCounts counts() const;
+  ObjectResults& results() { return results_; }
+  Result<void> publish_manifest();  // on rank 0, with the results of all ranks
+
+  // Makes accept_existing_objects() and make_share() return soon. Any thread. Relaxed is enough: a thread
+  // that sees it late makes one more object.
+  void stop() { stopped_.store(true, std::memory_order_relaxed); }
 
  private:
   using Clock = std::chrono::steady_clock;
@@ -57,29 +67,27 @@ class Generator {
   };
 
   struct alignas(128) Worker {
-    explicit Worker(const Making& making) : maker(making) {}
+    explicit Worker(const MakerSetup& setup) : maker(setup) {}
 
     ObjectMaker maker;
     std::vector<std::uint32_t> labels;  // of the samples of the current object
     JournalSegment unflushed;
     Clock::time_point last_flush;
-    GeneratedCounts made;
+    GeneratedCounts counts;
     Buffer buffer;
   };
 
   ManifestFacts facts() const;
   bool stopped() const { return stopped_.load(std::memory_order_relaxed); }
-  Result<void> name_objects();
-  Result<JournalRead> keep_what_is_right();
   // Records an object of an earlier run as done, if all its bytes are still correct. Its checksum was
   // combined from the checksums of its samples while it was made, which costs nothing then. A resume reads
   // each such object once, from the device and not from the page cache.
-  Result<void> keep(Worker& worker, PublishedObject whole, std::span<const JournalSample> samples);
-  Result<bool> is_right(Worker& worker, std::string_view name, PublishedObject whole);
+  Result<void> accept_existing_object(Worker& worker, PublishedObject published,
+                                      std::span<const JournalSample> samples);
+  Result<bool> is_intact(Worker& worker, std::string_view name, PublishedObject published);
   // Records an object that is complete and correct. worker.labels contains the labels of its samples.
-  void enter(const Worker& worker, std::uint64_t object, PublishedObject whole,
-             std::span<const JournalSample> samples);
-  Result<void> make_share();
+  void record_object(const Worker& worker, std::uint64_t object, PublishedObject published,
+                     std::span<const JournalSample> samples);
   // Makes an object. Its rows for the journal become the last ones of worker.unflushed.
   Result<void> make(Worker& worker, std::uint64_t object);
   // Companions are small, so every --resume makes them again.
@@ -88,14 +96,13 @@ class Generator {
   // one second of each worker's time at first, later one twentieth of the run so far, at most 30 seconds. A
   // flush is also due when the worker has kMostUnflushed samples in memory. `made`: approximate number of
   // finished objects of the share.
-  Result<void> flush_now_and_then(Worker& worker, std::uint64_t made);
+  Result<void> flush_if_due(Worker& worker, std::uint64_t made);
   // Whether the target has more free inodes than the rest of the data set needs.
-  bool spares_inodes(std::uint64_t made) const;
+  bool has_spare_inodes(std::uint64_t made) const;
   Result<void> flush(Worker& worker);
   // Flushes the remaining rows of all workers in few segments, because on a tier with latency each segment
   // takes time.
   Result<void> flush_all();
-  Result<void> finish();
 
   const Generation& generation_;
   Backend& backend_;
@@ -108,7 +115,7 @@ class Generator {
   const std::vector<std::string> labels_;
   const std::vector<Companion> companions_;
   ManifestBuilder builder_;  // used on rank 0
-  ObjectLedger ledger_;
+  ObjectResults results_;
   DoneBits done_;  // one per object of the share
   std::deque<Worker> workers_;
   std::optional<JournalWriter> journal_;

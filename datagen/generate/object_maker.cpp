@@ -6,44 +6,44 @@ namespace penstock {
 
 // Keeps the last plan: if a file is one sample, its plan is needed for the name, the sample and the manifest.
 const SamplePlan& ObjectMaker::plan(std::uint64_t index) {
-  if (planned_ != index) making_.generation.recipe->plan(index, plan_);
-  planned_ = index;
+  if (planned_index_ != index) setup_.generation.recipe->plan(index, plan_);
+  planned_index_ = index;
   return plan_;
 }
 
 std::string ObjectMaker::name(std::uint64_t object) {
-  return making_.generation.object_name(object, plan(making_.generation.first_sample(object)));
+  return setup_.generation.object_name(object, plan(setup_.generation.first_sample(object)));
 }
 
 Result<PublishedObject> ObjectMaker::make(std::uint64_t object, std::vector<JournalSample>& rows,
                                           std::vector<std::uint32_t>& labels,
                                           const SamplesApproval& approve) {
-  const Generation& generation = making_.generation;
+  const Generation& generation = setup_.generation;
   if (maker_ == nullptr) {
     PENSTOCK_ASSIGN(maker_, generation.recipe->maker());
   }
   const std::string object_name = name(object);
   // Removes the old object first: replacing it would need a temporary second name for a moment.
-  if (making_.replaces) PENSTOCK_TRY(remove_if_there(making_.backend.names(), object_name));
+  if (setup_.may_replace) PENSTOCK_TRY(remove_if_there(setup_.backend.names(), object_name));
   PENSTOCK_ASSIGN(const auto writer,
-                  generation.format->create(making_.backend, {.name = object_name,
-                                                              .samples = generation.samples_of(object),
-                                                              .fields = generation.recipe->fields()}));
+                  generation.format->create(setup_.backend, {.name = object_name,
+                                                             .samples = generation.samples_of(object),
+                                                             .fields = generation.recipe->fields()}));
   const std::size_t begin = rows.size();
-  Result<PublishedObject> whole = fill(object, *writer, rows, labels, approve);
-  if (!whole.ok()) rows.resize(begin);
-  return whole;
+  Result<PublishedObject> published = fill(object, *writer, rows, labels, approve);
+  if (!published.ok()) rows.resize(begin);
+  return published;
 }
 
 Result<PublishedObject> ObjectMaker::fill(std::uint64_t object, ObjectWriter& writer,
                                           std::vector<JournalSample>& rows,
                                           std::vector<std::uint32_t>& labels,
                                           const SamplesApproval& approve) {
-  const std::vector<std::string>& names = making_.label_names;
-  const std::uint64_t end = making_.generation.end_sample(object);
+  const std::vector<std::string>& names = setup_.label_names;
+  const std::uint64_t end = setup_.generation.end_sample(object);
   const std::size_t begin = rows.size();
   labels.clear();
-  for (std::uint64_t index = making_.generation.first_sample(object); index < end; ++index) {
+  for (std::uint64_t index = setup_.generation.first_sample(object); index < end; ++index) {
     const SamplePlan& sample = plan(index);
     PENSTOCK_ASSIGN(const std::span<const FieldBytes> made, maker_->make(index));
     fields_.assign(made.begin(), made.end());
@@ -59,8 +59,8 @@ Result<PublishedObject> ObjectMaker::fill(std::uint64_t object, ObjectWriter& wr
     rows.push_back({index, placement.offset, placement.length,
                     placement.crc32c ? *placement.crc32c : *fields_.front().crc32c});
   }
-  if (!approve) return writer.publish(making_.durability);
-  return writer.publish(making_.durability, [&](const PublishedObject& written) {
+  if (!approve) return writer.publish(setup_.durability);
+  return writer.publish(setup_.durability, [&](const PublishedObject& written) {
     return approve(written, std::span(rows).subspan(begin), labels);
   });
 }

@@ -22,18 +22,18 @@ using SamplesApproval = std::function<Result<void>(
     const PublishedObject& written, std::span<const JournalSample>, std::span<const std::uint32_t> labels)>;
 
 // Shared by all makers of a data set. Borrowed.
-struct Making {
+struct MakerSetup {
   const Generation& generation;
   Backend& backend;
   Durability durability;
-  bool replaces;  // objects of an earlier run may exist and are replaced
+  bool may_replace;  // objects of an earlier run may exist and are replaced
   const std::vector<std::string>& label_names;
 };
 
 // One thread.
 class ObjectMaker {
  public:
-  explicit ObjectMaker(const Making& making) : making_(making) {}
+  explicit ObjectMaker(const MakerSetup& setup) : setup_(setup) {}
 
   std::string name(std::uint64_t object);
   std::uint32_t label(std::uint64_t sample) { return plan(sample).label; }
@@ -48,10 +48,10 @@ class ObjectMaker {
   Result<PublishedObject> fill(std::uint64_t object, ObjectWriter& writer, std::vector<JournalSample>& rows,
                                std::vector<std::uint32_t>& labels, const SamplesApproval& approve);
 
-  const Making making_;
+  const MakerSetup setup_;
   std::unique_ptr<SampleMaker> maker_;
   SamplePlan plan_;
-  std::uint64_t planned_ = UINT64_MAX;  // index of the sample that plan_ describes
+  std::uint64_t planned_index_ = UINT64_MAX;  // index of the sample that plan_ describes
   std::vector<FieldBytes> fields_;
 };
 

@@ -12,28 +12,28 @@
 namespace penstock {
 namespace {
 
-constexpr std::uint64_t kTried = 256;  // samples of an object
+constexpr std::uint64_t kTrialSamples = 256;  // samples of an object
 // Plans; if all of these are small, the others are taken to be small too.
-constexpr std::uint64_t kSurelyInspected = 16384;
+constexpr std::uint64_t kInspectedPlans = 16384;
 // Every format can store a sample below this size.
-constexpr std::uint64_t kHeldByAll = std::uint64_t{128} << 20U;
+constexpr std::uint64_t kStorableByAll = std::uint64_t{128} << 20U;
 constexpr std::size_t kZeros = std::size_t{1} << 20U;
 
 // A back end that discards everything written to it.
-class Nowhere final : public Backend, private Namespace {
+class DiscardBackend final : public Backend, private Namespace {
  public:
-  Nowhere() { caps_.write_at = true; }
+  DiscardBackend() { caps_.write_at = true; }
 
   const Caps& caps() const override { return caps_; }
   Result<std::unique_ptr<Reader>> open(std::string_view /*name*/) override { return refuse(); }
   Result<std::unique_ptr<Writer>> create(std::string_view /*name*/, std::uint64_t /*bytes_hint*/) override {
-    return std::unique_ptr<Writer>(std::make_unique<Sink>());
+    return std::unique_ptr<Writer>(std::make_unique<DiscardWriter>());
   }
   Namespace& names() override { return *this; }
   MovedBytes moved_bytes() const override { return {}; }
 
  private:
-  class Sink final : public Writer {
+  class DiscardWriter final : public Writer {
    public:
     using Writer::append;
     Result<void> append(std::span<const std::byte> /*bytes*/) override { return success(); }
@@ -61,13 +61,13 @@ class Nowhere final : public Backend, private Namespace {
   Caps caps_;
 };
 
-// Fields of zeros of any size. One thread. The result of as() is valid until the next call.
+// Fields of zeros of any size. One thread. The result of sample_of() is valid until the next call.
 class Zeros final : public Crc32Source {
  public:
   explicit Zeros(std::span<const Field> fields) : fields_(fields), pieces_(fields.size()) {}
 
   // A sample of `payload` bytes. Fixed fields get their size; fields of variable length share the rest.
-  std::span<const FieldBytes> as(std::uint64_t payload) {
+  std::span<const FieldBytes> sample_of(std::uint64_t payload) {
     std::uint64_t fixed = 0;
     std::uint64_t varying = 0;
     for (const Field& field : fields_) {
@@ -100,19 +100,19 @@ class Zeros final : public Crc32Source {
 };
 
 // The bytes around the samples in an object with `samples` samples of the recipe, starting at sample `first`.
-Result<double> around_object(const Recipe& recipe, const Format& format, std::uint64_t first,
-                             std::uint64_t samples, const std::vector<std::string>& labels) {
-  Nowhere nowhere;
+Result<double> overhead_of_object(const Recipe& recipe, const Format& format, std::uint64_t first,
+                                  std::uint64_t samples, const std::vector<std::string>& labels) {
+  DiscardBackend discard;
   Zeros zeros(recipe.fields());
   PENSTOCK_ASSIGN(
       const auto writer,
-      format.create(nowhere,
+      format.create(discard,
                     {.name = "object", .samples = samples, .fields = recipe.fields(), .for_size = true}));
   SamplePlan plan;
   double payload = 0;
   for (std::uint64_t i = first; i < first + samples; ++i) {
     recipe.plan(i, plan);
-    const std::span<const FieldBytes> fields = zeros.as(recipe.bytes_expected(i));
+    const std::span<const FieldBytes> fields = zeros.sample_of(recipe.bytes_expected(i));
     for (const FieldBytes& field : fields) payload += static_cast<double>(field.bytes);
     const std::string_view label = plan.label < labels.size() ? std::string_view(labels[plan.label]) : "";
     PENSTOCK_TRY(writer->add({.key = plan.key, .label = plan.label, .label_name = label, .fields = fields}));
@@ -127,30 +127,30 @@ Result<void> check_largest(const Recipe& recipe, const Format& format) {
   std::uint64_t largest = 0;
   std::uint64_t bytes = 0;
   for (std::uint64_t i = 0; i < recipe.samples(); ++i) {
-    if (i == kSurelyInspected && bytes < kHeldByAll) return success();
-    const std::uint64_t its = recipe.bytes_expected(i);
-    if (its <= bytes) continue;
+    if (i == kInspectedPlans && bytes < kStorableByAll) return success();
+    const std::uint64_t sample_bytes = recipe.bytes_expected(i);
+    if (sample_bytes <= bytes) continue;
     largest = i;
-    bytes = its;
+    bytes = sample_bytes;
   }
-  if (bytes < kHeldByAll) return success();
-  const Result<double> laid = around_object(recipe, format, largest, 1, recipe.label_names());
-  return laid.ok() ? success() : Result<void>(laid.error());
+  if (bytes < kStorableByAll) return success();
+  const Result<double> stored = overhead_of_object(recipe, format, largest, 1, recipe.label_names());
+  return stored.ok() ? success() : Result<void>(stored.error());
 }
 
-Result<double> bytes_around(const Recipe& recipe, const Format& format) {
+Result<double> format_overhead(const Recipe& recipe, const Format& format) {
   const std::uint64_t samples = recipe.samples();
   const std::uint64_t objects = format.objects(samples);
-  const std::uint64_t of_first = objects > 1 ? format.first_sample(1, samples) : samples;
-  if (of_first == 0) return 0.0;
+  const std::uint64_t samples_of_first = objects > 1 ? format.first_sample(1, samples) : samples;
+  if (samples_of_first == 0) return 0.0;
   const std::vector<std::string> labels = recipe.label_names();
-  const std::uint64_t tried = std::min(of_first, kTried);
-  PENSTOCK_ASSIGN(const double whole, around_object(recipe, format, 0, tried, labels));
-  if (tried == 1) return whole * static_cast<double>(objects);
-  PENSTOCK_ASSIGN(const double half, around_object(recipe, format, 0, tried / 2, labels));
-  const double a_sample = (whole - half) / static_cast<double>(tried - tried / 2);
-  const double head = whole - a_sample * static_cast<double>(tried);
-  return head * static_cast<double>(objects) + a_sample * static_cast<double>(samples);
+  const std::uint64_t trial_samples = std::min(samples_of_first, kTrialSamples);
+  PENSTOCK_ASSIGN(const double whole, overhead_of_object(recipe, format, 0, trial_samples, labels));
+  if (trial_samples == 1) return whole * static_cast<double>(objects);
+  PENSTOCK_ASSIGN(const double half, overhead_of_object(recipe, format, 0, trial_samples / 2, labels));
+  const double per_sample = (whole - half) / static_cast<double>(trial_samples - trial_samples / 2);
+  const double per_object = whole - per_sample * static_cast<double>(trial_samples);
+  return per_object * static_cast<double>(objects) + per_sample * static_cast<double>(samples);
 }
 
 }  // namespace penstock

@@ -10,7 +10,7 @@ namespace penstock {
 // The bytes that `format` adds to the payload for all of the recipe's samples, without companions. Measured
 // by two trials: up to 256 samples of the planned sizes, all zeros, are written to a back end that discards
 // them. The difference of the trials gives the bytes per object and per sample. Errors are the format's.
-Result<double> bytes_around(const Recipe& recipe, const Format& format);
+Result<double> format_overhead(const Recipe& recipe, const Format& format);
 
 // The format's error if it cannot store the recipe's largest sample, by its planned size.
 Result<void> check_largest(const Recipe& recipe, const Format& format);

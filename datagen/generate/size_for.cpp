@@ -14,9 +14,9 @@
 namespace penstock {
 namespace {
 
-constexpr std::uint64_t kSteps = 500;
-constexpr std::uint64_t kTimesMemory = 5;
-constexpr std::int64_t kMost = 1'000'000;  // limit of each number
+constexpr std::uint64_t kMinSteps = 500;
+constexpr std::uint64_t kMemoryMultiple = 5;
+constexpr std::int64_t kMostPerKey = 1'000'000;  // limit of each number
 
 struct App {
   std::string_view name;
@@ -68,9 +68,9 @@ Result<SizeFor> parse_size_for(std::string_view text, std::uint64_t own_memory) 
   if (!options.given("accelerators"))
     return make_error(Errc::invalid_argument, fmt::format("--size-for {}: say accelerators=N", text));
   for (const char* key : {"accelerators", "hosts", "batch"})
-    if (options.has(key) && options.integer(key) > kMost)
+    if (options.has(key) && options.integer(key) > kMostPerKey)
       return make_error(Errc::invalid_argument,
-                        fmt::format("--size-for: {}={}: at most {}", key, options.integer(key), kMost));
+                        fmt::format("--size-for: {}={}: at most {}", key, options.integer(key), kMostPerKey));
   const auto number = [&](std::string_view key) { return static_cast<std::uint64_t>(options.integer(key)); };
   SizeFor rule{.app = std::string(app),
                .batch = options.given("batch") ? number("batch") : known->batch,
@@ -84,7 +84,7 @@ Result<SizeFor> parse_size_for(std::string_view text, std::uint64_t own_memory) 
   return rule;
 }
 
-std::string doubt_of_size_for(std::string_view app, std::string_view recipe) {
+std::string size_for_warning(std::string_view app, std::string_view recipe) {
   if (app == recipe) return "";
   return fmt::format(
       "--size-for {0} counts steps of {0}, whose data set is the recipe '{0}': of '{1}' it makes as many "
@@ -92,22 +92,22 @@ std::string doubt_of_size_for(std::string_view app, std::string_view recipe) {
       app, recipe);
 }
 
-SizedFor samples_for(const SizeFor& rule, double mean_sample_bytes, std::uint64_t per_object) {
-  const std::uint64_t by_steps = kSteps * rule.batch * rule.accelerators;
+SampleCount samples_for(const SizeFor& rule, double mean_sample_bytes, std::uint64_t per_object) {
+  const std::uint64_t by_steps = kMinSteps * rule.batch * rule.accelerators;
   const double memory =
-      static_cast<double>(rule.memory_bytes) * static_cast<double>(rule.hosts) * kTimesMemory;
+      static_cast<double>(rule.memory_bytes) * static_cast<double>(rule.hosts) * kMemoryMultiple;
   const auto by_memory =
       static_cast<std::uint64_t>(std::min(std::ceil(memory / std::max(1.0, mean_sample_bytes)), 9e17));
   const std::uint64_t samples = std::max(by_steps, by_memory);
   const std::uint64_t objects = (samples + per_object - 1) / per_object;
-  SizedFor sized{.samples = objects * per_object};
-  sized.words = fmt::format(
+  SampleCount sized{.samples = objects * per_object};
+  sized.explanation = fmt::format(
       "{} steps x batch {} x {} accelerators = {} samples; {} x {} hosts x {} / {:.0f} bytes a sample = {}; "
       "the "
       "larger",
-      kSteps, rule.batch, rule.accelerators, by_steps, kTimesMemory, rule.hosts,
+      kMinSteps, rule.batch, rule.accelerators, by_steps, kMemoryMultiple, rule.hosts,
       format_size(rule.memory_bytes), mean_sample_bytes, by_memory);
-  if (sized.samples != samples) sized.words += fmt::format(", in whole files of {}", per_object);
+  if (sized.samples != samples) sized.explanation += fmt::format(", in whole files of {}", per_object);
   return sized;
 }
 

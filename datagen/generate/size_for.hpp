@@ -26,13 +26,13 @@ Result<SizeFor> parse_size_for(std::string_view text, std::uint64_t own_memory);
 
 // A warning if the recipe's samples are not those of the application, so that the number is not the one of
 // the rules. "" if they are.
-std::string doubt_of_size_for(std::string_view app, std::string_view recipe);
+std::string size_for_warning(std::string_view app, std::string_view recipe);
 
-struct SizedFor {
+struct SampleCount {
   std::uint64_t samples = 0;
-  std::string words{};  // how it came to the number
+  std::string explanation{};  // how it came to the number
 };
 // Rounded to whole objects of `per_object` samples.
-SizedFor samples_for(const SizeFor& rule, double mean_sample_bytes, std::uint64_t per_object);
+SampleCount samples_for(const SizeFor& rule, double mean_sample_bytes, std::uint64_t per_object);
 
 }  // namespace penstock

@@ -22,9 +22,9 @@ TEST(SizeFor, StepsOrMemoryWhicheverIsMore) {
 
 TEST(SizeFor, SaysHowItCameToTheNumber) {
   const SizeFor rule = parse_size_for("cosmoflow,accelerators=3,hosts=2", 64 * kGiB).value();
-  const std::string words = samples_for(rule, 2'828'486, 1).words;
+  const std::string explanation = samples_for(rule, 2'828'486, 1).explanation;
   for (const char* part : {"500 steps", "batch 1 ", "3 accelerators", "2 hosts", "64 GiB", "2828486"})
-    EXPECT_NE(words.find(part), std::string::npos) << part << " in: " << words;
+    EXPECT_NE(explanation.find(part), std::string::npos) << part << " in: " << explanation;
 }
 
 TEST(SizeFor, WrongArgumentsAreNamed) {
@@ -53,16 +53,16 @@ TEST(SizeFor, CountsADataSetByItsRecipesSamples) {
   // 5 x 1 GiB / 114,660 bytes = 46,823 samples in 38 files of 1251.
   EXPECT_EQ(planned->state.samples, 38U * 1251);
   EXPECT_EQ(planned->objects, 38U);
-  EXPECT_NE(planned->how_many.find("1251"), std::string::npos) << planned->how_many;
+  EXPECT_NE(planned->size_explanation.find("1251"), std::string::npos) << planned->size_explanation;
   EXPECT_EQ(plan_generation("resnet50", "", {}, {.samples = 3, .size_for = rule}, 7).error().code,
             Errc::invalid_argument);
 }
 
 TEST(SizeFor, DoubtsTheSamplesOfAnotherRecipe) {
-  EXPECT_EQ(doubt_of_size_for("unet3d", "unet3d"), "");
-  const std::string doubt = doubt_of_size_for("unet3d", "imagenet");
+  EXPECT_EQ(size_for_warning("unet3d", "unet3d"), "");
+  const std::string warning = size_for_warning("unet3d", "imagenet");
   for (const char* const word : {"--size-for unet3d", "recipe 'unet3d'", "of 'imagenet'"})
-    EXPECT_NE(doubt.find(word), std::string::npos) << doubt;
+    EXPECT_NE(warning.find(word), std::string::npos) << warning;
 }
 
 }  // namespace

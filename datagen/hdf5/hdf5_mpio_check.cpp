@@ -28,7 +28,7 @@ Result<Element> parse_element(std::string_view name) {
 
 struct Share {
   Communicator& ranks;
-  std::uint64_t right = 0;  // samples of this rank so far
+  std::uint64_t verified = 0;  // samples of this rank so far
 };
 
 // Checks the samples `first` .. `first` + `count` - 1 of the manifest. They are the rows of the file's data
@@ -56,7 +56,7 @@ Result<void> check_file(const Corpus& corpus, Hdf5Input& file, std::uint64_t fir
     if (!mine) continue;
     if (crc32c(bytes) != corpus.manifest.sample(first + row).crc32c)
       return make_error(Errc::corrupt, fmt::format("wrong bytes in row {} of '{}'", row, data_set));
-    ++share.right;
+    ++share.verified;
   }
   return success();
 }
@@ -75,30 +75,30 @@ Result<void> check_driver(Corpus& corpus, Hdf5Driver driver, const std::string& 
     PENSTOCK_TRY(check_file(corpus, *file, first, end - first, data_set, element, share));
     first = end;
   }
-  PENSTOCK_TRY(ranks.all_reduce(std::span(&share.right, 1), Reduction::sum));
-  if (share.right != manifest.samples())
+  PENSTOCK_TRY(ranks.all_reduce(std::span(&share.verified, 1), Reduction::sum));
+  if (share.verified != manifest.samples())
     return make_error(Errc::internal,
-                      fmt::format("{} samples were read, not {}", share.right, manifest.samples()));
+                      fmt::format("{} samples were read, not {}", share.verified, manifest.samples()));
   if (ranks.root())
-    fmt::print("{}: {} samples verified by {} rank{}\n", hdf5_driver_name(driver), share.right, ranks.size(),
-               ranks.size() == 1 ? "" : "s");
+    fmt::print("{}: {} samples verified by {} rank{}\n", hdf5_driver_name(driver), share.verified,
+               ranks.size(), ranks.size() == 1 ? "" : "s");
   return success();
 }
 
-Result<void> check(std::span<char*> words, Communicator& ranks) {
-  if (words.size() != 4)
+Result<void> check(std::span<char*> arguments, Communicator& ranks) {
+  if (arguments.size() != 4)
     return make_error(Errc::invalid_argument, "usage: hdf5_mpio_check CORPUS DATA_SET ELEMENT");
-  PENSTOCK_ASSIGN(Corpus corpus, open_corpus(words[1], {}));
-  PENSTOCK_ASSIGN(const Element element, parse_element(words[3]));
+  PENSTOCK_ASSIGN(Corpus corpus, open_corpus(arguments[1], {}));
+  PENSTOCK_ASSIGN(const Element element, parse_element(arguments[3]));
   std::vector<Hdf5Driver> drivers{Hdf5Driver::mpio, Hdf5Driver::mpio_collective};
   // Also tests the other HDF5 library in the same process, between two uses of the first.
   if (hdf5_available().ok()) drivers.insert(drivers.begin() + 1, Hdf5Driver::reader);
   for (const Hdf5Driver driver : drivers)
-    PENSTOCK_TRY(check_driver(corpus, driver, words[2], element, ranks));
+    PENSTOCK_TRY(check_driver(corpus, driver, arguments[2], element, ranks));
   return success();
 }
 
-int told(const Error& error) {
+int print_error(const Error& error) {
   fmt::print(stderr, "hdf5_mpio_check: {}\n", error.message());
   return error.code == Errc::unsupported ? 77 : 1;
 }
@@ -109,10 +109,10 @@ int told(const Error& error) {
 int main(int argc, char** argv) {
   using namespace penstock;
   auto ranks = join_ranks(look_for_launcher());
-  if (!ranks.ok()) return told(ranks.error());
+  if (!ranks.ok()) return print_error(ranks.error());
   const Result<void> done = check({argv, static_cast<std::size_t>(argc)}, **ranks);
   if (done.ok()) return 0;
-  const int code = told(done.error());
+  const int code = print_error(done.error());
   (*ranks)->abandon(code);  // the others may wait for this rank
   return code;
 }

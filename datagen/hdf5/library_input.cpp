@@ -44,13 +44,13 @@ Result<void> LibraryInput::open(const std::string& path, hid_t access, Hdf5Id tr
   const Hdf5Quiet quiet;
   transfer_ = std::move(transfer);
   file_ = Hdf5Id(H5Fopen(path.c_str(), H5F_ACC_RDONLY, access), &H5Fclose);
-  return file_ ? success() : failed("is no HDF5 file that can be read:");
+  return file_ ? success() : library_error("is no HDF5 file that can be read:");
 }
 
 Result<std::vector<std::uint64_t>> LibraryInput::shape(const std::string& data_set) {
   const std::scoped_lock lock(hdf5_mutex());
   const Hdf5Quiet quiet;
-  PENSTOCK_ASSIGN(OpenSet opened, open_set(data_set));
+  PENSTOCK_ASSIGN(OpenDataSet opened, open_data_set(data_set));
   return std::move(opened.shape);
 }
 
@@ -60,34 +60,35 @@ Result<void> LibraryInput::read(const std::string& data_set, std::span<const std
   const std::scoped_lock lock(hdf5_mutex());
   const Hdf5Quiet quiet;
   // `opened` is destroyed before the lock, so its identifiers are closed with the lock held.
-  PENSTOCK_ASSIGN(const OpenSet opened, open_set(data_set));
+  PENSTOCK_ASSIGN(const OpenDataSet opened, open_data_set(data_set));
   const auto& [set, space, shape] = opened;
   // Must come before the library gets `out`: the library writes the whole block without checking the size of
   // `out`.
   PENSTOCK_TRY(check_block(data_set, shape, begin, counts, element, out.size()));
   const std::vector<hsize_t> from(begin.begin(), begin.end());
-  const std::vector<hsize_t> sides(counts.begin(), counts.end());
-  const hid_t how = transfer_ ? transfer_.get() : H5P_DEFAULT;
-  const Hdf5Id memory(sides.empty() ? H5Screate(H5S_SCALAR)
-                                    : H5Screate_simple(static_cast<int>(sides.size()), sides.data(), nullptr),
+  const std::vector<hsize_t> lengths(counts.begin(), counts.end());
+  const hid_t transfer = transfer_ ? transfer_.get() : H5P_DEFAULT;
+  const Hdf5Id memory(lengths.empty()
+                          ? H5Screate(H5S_SCALAR)
+                          : H5Screate_simple(static_cast<int>(lengths.size()), lengths.data(), nullptr),
                       &H5Sclose);
   if (out.empty()) {  // a rank without data still takes part in the collective read
     H5Sselect_none(memory.get());
     H5Sselect_none(space.get());
   }
   const bool selected =
-      out.empty() || sides.empty() ||
-      H5Sselect_hyperslab(space.get(), H5S_SELECT_SET, from.data(), nullptr, sides.data(), nullptr) >= 0;
-  if (!memory || !selected) return failed("cannot choose a block of", data_set);
-  if (H5Dread(set.get(), native_type(element), memory.get(), space.get(), how, out.data()) < 0)
-    return failed("cannot read", data_set);
+      out.empty() || lengths.empty() ||
+      H5Sselect_hyperslab(space.get(), H5S_SELECT_SET, from.data(), nullptr, lengths.data(), nullptr) >= 0;
+  if (!memory || !selected) return library_error("cannot choose a block of", data_set);
+  if (H5Dread(set.get(), native_type(element), memory.get(), space.get(), transfer, out.data()) < 0)
+    return library_error("cannot read", data_set);
   return success();
 }
 
-Result<LibraryInput::OpenSet> LibraryInput::open_set(const std::string& data_set) {
-  // Without this, failed() could return the Reader's error of an earlier call.
+Result<LibraryInput::OpenDataSet> LibraryInput::open_data_set(const std::string& data_set) {
+  // Without this, library_error() could return the Reader's error of an earlier call.
   source_.failure.reset();
-  OpenSet opened;
+  OpenDataSet opened;
   opened.set = Hdf5Id(H5Dopen2(file_.get(), data_set.c_str(), H5P_DEFAULT), &H5Dclose);
   if (!opened.set) {
     if (source_.failure) return *source_.failure;
@@ -95,11 +96,11 @@ Result<LibraryInput::OpenSet> LibraryInput::open_set(const std::string& data_set
   }
   opened.space = Hdf5Id(H5Dget_space(opened.set.get()), &H5Sclose);
   const hid_t space = opened.space.get();
-  const int sides = opened.space ? H5Sget_simple_extent_ndims(space) : -1;
-  if (sides < 0) return failed("cannot look at", data_set);
-  std::vector<hsize_t> extent(static_cast<std::size_t>(sides));
-  if (sides > 0 && H5Sget_simple_extent_dims(space, extent.data(), nullptr) < 0)
-    return failed("cannot look at", data_set);
+  const int dimensions = opened.space ? H5Sget_simple_extent_ndims(space) : -1;
+  if (dimensions < 0) return library_error("cannot look at", data_set);
+  std::vector<hsize_t> extent(static_cast<std::size_t>(dimensions));
+  if (dimensions > 0 && H5Sget_simple_extent_dims(space, extent.data(), nullptr) < 0)
+    return library_error("cannot look at", data_set);
   opened.shape.assign(extent.begin(), extent.end());
   return opened;
 }
@@ -107,7 +108,7 @@ Result<LibraryInput::OpenSet> LibraryInput::open_set(const std::string& data_set
 Result<void> LibraryInput::check_block(const std::string& data_set, std::span<const std::uint64_t> shape,
                                        std::span<const std::uint64_t> begin,
                                        std::span<const std::uint64_t> counts, Element element,
-                                       std::size_t room) const {
+                                       std::size_t out_bytes) const {
   bool fits = begin.size() == shape.size() && counts.size() == shape.size();
   std::uint64_t elements = 1;
   for (std::size_t i = 0; fits && i < counts.size(); ++i) {
@@ -118,15 +119,15 @@ Result<void> LibraryInput::check_block(const std::string& data_set, std::span<co
     return make_error(Errc::invalid_argument,
                       fmt::format("'{}' of '{}' has the sides {}: no block of {} at {}", data_set, name_,
                                   fmt::join(shape, " x "), fmt::join(counts, " x "), fmt::join(begin, ", ")));
-  if (elements * element_bytes(element) == room) return success();
+  if (elements * element_bytes(element) == out_bytes) return success();
   return make_error(Errc::invalid_argument,
                     fmt::format("a block of '{}' has {} bytes, and there is room for {}", data_set,
-                                elements * element_bytes(element), room));
+                                elements * element_bytes(element), out_bytes));
 }
 
 // Returns the Reader's own error if there is one, otherwise the lowest entry of the library's error stack.
 // Call it right after the failure: each call of the library first clears that stack.
-Error LibraryInput::failed(std::string_view what, std::string_view data_set) {
+Error LibraryInput::library_error(std::string_view what, std::string_view data_set) {
   if (source_.failure) return *source_.failure;
   std::string why;
   H5Ewalk2(

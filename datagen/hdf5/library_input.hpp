@@ -80,17 +80,17 @@ class LibraryInput final : public Hdf5Input {
                     std::span<std::byte> out) override;
 
  private:
-  struct OpenSet {
+  struct OpenDataSet {
     Hdf5Id set;
     Hdf5Id space;  // of the whole data set
     std::vector<std::uint64_t> shape;
   };
   // First step of a call: clears an earlier error of the Reader. Call it with hdf5_mutex() held.
-  Result<OpenSet> open_set(const std::string& data_set);
+  Result<OpenDataSet> open_data_set(const std::string& data_set);
   Result<void> check_block(const std::string& data_set, std::span<const std::uint64_t> shape,
                            std::span<const std::uint64_t> begin, std::span<const std::uint64_t> counts,
-                           Element element, std::size_t room) const;
-  Error failed(std::string_view what, std::string_view data_set = "");
+                           Element element, std::size_t out_bytes) const;
+  Error library_error(std::string_view what, std::string_view data_set = "");
 
   const std::string name_;
   const std::unique_ptr<Reader> reader_;

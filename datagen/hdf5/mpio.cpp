@@ -41,9 +41,9 @@ Result<std::unique_ptr<Hdf5Input>> open_by_mpio(Backend& backend, std::string_vi
   PENSTOCK_ASSIGN(const Hdf5MpioModule* const module, mpio_module());
   // Opens the object through the back end first. So a missing or unreadable object gives the same error as
   // with every other driver.
-  const auto there = backend.open(name);
-  auto input = module->open(there.ok() ? path : "", name, driver);
-  if (!there.ok()) return there.error();
+  const auto opened = backend.open(name);
+  auto input = module->open(opened.ok() ? path : "", name, driver);
+  if (!opened.ok()) return opened.error();
   return input;
 }
 

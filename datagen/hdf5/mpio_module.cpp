@@ -24,9 +24,10 @@ Result<std::unique_ptr<Hdf5Input>> open_on_all_ranks(const std::string& path, st
   const Hdf5Quiet quiet;
   const Hdf5Id access(H5Pcreate(H5P_FILE_ACCESS), &H5Pclose);
   Hdf5Id transfer(H5Pcreate(H5P_DATASET_XFER), &H5Pclose);
-  const auto how = driver == Hdf5Driver::mpio_collective ? H5FD_MPIO_COLLECTIVE : H5FD_MPIO_INDEPENDENT;
+  const auto transfer_mode =
+      driver == Hdf5Driver::mpio_collective ? H5FD_MPIO_COLLECTIVE : H5FD_MPIO_INDEPENDENT;
   if (H5Pset_fapl_mpio(access.get(), MPI_COMM_WORLD, MPI_INFO_NULL) < 0 ||
-      H5Pset_dxpl_mpio(transfer.get(), how) < 0)
+      H5Pset_dxpl_mpio(transfer.get(), transfer_mode) < 0)
     return make_error(Errc::internal, "HDF5's library refuses to set up its driver mpio");
   PENSTOCK_TRY(input->open(path, access.get(), std::move(transfer)));
   return std::unique_ptr<Hdf5Input>(std::move(input));

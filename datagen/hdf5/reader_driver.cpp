@@ -14,10 +14,10 @@ struct File {
   haddr_t allocated = 0;  // "end of allocation": the library assumes that the file reaches up to here
 };
 
-File& ours(H5FD_t* file) {
+File& reader_file(H5FD_t* file) {
   return *reinterpret_cast<File*>(file);  // NOLINT(*-reinterpret-cast): the library does the same
 }
-const File& ours(const H5FD_t* file) {
+const File& reader_file(const H5FD_t* file) {
   return *reinterpret_cast<const File*>(file);  // NOLINT(*-reinterpret-cast)
 }
 
@@ -34,13 +34,13 @@ H5FD_t* penstock_hdf5_open(const char* /*name*/, unsigned flags, hid_t access, h
 }
 
 herr_t penstock_hdf5_close(H5FD_t* file) {
-  delete &ours(file);  // NOLINT(*-owning-memory): the library owns it between open and close
+  delete &reader_file(file);  // NOLINT(*-owning-memory): the library owns it between open and close
   return 0;
 }
 
 int penstock_hdf5_compare(const H5FD_t* a, const H5FD_t* b) {
-  const ReaderSource* const first = ours(a).source;
-  const ReaderSource* const second = ours(b).source;
+  const ReaderSource* const first = reader_file(a).source;
+  const ReaderSource* const second = reader_file(b).source;
   return std::less<>{}(first, second) ? -1 : std::less<>{}(second, first) ? 1 : 0;
 }
 
@@ -54,25 +54,25 @@ herr_t penstock_hdf5_query(const H5FD_t* /*file*/, unsigned long* flags) {
 }
 
 haddr_t penstock_hdf5_get_eoa(const H5FD_t* file, H5FD_mem_t /*type*/) {
-  return ours(file).allocated;
+  return reader_file(file).allocated;
 }
 herr_t penstock_hdf5_set_eoa(H5FD_t* file, H5FD_mem_t /*type*/, haddr_t address) {
-  ours(file).allocated = address;
+  reader_file(file).allocated = address;
   return 0;
 }
 haddr_t penstock_hdf5_get_eof(const H5FD_t* file, H5FD_mem_t /*type*/) {
-  return ours(file).source->bytes;
+  return reader_file(file).source->bytes;
 }
 
 herr_t penstock_hdf5_read(H5FD_t* file, H5FD_mem_t /*type*/, hid_t /*transfer*/, haddr_t address,
                           std::size_t bytes, void* buffer) {
-  ReaderSource& source = *ours(file).source;
+  ReaderSource& source = *reader_file(file).source;
   const std::span<std::byte> out(static_cast<std::byte*>(buffer), bytes);
-  const auto there = static_cast<std::size_t>(
+  const auto available = static_cast<std::size_t>(
       address < source.bytes ? std::min<std::uint64_t>(bytes, source.bytes - address) : 0);
-  std::fill(out.begin() + static_cast<std::ptrdiff_t>(there), out.end(), std::byte{0});
-  if (there == 0) return 0;
-  Result<void> read = source.reader->read_at(address, out.first(there));
+  std::fill(out.begin() + static_cast<std::ptrdiff_t>(available), out.end(), std::byte{0});
+  if (available == 0) return 0;
+  Result<void> read = source.reader->read_at(address, out.first(available));
   if (read.ok()) return 0;
   if (!source.failure) source.failure = std::move(read).error();
   return -1;
@@ -115,8 +115,8 @@ H5FD_class_t driver_class() {
 Result<void> use_reader_driver(hid_t access, ReaderSource& source) {
   static const H5FD_class_t kClass = driver_class();
   static const hid_t kDriver = H5FDregister(&kClass);
-  ReaderSource* const carried = &source;
-  if (kDriver >= 0 && H5Pset_driver(access, kDriver, &carried) >= 0) return success();
+  ReaderSource* const pointer = &source;
+  if (kDriver >= 0 && H5Pset_driver(access, kDriver, &pointer) >= 0) return success();
   return make_error(Errc::internal, "HDF5's library takes no driver of ours");
 }
 

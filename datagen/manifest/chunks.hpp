@@ -27,11 +27,11 @@ class Chunks {
     std::uint64_t to = size_;
     resize(size_ + values.size());
     while (!values.empty()) {
-      const auto room = kPerChunk - static_cast<std::size_t>(to % kPerChunk);
-      const auto here = values.first(std::min(room, values.size()));
-      std::copy(here.begin(), here.end(), &at(to));
-      values = values.subspan(here.size());
-      to += here.size();
+      const auto space = kPerChunk - static_cast<std::size_t>(to % kPerChunk);
+      const auto part = values.first(std::min(space, values.size()));
+      std::copy(part.begin(), part.end(), &at(to));
+      values = values.subspan(part.size());
+      to += part.size();
     }
   }
   // New elements are T{}.
@@ -45,9 +45,9 @@ class Chunks {
   bool for_each_chunk(Visit visit) const {
     std::uint64_t left = size_;
     for (const auto& chunk : chunks_) {
-      const auto here = static_cast<std::size_t>(std::min<std::uint64_t>(left, kPerChunk));
-      if (here > 0 && !visit(std::span<const T>(chunk.get(), here))) return false;
-      left -= here;
+      const auto part = static_cast<std::size_t>(std::min<std::uint64_t>(left, kPerChunk));
+      if (part > 0 && !visit(std::span<const T>(chunk.get(), part))) return false;
+      left -= part;
     }
     return true;
   }
@@ -56,10 +56,10 @@ class Chunks {
   void drain(Visit visit) {
     std::uint64_t left = size_;
     for (auto& chunk : chunks_) {
-      const auto here = static_cast<std::size_t>(std::min<std::uint64_t>(left, kPerChunk));
-      visit(std::span<const T>(chunk.get(), here));
+      const auto part = static_cast<std::size_t>(std::min<std::uint64_t>(left, kPerChunk));
+      visit(std::span<const T>(chunk.get(), part));
       chunk.reset();
-      left -= here;
+      left -= part;
     }
     chunks_.clear();
     size_ = 0;

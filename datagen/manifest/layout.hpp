@@ -33,7 +33,7 @@ inline constexpr std::size_t kSectionAlignment = 64;
 inline constexpr std::uint64_t kMostFactsBytes = std::uint64_t{64} << 20;
 inline constexpr std::uint64_t kMostSettings = 1024;
 
-enum Flag : std::uint32_t { kChecksums = 1, kOneObjectASample = 2, kObjectChecksums = 4 };
+enum Flag : std::uint32_t { kChecksums = 1, kOneObjectPerSample = 2, kObjectChecksums = 4 };
 
 enum Section : std::uint32_t { kFacts, kEntries, kObjectBytes, kObjectCrcs, kRestarts, kNames, kSections };
 
@@ -72,10 +72,10 @@ constexpr std::uint64_t aligned(std::uint64_t offset) {
 
 std::uint32_t header_crc32c(Header header);
 
-// Computes the totals of the header and the flag kOneObjectASample from all out.samples entries. `entry_at`
+// Computes the totals of the header and the flag kOneObjectPerSample from all out.samples entries. `entry_at`
 // returns an entry, `bytes_of` the size of an object. Returns the first mistake in an entry, or "".
 template <class EntryAt, class BytesOf>
-std::string add_up(Header& out, std::size_t label_names, EntryAt entry_at, BytesOf bytes_of) {
+std::string sum_entries(Header& out, std::size_t label_names, EntryAt entry_at, BytesOf bytes_of) {
   bool own_objects = out.samples == out.objects;
   for (std::uint64_t i = 0; i < out.samples; ++i) {
     const SampleEntry& entry = entry_at(i);
@@ -90,7 +90,7 @@ std::string add_up(Header& out, std::size_t label_names, EntryAt entry_at, Bytes
     out.largest_sample = std::max(out.largest_sample, entry.length);
     own_objects = own_objects && entry.object == i && entry.length == size;
   }
-  if (own_objects) out.flags |= kOneObjectASample;
+  if (own_objects) out.flags |= kOneObjectPerSample;
   return "";
 }
 

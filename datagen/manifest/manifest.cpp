@@ -34,11 +34,11 @@ using manifest_layout::SectionRow;
 using manifest_layout::kSections;
 constexpr std::uint64_t kMostBytes = INT64_MAX;  // of one object, and of all; the limit of file systems
 
-Error damaged(std::string_view how) {
-  return make_error(Errc::corrupt, fmt::format("the manifest is damaged: {}", how));
+Error damaged(std::string_view mistake) {
+  return make_error(Errc::corrupt, fmt::format("the manifest is damaged: {}", mistake));
 }
 
-Error in_file(Error error, std::string_view name) {
+Error with_file_name(Error error, std::string_view name) {
   error.what = fmt::format("{} ('{}')", error.what, name);
   return error;
 }
@@ -179,11 +179,11 @@ Result<Manifest> Manifest::open(const std::filesystem::path& file) {
     return make_error(Errc::invalid_argument, fmt::format("'{}' is no regular file", file.native()));
   const auto size = static_cast<std::size_t>(status.st_size);
   if (size < sizeof(Header))
-    return in_file(damaged(fmt::format("it has {} bytes, less than any header", size)), file.native());
+    return with_file_name(damaged(fmt::format("it has {} bytes, less than any header", size)), file.native());
   void* const mapped = ::mmap(nullptr, size, PROT_READ, MAP_SHARED, descriptor.get(), 0);
   if (mapped == MAP_FAILED) return errno_error(errno, "cannot map manifest", file.native());
   auto parsed = parse(std::make_unique<State>(mapped, size));
-  if (!parsed.ok()) return in_file(std::move(parsed).error(), file.native());
+  if (!parsed.ok()) return with_file_name(std::move(parsed).error(), file.native());
   return parsed;
 }
 
@@ -199,7 +199,7 @@ Result<Manifest> Manifest::load(Backend& backend, std::string_view name) {
   }
   PENSTOCK_TRY(reader->read_at(0, bytes));
   auto loaded = from_bytes(std::move(bytes));
-  if (!loaded.ok()) return in_file(std::move(loaded).error(), name);
+  if (!loaded.ok()) return with_file_name(std::move(loaded).error(), name);
   return loaded;
 }
 
@@ -229,14 +229,14 @@ Result<void> Manifest::check() const {
   Header sums;
   sums.samples = samples();
   sums.objects = objects();
-  const std::string how = manifest_layout::add_up(
+  const std::string mistake = manifest_layout::sum_entries(
       sums, state.facts.label_names.size(),
       [&](std::uint64_t i) -> const SampleEntry& { return entries_[i]; },
       [&](std::uint32_t object) { return object_bytes_[object]; });
-  if (!how.empty()) return damaged(how);
-  const bool own_objects = (sums.flags & manifest_layout::kOneObjectASample) != 0;
+  if (!mistake.empty()) return damaged(mistake);
+  const bool own_objects = (sums.flags & manifest_layout::kOneObjectPerSample) != 0;
   if (sums.payload_bytes != payload_bytes() || sums.largest_sample != largest_sample() ||
-      own_objects != one_object_a_sample())
+      own_objects != one_object_per_sample())
     return damaged("its totals are not those of its entries");
 
   Cursor in(names_);
@@ -268,13 +268,13 @@ std::span<const std::byte> Manifest::bytes() const {
   return state_->all;
 }
 
-bool Manifest::one_object_a_sample() const {
-  return (state_->header.flags & manifest_layout::kOneObjectASample) != 0;
+bool Manifest::one_object_per_sample() const {
+  return (state_->header.flags & manifest_layout::kOneObjectPerSample) != 0;
 }
 
 std::optional<std::uint32_t> Manifest::object_crc32c(std::uint64_t object) const {
   if (object < object_crcs_.size()) return object_crcs_[object];
-  if (one_object_a_sample() && facts().checksums && object < samples()) return sample(object).crc32c;
+  if (one_object_per_sample() && facts().checksums && object < samples()) return sample(object).crc32c;
   return std::nullopt;
 }
 

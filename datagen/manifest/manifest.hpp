@@ -96,7 +96,7 @@ class Manifest {
   std::string_view object_name(std::uint64_t object, std::string& scratch) const;
 
   const ManifestFacts& facts() const;  // valid as long as the bytes, even after this is moved
-  bool one_object_a_sample() const;    // for all n, sample n is the whole object n
+  bool one_object_per_sample() const;  // for all n, sample n is the whole object n
   std::uint64_t largest_sample() const;
   // Identifies the corpus in result records, as 16 hex digits. It is a digest of the header, which contains
   // the counts and the checksum of every section. O(1). As reliable as check().
@@ -126,7 +126,7 @@ class ManifestBuilder {
  public:
   // Later changes of facts().object_checksums have no effect.
   explicit ManifestBuilder(ManifestFacts facts)
-      : facts_(std::move(facts)), keeps_object_crcs_(facts_.object_checksums) {}
+      : facts_(std::move(facts)), has_object_crcs_(facts_.object_checksums) {}
 
   std::uint32_t add_object(std::string_view name, std::uint64_t bytes);  // returns its index
   void add_sample(const SampleEntry& entry) { entries_.push_back(entry); }
@@ -142,7 +142,7 @@ class ManifestBuilder {
   void relabel(std::span<const std::uint32_t> numbers);
   void set_object_bytes(std::uint32_t object, std::uint64_t bytes) { object_bytes_.at(object) = bytes; }
   void set_object_crc32c(std::uint32_t object, std::uint32_t crc32c) {  // ignored without object_checksums
-    if (keeps_object_crcs_) object_crcs_.at(object) = crc32c;
+    if (has_object_crcs_) object_crcs_.at(object) = crc32c;
   }
 
   std::uint64_t samples() const { return entries_.size(); }
@@ -156,7 +156,7 @@ class ManifestBuilder {
                        Durability durability = Durability::file_and_name);
 
  private:
-  void mistaken(std::string how);
+  void record_mistake(std::string mistake);
   // Counts and checks everything that was collected.
   Result<manifest_layout::Header> totals() const;
   Result<manifest_layout::Header> header(std::span<const std::byte> facts_bytes) const;
@@ -166,10 +166,10 @@ class ManifestBuilder {
                       std::span<const std::byte> facts_bytes, Visit visit) const;
 
   ManifestFacts facts_;
-  bool keeps_object_crcs_;
+  bool has_object_crcs_;
   Chunks<SampleEntry, 1 << 15> entries_;
   Chunks<std::uint64_t, 1 << 16> object_bytes_;
-  Chunks<std::uint32_t, 1 << 16> object_crcs_;  // one per object, if keeps_object_crcs_
+  Chunks<std::uint32_t, 1 << 16> object_crcs_;  // one per object, if has_object_crcs_
   Chunks<std::uint64_t, 1 << 14> restarts_;
   Chunks<std::byte, 1 << 20> names_;
   std::string last_name_;

@@ -19,14 +19,14 @@ using manifest_layout::Section;
 using manifest_layout::kSections;
 constexpr std::uint64_t kMostObjects = 0xffffffffU;
 
-Error wrong(std::string how) {
-  return make_error(Errc::invalid_argument, "cannot make the manifest: " + std::move(how));
+Error builder_error(std::string mistake) {
+  return make_error(Errc::invalid_argument, "cannot make the manifest: " + std::move(mistake));
 }
 
 }  // namespace
 
-void ManifestBuilder::mistaken(std::string how) {
-  if (!mistake_) mistake_ = wrong(std::move(how));
+void ManifestBuilder::record_mistake(std::string mistake) {
+  if (!mistake_) mistake_ = builder_error(std::move(mistake));
 }
 
 Result<Header> ManifestBuilder::totals() const {
@@ -34,13 +34,13 @@ Result<Header> ManifestBuilder::totals() const {
   Header out;
   out.samples = entries_.size();
   out.objects = object_bytes_.size();
-  const std::string how = manifest_layout::add_up(
+  const std::string mistake = manifest_layout::sum_entries(
       out, facts_.label_names.size(), [&](std::uint64_t i) -> const SampleEntry& { return entries_.at(i); },
       [&](std::uint32_t object) { return object_bytes_.at(object); });
-  if (!how.empty()) return wrong(how);
-  const bool own_objects = (out.flags & manifest_layout::kOneObjectASample) != 0;
+  if (!mistake.empty()) return builder_error(mistake);
+  const bool own_objects = (out.flags & manifest_layout::kOneObjectPerSample) != 0;
   if (facts_.checksums) out.flags |= manifest_layout::kChecksums;
-  if (keeps_object_crcs_ && !own_objects) out.flags |= manifest_layout::kObjectChecksums;
+  if (has_object_crcs_ && !own_objects) out.flags |= manifest_layout::kObjectChecksums;
   return out;
 }
 
@@ -67,12 +67,13 @@ bool ManifestBuilder::for_each_piece(Section section, const Header& totals,
 Result<Header> ManifestBuilder::header(std::span<const std::byte> facts_bytes) const {
   PENSTOCK_ASSIGN(Header out, totals());
   if (facts_bytes.size() > manifest_layout::kMostFactsBytes)
-    return wrong(fmt::format("its facts (settings, {} label names) take more than {} bytes",
-                             facts_.label_names.size(), manifest_layout::kMostFactsBytes));
+    return builder_error(fmt::format("its facts (settings, {} label names) take more than {} bytes",
+                                     facts_.label_names.size(), manifest_layout::kMostFactsBytes));
   if (facts_.label_names.size() > manifest_layout::most_label_names(facts_bytes.size()))
-    return wrong(fmt::format("among its {} label names are many of the same", facts_.label_names.size()));
+    return builder_error(
+        fmt::format("among its {} label names are many of the same", facts_.label_names.size()));
   if (facts_.settings.size() > manifest_layout::kMostSettings)
-    return wrong(fmt::format("it has {} settings", facts_.settings.size()));
+    return builder_error(fmt::format("it has {} settings", facts_.settings.size()));
   out.header_bytes = sizeof out;
   std::uint64_t end = sizeof out;
   for (std::uint32_t i = 0; i < kSections; ++i) {
@@ -94,15 +95,15 @@ Result<Header> ManifestBuilder::header(std::span<const std::byte> facts_bytes) c
 std::uint32_t ManifestBuilder::add_object(std::string_view name, std::uint64_t bytes) {
   const std::uint64_t index = object_bytes_.size();
   if (index >= kMostObjects) {
-    mistaken("more than 2^32 - 1 objects");
+    record_mistake("more than 2^32 - 1 objects");
     return 0xffffffffU;
   }
   if (const auto proper = check_object_name(name); !proper.ok())
-    mistaken(proper.error().what);
+    record_mistake(proper.error().what);
   else if (name.empty() || name.size() > manifest_layout::kLongestName)
-    mistaken(fmt::format("object {} has a name of {} bytes", index, name.size()));
+    record_mistake(fmt::format("object {} has a name of {} bytes", index, name.size()));
   else if (index > 0 && name == last_name_)
-    mistaken(fmt::format("object '{}' comes twice", name));
+    record_mistake(fmt::format("object '{}' comes twice", name));
   coded_.clear();
   const bool restart = index % manifest_layout::kNamesPerBlock == 0;
   if (restart) restarts_.push_back(names_.size());
@@ -110,7 +111,7 @@ std::uint32_t ManifestBuilder::add_object(std::string_view name, std::uint64_t b
   names_.append(coded_);
   last_name_ = name;
   object_bytes_.push_back(bytes);
-  if (keeps_object_crcs_) object_crcs_.push_back(0);
+  if (has_object_crcs_) object_crcs_.push_back(0);
   return static_cast<std::uint32_t>(index);
 }
 

@@ -189,7 +189,7 @@ TEST_F(HostileManifest, ForgedCountsAreRefused) {
     h.sections = 5;
   }));
   EXPECT_FALSE(forged([](Header& h) { h.flags ^= manifest_layout::kObjectChecksums; }));
-  EXPECT_FALSE(forged([](Header& h) { h.flags ^= manifest_layout::kOneObjectASample; }));
+  EXPECT_FALSE(forged([](Header& h) { h.flags ^= manifest_layout::kOneObjectPerSample; }));
   EXPECT_FALSE(forged([](Header& h) { h.header_bytes = 24; }));
 }
 

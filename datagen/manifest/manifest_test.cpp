@@ -84,7 +84,7 @@ TEST(Manifest, KeepsWhatWasPutIn) {
   const auto manifest = Manifest::from_bytes(*std::move(bytes));
   ASSERT_TRUE(manifest.ok()) << manifest.error().what;
   expect_synthetic(*manifest, 1000, 1);
-  EXPECT_TRUE(manifest->one_object_a_sample());
+  EXPECT_TRUE(manifest->one_object_per_sample());
   EXPECT_EQ(manifest->largest_sample(), 1076U);
   std::uint64_t payload = 0;
   for (std::uint64_t i = 0; i < 1000; ++i) payload += 1000 + i % 77;
@@ -172,7 +172,7 @@ TEST(Manifest, OddNamesComeBack) {
   ASSERT_TRUE(manifest.ok()) << manifest.error().what;
   std::string scratch;
   for (std::size_t i = 0; i < names.size(); ++i) EXPECT_EQ(manifest->object_name(i, scratch), names[i]);
-  EXPECT_FALSE(manifest->one_object_a_sample());
+  EXPECT_FALSE(manifest->one_object_per_sample());
 }
 
 TEST(Manifest, SeveralSamplesInAnObject) {
@@ -182,7 +182,7 @@ TEST(Manifest, SeveralSamplesInAnObject) {
   builder.add_sample({.offset = 40, .length = 60, .object = shard});
   const auto manifest = Manifest::from_bytes(*builder.finish());
   ASSERT_TRUE(manifest.ok());
-  EXPECT_FALSE(manifest->one_object_a_sample());
+  EXPECT_FALSE(manifest->one_object_per_sample());
   EXPECT_EQ(manifest->payload_bytes(), 100U);
   EXPECT_EQ(manifest->sample(1).offset, 40U);
   EXPECT_EQ(manifest->sample(1).label, kNoLabel);

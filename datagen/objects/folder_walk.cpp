@@ -23,9 +23,9 @@ namespace {
 
 // Folders that are not listed yet. Any thread. The walk ends when waiting_ is empty and no thread lists a
 // folder, because such a thread may still add more.
-class Frontier {
+class FolderQueue {
  public:
-  explicit Frontier(std::string root) { waiting_.push_back(std::move(root)); }
+  explicit FolderQueue(std::string root) { waiting_.push_back(std::move(root)); }
 
   // Waits for a folder. False if none is left or stop() was called. After true, the thread must call done()
   // or stop(), or the other threads wait forever.
@@ -67,7 +67,7 @@ class Frontier {
 };
 
 // Counts by extension. Long extensions, and new ones after the first 32 of this thread, are counted together.
-void leave_out(FolderWalk& walk, std::string_view extension) {
+void count_left_out(FolderWalk& walk, std::string_view extension) {
   constexpr std::size_t kMostKinds = 32;
   const auto known = walk.left_out.find(extension);
   if (known != walk.left_out.end())
@@ -82,11 +82,11 @@ std::string_view last_part(std::string_view name) {
   return name.substr(name.rfind('/') + 1);  // also without '/': npos + 1 is 0
 }
 
-// Adds the content of one folder to `walk`, and its subfolders to `deeper`. Runs without a lock on the thread
-// that took the folder; only this thread uses `walk` and `deeper`.
+// Adds the content of one folder to `walk`, and its subfolders to `subfolders`. Runs without a lock on the
+// thread that took the folder; only this thread uses `walk` and `subfolders`.
 Result<void> list_one(Namespace& names, const std::string& folder,
                       const std::function<std::uint16_t(const Entry&)>& classify, FolderWalk& walk,
-                      std::vector<std::string>& deeper) {
+                      std::vector<std::string>& subfolders) {
   FolderListing listing;
   listing.path = folder;
   bool stopped = false;
@@ -98,11 +98,11 @@ Result<void> list_one(Namespace& names, const std::string& folder,
       ++walk.hidden;
     } else if (entry.folder) {
       const bool proper = entry.link || check_object_name(entry.name).ok();
-      (entry.link ? walk.links : proper ? deeper : walk.misnamed).push_back(entry.name);
+      (entry.link ? walk.links : proper ? subfolders : walk.too_long_names).push_back(entry.name);
     } else if (const std::uint16_t kind = classify(entry); kind == kNotWanted) {
-      leave_out(walk, extension_of(name));
+      count_left_out(walk, extension_of(name));
     } else if (!check_object_name(entry.name).ok()) {
-      walk.misnamed.push_back(entry.name);
+      walk.too_long_names.push_back(entry.name);
     } else if (entry.dangling) {
       walk.dangling.push_back(entry.name);
     } else {
@@ -141,16 +141,16 @@ std::uint64_t FolderWalk::objects() const {
 
 Result<FolderWalk> walk_folders(Namespace& names, unsigned threads,
                                 const std::function<std::uint16_t(const Entry&)>& classify) {
-  Frontier frontier("");
+  FolderQueue queue("");
   std::vector<FolderWalk> parts(threads);
   const auto work = [&](unsigned worker) -> Result<void> {
     std::string folder;
-    while (frontier.take(folder)) {
+    while (queue.take(folder)) {
       // Must follow take() directly: if this thread failed without it, the others would wait forever.
-      AtScopeEnd stop([&] { frontier.stop(); });
-      std::vector<std::string> deeper;
-      PENSTOCK_TRY(list_one(names, folder, classify, parts[worker], deeper));
-      frontier.done(std::move(deeper));
+      AtScopeEnd stop([&] { queue.stop(); });
+      std::vector<std::string> subfolders;
+      PENSTOCK_TRY(list_one(names, folder, classify, parts[worker], subfolders));
+      queue.done(std::move(subfolders));
       stop.cancel();
     }
     return success();
@@ -166,7 +166,7 @@ Result<FolderWalk> walk_folders(Namespace& names, unsigned threads,
   std::sort(all.folders.begin(), all.folders.end(),
             [](const auto& a, const auto& b) { return a.path < b.path; });
   for (const auto list :
-       {&FolderWalk::links, &FolderWalk::dangling, &FolderWalk::special, &FolderWalk::misnamed}) {
+       {&FolderWalk::links, &FolderWalk::dangling, &FolderWalk::special, &FolderWalk::too_long_names}) {
     for (std::size_t i = 1; i < parts.size(); ++i)
       std::move((parts[i].*list).begin(), (parts[i].*list).end(), std::back_inserter(all.*list));
     std::sort((all.*list).begin(), (all.*list).end());

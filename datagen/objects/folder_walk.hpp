@@ -44,8 +44,8 @@ struct FolderWalk {
   std::vector<std::string> links;     // links to folders; they are not entered, since they may form a circle
   std::vector<std::string> dangling;  // wanted links whose target does not exist
   std::vector<std::string> special;   // neither objects nor folders: pipes, sockets, devices, links to such
-  std::vector<std::string>
-      misnamed;  // wanted objects, and folders, whose names are too long for any back end
+  // Wanted objects, and folders, whose names are too long for any back end.
+  std::vector<std::string> too_long_names;
   std::uint64_t objects() const;
 };
 

@@ -20,7 +20,7 @@
 
 namespace penstock {
 
-ObjectIndex::ObjectIndex(const Manifest& manifest) : identity_(manifest.one_object_a_sample()) {
+ObjectIndex::ObjectIndex(const Manifest& manifest) : identity_(manifest.one_object_per_sample()) {
   if (identity_) return;
   starts_.resize(static_cast<std::size_t>(manifest.objects()) + 1);
   bool sorted = true;
@@ -59,9 +59,9 @@ Result<std::uint32_t> crc32c_of(Reader& reader, std::uint64_t offset, std::uint6
 namespace {
 
 // Reads an object once, in pieces as large as the buffer.
-class Pass {
+class PieceReader {
  public:
-  Pass(Reader& reader, std::uint64_t bytes, Buffer& buffer)
+  PieceReader(Reader& reader, std::uint64_t bytes, Buffer& buffer)
       : reader_(reader), bytes_(bytes), buffer_(buffer) {
     if (buffer_.capacity() == 0) buffer_.grow(std::size_t{1} << 20);
   }
@@ -109,26 +109,27 @@ Result<std::uint32_t> checksums_of(
     Reader& reader, const Manifest& manifest, const ObjectIndex& index, std::uint64_t object, Buffer& buffer,
     const std::function<void(std::uint64_t sample, std::uint32_t crc)>& visit) {
   const std::uint64_t bytes = manifest.object_bytes(object);
-  if (manifest.one_object_a_sample()) {
+  if (manifest.one_object_per_sample()) {
     PENSTOCK_ASSIGN(const std::uint32_t crc, crc32c_of(reader, 0, bytes, buffer));
     visit(object, crc);
     return crc;
   }
-  Pass pass(reader, bytes, buffer);
-  Buffer aside;
+  PieceReader pieces(reader, bytes, buffer);
+  Buffer second_buffer;
   Result<void> visited = index.for_each_sample(object, [&](std::uint64_t sample) -> Result<void> {
     const SampleEntry& entry = manifest.sample(sample);
-    const bool ahead =
-        entry.offset >= pass.at() && entry.offset <= bytes && entry.length <= bytes - entry.offset;
-    if (ahead) PENSTOCK_TRY(pass.next(entry.offset - pass.at()));
+    const bool is_in_order =
+        entry.offset >= pieces.at() && entry.offset <= bytes && entry.length <= bytes - entry.offset;
+    if (is_in_order) PENSTOCK_TRY(pieces.next(entry.offset - pieces.at()));
     PENSTOCK_ASSIGN(const std::uint32_t crc,
-                    ahead ? pass.next(entry.length) : crc32c_of(reader, entry.offset, entry.length, aside));
+                    is_in_order ? pieces.next(entry.length)
+                                : crc32c_of(reader, entry.offset, entry.length, second_buffer));
     visit(sample, crc);
     return success();
   });
   PENSTOCK_TRY(std::move(visited));
-  PENSTOCK_TRY(pass.next(pass.left()));
-  return pass.whole();
+  PENSTOCK_TRY(pieces.next(pieces.left()));
+  return pieces.whole();
 }
 
 bool concerns_object(const Error& error) {
@@ -136,7 +137,7 @@ bool concerns_object(const Error& error) {
 }
 
 // Their codes would blame the command line.
-Error blamed_on_object(Error error) {
+Error as_data_error(Error error) {
   const int failed = error.sys_errno;
   if (failed == EISDIR || failed == ELOOP || failed == ENAMETOOLONG) error.code = Errc::corrupt;
   return error;
@@ -144,10 +145,10 @@ Error blamed_on_object(Error error) {
 
 namespace {
 
-ObjectVerdict verdict_of_size(std::uint64_t bytes, std::uint64_t wanted) {
-  if (bytes == wanted) return {};
-  return {bytes < wanted ? ObjectState::shrunk : ObjectState::grown,
-          fmt::format("{} bytes, the manifest says {}", format_count(bytes), format_count(wanted))};
+ObjectVerdict verdict_of_size(std::uint64_t bytes, std::uint64_t expected) {
+  if (bytes == expected) return {};
+  return {bytes < expected ? ObjectState::shrunk : ObjectState::grown,
+          fmt::format("{} bytes, the manifest says {}", format_count(bytes), format_count(expected))};
 }
 
 Result<ObjectVerdict> verdict_of(const Error& error) {
@@ -165,15 +166,15 @@ Result<ObjectVerdict> verdict_of(const Error& error) {
 // The returned verdict is `right` if the size is correct.
 Result<ObjectVerdict> check_object_size(Namespace& names, const Manifest& manifest, std::uint64_t object,
                                         std::string_view name) {
-  const Result<Entry> there = names.stat(name);
+  const Result<Entry> entry = names.stat(name);
   // A link that leads in circles has no content, like a dangling link.
-  if (!there.ok() && there.error().code != Errc::not_found && there.error().sys_errno != ELOOP)
-    return blamed_on_object(there.error());
-  if (!there.ok()) return ObjectVerdict{ObjectState::vanished, there.error().message(), object};
-  if (there->folder) return ObjectVerdict{ObjectState::vanished, "a folder has its name", object};
-  ObjectVerdict verdict = verdict_of_size(there->bytes, manifest.object_bytes(object));
+  if (!entry.ok() && entry.error().code != Errc::not_found && entry.error().sys_errno != ELOOP)
+    return as_data_error(entry.error());
+  if (!entry.ok()) return ObjectVerdict{ObjectState::vanished, entry.error().message(), object};
+  if (entry->folder) return ObjectVerdict{ObjectState::vanished, "a folder has its name", object};
+  ObjectVerdict verdict = verdict_of_size(entry->bytes, manifest.object_bytes(object));
   verdict.object = object;
-  verdict.bytes = there->bytes;
+  verdict.bytes = entry->bytes;
   return verdict;
 }
 
@@ -208,21 +209,21 @@ Result<ObjectVerdict> check_object(Backend& backend, const Manifest& manifest, c
   if (!size.ok()) return verdict_of(size.error());
   ObjectVerdict verdict = verdict_of_size(*size, manifest.object_bytes(object));
   if (verdict.state != ObjectState::right) return verdict;
-  const auto is_wrong = [&](std::uint32_t crc, std::uint32_t wanted, std::string_view where) {
+  const auto is_wrong = [&](std::uint32_t crc, std::uint32_t expected, std::string_view where) {
     verdict = {ObjectState::wrong_bytes,
-               fmt::format("checksum {:08x}, the manifest says {:08x}{}", crc, wanted, where)};
+               fmt::format("checksum {:08x}, the manifest says {:08x}{}", crc, expected, where)};
   };
   const auto compare_sample = [&](std::uint64_t sample, std::uint32_t crc) {
     // Keeps the first wrong sample of an object.
-    const std::uint32_t wanted = manifest.sample(sample).crc32c;
-    if (!manifest.facts().checksums || crc == wanted || verdict.state != ObjectState::right) return;
-    is_wrong(crc, wanted, manifest.one_object_a_sample() ? "" : fmt::format(" (sample {})", sample));
+    const std::uint32_t expected = manifest.sample(sample).crc32c;
+    if (!manifest.facts().checksums || crc == expected || verdict.state != ObjectState::right) return;
+    is_wrong(crc, expected, manifest.one_object_per_sample() ? "" : fmt::format(" (sample {})", sample));
   };
-  if (const auto wanted = manifest.object_crc32c(object)) {
+  if (const auto expected = manifest.object_crc32c(object)) {
     const auto crc = checksums_of(**reader, manifest, index, object, buffer, compare_sample);
     if (!crc.ok()) return verdict_of(crc.error());
-    if (*crc != *wanted && verdict.state == ObjectState::right)
-      is_wrong(*crc, *wanted, " (outside of samples)");
+    if (*crc != *expected && verdict.state == ObjectState::right)
+      is_wrong(*crc, *expected, " (outside of samples)");
     return verdict;
   }
   if (!manifest.facts().checksums) return verdict;

@@ -71,7 +71,7 @@ bool concerns_object(const Error& error);
 
 // The same error with a code that blames the data. A folder in place of an object, or a link that leads in
 // circles, is no mistake in the command line.
-Error blamed_on_object(Error error);
+Error as_data_error(Error error);
 
 // Compares the size of every object with the manifest; one stat each. Returns the missing objects and those
 // of another size, in the manifest's order. The bytes of all others are not checked. An error if the back end

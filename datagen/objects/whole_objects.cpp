@@ -18,7 +18,7 @@ ManifestFacts facts_of(const Manifest& from) {
 
 // A manifest in which these objects of `from` are the samples.
 Result<WholeObjects> collect(const Manifest& from, std::span<const std::uint64_t> objects,
-                             std::vector<WholeObjects::Held> held) {
+                             std::vector<WholeObjects::ObjectSamples> held) {
   ManifestBuilder builder(facts_of(from));
   std::string scratch;
   for (const std::uint64_t object : objects) {
@@ -35,29 +35,33 @@ Error out_of_memory(const Manifest& manifest) {
   return {Errc::exhausted, 0, "no memory for a list of " + std::to_string(manifest.objects()) + " objects"};
 }
 
-bool fewer(const WholeObjects::Held& a, const WholeObjects::Held& b) {
+bool fewer(const WholeObjects::ObjectSamples& a, const WholeObjects::ObjectSamples& b) {
   return a.samples < b.samples;
 }
 
 }  // namespace
 
-std::uint32_t WholeObjects::most_held() const {
-  return held.empty() ? 0 : std::max_element(held.begin(), held.end(), fewer)->samples;
+std::uint32_t WholeObjects::largest_sample_count() const {
+  return samples_of_object.empty()
+             ? 0
+             : std::max_element(samples_of_object.begin(), samples_of_object.end(), fewer)->samples;
 }
 
-std::uint32_t WholeObjects::least_held() const {
-  return held.empty() ? 0 : std::min_element(held.begin(), held.end(), fewer)->samples;
+std::uint32_t WholeObjects::smallest_sample_count() const {
+  return samples_of_object.empty()
+             ? 0
+             : std::min_element(samples_of_object.begin(), samples_of_object.end(), fewer)->samples;
 }
 
 Result<WholeObjects> whole_objects(const Manifest& manifest) {
   try {
     std::vector<std::uint64_t> objects;
-    std::vector<WholeObjects::Held> all_held;
+    std::vector<WholeObjects::ObjectSamples> all_held;
     std::vector<bool> seen(static_cast<std::size_t>(manifest.objects()), false);
     std::string scratch;
     for (std::uint64_t i = 0; i < manifest.samples();) {
       const std::uint32_t object = manifest.sample(i).object;
-      WholeObjects::Held held{.first = i};
+      WholeObjects::ObjectSamples held{.first = i};
       for (; i < manifest.samples() && manifest.sample(i).object == object; ++i) ++held.samples;
       if (object >= seen.size())
         return make_error(Errc::corrupt, "the manifest is damaged: sample " + std::to_string(held.first) +
@@ -76,11 +80,12 @@ Result<WholeObjects> whole_objects(const Manifest& manifest) {
   }
 }
 
-Result<WholeObjects> selected(const WholeObjects& all, std::span<const std::uint64_t> places) {
+Result<WholeObjects> select_objects(const WholeObjects& all, std::span<const std::uint64_t> indexes) {
   try {
-    std::vector<WholeObjects::Held> held;
-    for (const std::uint64_t place : places) held.push_back(all.held[static_cast<std::size_t>(place)]);
-    return collect(all.manifest, places, std::move(held));
+    std::vector<WholeObjects::ObjectSamples> held;
+    for (const std::uint64_t index : indexes)
+      held.push_back(all.samples_of_object[static_cast<std::size_t>(index)]);
+    return collect(all.manifest, indexes, std::move(held));
   } catch (const std::bad_alloc&) {
     return out_of_memory(all.manifest);
   }

@@ -14,14 +14,15 @@ namespace penstock {
 struct WholeObjects {
   Manifest manifest;  // sample i is the whole object i; without labels
   // The samples of the corpus in each object. Entry i belongs to sample i of `manifest`.
-  struct Held {
+  struct ObjectSamples {
     std::uint64_t first = 0;
     std::uint32_t samples = 0;
   };
-  std::vector<Held> held;
+  std::vector<ObjectSamples> samples_of_object;
 
-  std::uint32_t most_held() const;  // the largest and the smallest Held::samples; 0 without objects
-  std::uint32_t least_held() const;
+  // The largest and the smallest ObjectSamples::samples; 0 without objects.
+  std::uint32_t largest_sample_count() const;
+  std::uint32_t smallest_sample_count() const;
 };
 
 // All objects of the corpus that contain samples, in the manifest's order. `unsupported`, naming the object,
@@ -29,6 +30,6 @@ struct WholeObjects {
 Result<WholeObjects> whole_objects(const Manifest& manifest);
 
 // The objects with these indexes, in this order.
-Result<WholeObjects> selected(const WholeObjects& all, std::span<const std::uint64_t> places);
+Result<WholeObjects> select_objects(const WholeObjects& all, std::span<const std::uint64_t> indexes);
 
 }  // namespace penstock

@@ -14,9 +14,9 @@ class ArrayRecipe::Maker final : public SampleMaker {
   explicit Maker(const ArrayRecipe& recipe)
       : recipe_(recipe), arrays_(recipe.fields_.size()), filled_(recipe.fields_.size()) {
     for (std::size_t part = 0; part < arrays_.size(); ++part)
-      if (const auto noise = recipe.set_.parts[part].noise) arrays_[part].emplace(recipe.stock(*noise));
+      if (const auto noise = recipe.spec_.parts[part].noise) arrays_[part].emplace(recipe.stock(*noise));
     pieces_.resize(arrays_.size());
-    made_.resize(arrays_.size());
+    field_bytes_.resize(arrays_.size());
   }
 
   Result<std::span<const FieldBytes>> make(std::uint64_t index) override {
@@ -24,18 +24,18 @@ class ArrayRecipe::Maker final : public SampleMaker {
     for (std::size_t part = 0; part < arrays_.size(); ++part) {
       const std::uint64_t bytes = recipe_.bytes_of(part, index);
       if (arrays_[part]) {
-        made_[part] = arrays_[part]->make(sample.substream(part + 1), bytes);
+        field_bytes_[part] = arrays_[part]->make(sample.substream(part + 1), bytes);
         continue;
       }
       filled_[part].resize(static_cast<std::size_t>(bytes));
-      if (const auto of = recipe_.set_.parts[part].moments_of)
-        recipe_.report_moments(*of, *arrays_[*of], filled_[part]);
-      else if (recipe_.set_.fill != nullptr)
-        recipe_.set_.fill(sample, index, part, filled_[part]);
+      if (const auto source = recipe_.spec_.parts[part].moments_of)
+        recipe_.fill_moments(*source, *arrays_[*source], filled_[part]);
+      else if (recipe_.spec_.fill != nullptr)
+        recipe_.spec_.fill(sample, index, part, filled_[part]);
       pieces_[part] = filled_[part];
-      made_[part] = {.pieces = {&pieces_[part], 1}, .bytes = bytes};
+      field_bytes_[part] = {.pieces = {&pieces_[part], 1}, .bytes = bytes};
     }
-    return made_;
+    return field_bytes_;
   }
 
  private:
@@ -43,7 +43,7 @@ class ArrayRecipe::Maker final : public SampleMaker {
   std::vector<std::optional<NoiseArray>> arrays_;
   std::vector<std::vector<std::byte>> filled_;
   std::vector<std::span<const std::byte>> pieces_;
-  std::vector<FieldBytes> made_;
+  std::vector<FieldBytes> field_bytes_;
 };
 
 namespace {
@@ -56,19 +56,19 @@ void put_moments(const Moments& moments, std::span<std::byte> out, std::size_t c
 
 }  // namespace
 
-ArrayRecipe::ArrayRecipe(const RecipeRequest& request, ArraySet set)
-    : set_(std::move(set)),
-      samples_(request.samples == 0 ? set_.full_samples : request.samples),
+ArrayRecipe::ArrayRecipe(const RecipeRequest& request, ArrayRecipeSpec spec)
+    : spec_(std::move(spec)),
+      samples_(request.samples == 0 ? spec_.full_samples : request.samples),
       seed_(request.seed),
       threads_(request.threads),
-      stream_(request.seed, set_.recipe) {
-  fields_.reserve(set_.parts.size());
-  for (const ArrayPart& part : set_.parts) fields_.push_back(part.field);
+      stream_(request.seed, spec_.recipe) {
+  fields_.reserve(spec_.parts.size());
+  for (const ArrayPart& part : spec_.parts) fields_.push_back(part.field);
 }
 
 void ArrayRecipe::plan(std::uint64_t index, SamplePlan& out) const {
   out.key.clear();
-  set_.name(index, out);
+  spec_.name(index, out);
 }
 
 std::uint64_t ArrayRecipe::bytes_expected(std::uint64_t index) const {
@@ -77,7 +77,7 @@ std::uint64_t ArrayRecipe::bytes_expected(std::uint64_t index) const {
   return bytes;
 }
 
-void ArrayRecipe::report_moments(std::size_t part, const NoiseArray& array, std::span<std::byte> out) const {
+void ArrayRecipe::fill_moments(std::size_t part, const NoiseArray& array, std::span<std::byte> out) const {
   const Field& field = fields_[part];
   const std::uint64_t elements = field_bytes(field) / sizeof(float) / field.shape.front();
   for (std::uint64_t channel = 0; channel < field.shape.front(); ++channel)
@@ -97,7 +97,7 @@ Result<std::unique_ptr<SampleMaker>> ArrayRecipe::maker() const {
     return std::make_unique<Maker>(*this);
   } catch (const std::bad_alloc&) {
     return make_error(Errc::exhausted,
-                      fmt::format("no memory for the stock of recipe '{}' (about 16 MiB)", set_.recipe));
+                      fmt::format("no memory for the stock of recipe '{}' (about 16 MiB)", spec_.recipe));
   }
 }
 
@@ -105,25 +105,25 @@ Result<std::unique_ptr<SampleMaker>> ArrayRecipe::maker() const {
 // stock from which the samples are made.
 std::vector<Companion> ArrayRecipe::companions() const {
   std::vector<Companion> all;
-  for (const ArrayPart& part : set_.parts) {
+  for (const ArrayPart& part : spec_.parts) {
     if (!part.moments_of) continue;
     const std::string_view name = part.field.name;
     Companion& one = all.emplace_back();
     one.name = name.substr(name.rfind('/') + 1);  // also without '/': npos + 1 is 0
     one.fields = {part.field};
     one.bytes.emplace_back(static_cast<std::size_t>(field_bytes(part.field)));
-    const Moments moments = stock(*set_.parts[*part.moments_of].noise).moments();
+    const Moments moments = stock(*spec_.parts[*part.moments_of].noise).moments();
     for (std::size_t channel = 0; channel < part.field.shape.front(); ++channel)
       put_moments(moments, one.bytes.front(), channel);
   }
   return all;
 }
 
-Result<void> check_shape(std::span<const std::uint64_t> shape, std::size_t sides) {
+Result<void> check_shape(std::span<const std::uint64_t> shape, std::size_t dimensions) {
   constexpr std::uint64_t kMostElements = std::uint64_t{1} << 28U;
-  if (shape.size() != sides)
+  if (shape.size() != dimensions)
     return make_error(Errc::invalid_argument,
-                      fmt::format("shape={}: {} numbers", fmt::join(shape, ","), sides));
+                      fmt::format("shape={}: {} numbers", fmt::join(shape, ","), dimensions));
   std::uint64_t elements = 1;
   for (const std::uint64_t side : shape) {
     if (side == 0 || side > kMostElements / elements)

@@ -25,11 +25,12 @@ struct ArrayPart {
   std::optional<Noise> noise{};
   // Index of an earlier part whose moments this part contains, one set per channel (put_moments()). A channel
   // is an index of that part's first dimension, and its noise is `floats`. The data set then also has a
-  // companion with the moments of the whole stock. Without `noise` and this, ArraySet::fill makes the bytes.
+  // companion with the moments of the whole stock. Without `noise` and this, ArrayRecipeSpec::fill makes the
+  // bytes.
   std::optional<std::size_t> moments_of{};
 };
 
-struct ArraySet {
+struct ArrayRecipeSpec {
   std::string_view recipe;  // its name, which selects its random numbers
   std::uint64_t full_samples = 0;
   std::vector<ArrayPart> parts;  // at most one has a variable size
@@ -44,12 +45,12 @@ struct ArraySet {
 
 class ArrayRecipe final : public Recipe {
  public:
-  ArrayRecipe(const RecipeRequest& request, ArraySet set);
+  ArrayRecipe(const RecipeRequest& request, ArrayRecipeSpec spec);
 
   std::uint64_t samples() const override { return samples_; }
   void plan(std::uint64_t index, SamplePlan& out) const override;
   std::uint64_t bytes_expected(std::uint64_t index) const override;
-  std::vector<std::string> label_names() const override { return set_.label_names; }
+  std::vector<std::string> label_names() const override { return spec_.label_names; }
   std::span<const Field> fields() const override { return fields_; }
   Result<std::unique_ptr<SampleMaker>> maker() const override;
   std::vector<Companion> companions() const override;
@@ -57,12 +58,12 @@ class ArrayRecipe final : public Recipe {
  private:
   class Maker;
   const NoiseStock& stock(Noise noise) const;  // made at the first call; any thread
-  void report_moments(std::size_t part, const NoiseArray& array, std::span<std::byte> out) const;
+  void fill_moments(std::size_t part, const NoiseArray& array, std::span<std::byte> out) const;
   std::uint64_t bytes_of(std::size_t part, std::uint64_t index) const {
-    return fields_[part].varies ? normal_bytes(set_.sizes, stream_, index) : field_bytes(fields_[part]);
+    return fields_[part].varies ? normal_bytes(spec_.sizes, stream_, index) : field_bytes(fields_[part]);
   }
 
-  const ArraySet set_;
+  const ArrayRecipeSpec spec_;
   const std::uint64_t samples_;
   const std::uint64_t seed_;
   const unsigned threads_;
@@ -82,9 +83,9 @@ constexpr OptionSpec shape_option(std::string_view fallback, std::string_view he
           .help = help,
           .at_least = 1};
 }
-// For a setting "shape": `invalid_argument` unless it has `sides` dimensions and at most 2^28 elements (1 GiB
-// of f32).
-Result<void> check_shape(std::span<const std::uint64_t> shape, std::size_t sides);
+// For a setting "shape": `invalid_argument` unless it has `dimensions` dimensions and at most 2^28 elements
+// (1 GiB of f32).
+Result<void> check_shape(std::span<const std::uint64_t> shape, std::size_t dimensions);
 
 // Writes `value` as element number `element` of a part. Its type is the element type of the field.
 template <class Value>

@@ -207,7 +207,7 @@ TEST(UNet3D, SizesAreTheWorkloads) {
   EXPECT_EQ(recipe->fields()[0].name, "x");
   EXPECT_EQ(recipe->fields()[1].name, "y");
   // DLIO's arrays have the sample as their last dimension: x[..., sample].
-  EXPECT_EQ(recipe->fields()[0].ones, 2U);
+  EXPECT_EQ(recipe->fields()[0].trailing_ones, 2U);
   EXPECT_EQ(recipe->fields()[1].shape, std::vector<std::uint64_t>{1});
 }
 

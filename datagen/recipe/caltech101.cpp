@@ -127,15 +127,16 @@ constexpr OptionSpec kOptions[] = {
 };
 
 Result<std::unique_ptr<Recipe>> make_caltech101(const RecipeRequest& request, const Options& options) {
-  PENSTOCK_ASSIGN(PhotoSet set, photo_set("caltech101", kSamples, request, options));
+  PENSTOCK_ASSIGN(PhotoRecipeSpec spec, photo_recipe_spec("caltech101", kSamples, request, options));
   const ClassMix mix(kClasses, request.seed);
-  set.name = [mix](std::uint64_t index, SamplePlan& out) {
-    const ClassMix::Place place = mix.at(index);
-    fmt::format_to(std::back_inserter(out.key), "{}/image_{:04}", mix.name(place.label), place.number + 1);
-    out.label = place.label;
+  spec.name = [mix](std::uint64_t index, SamplePlan& out) {
+    const ClassMix::ClassPosition position = mix.at(index);
+    fmt::format_to(std::back_inserter(out.key), "{}/image_{:04}", mix.name(position.label),
+                   position.number + 1);
+    out.label = position.label;
   };
-  set.label_names = [mix] { return mix.names(); };
-  return std::make_unique<PhotoRecipe>(std::move(set));
+  spec.label_names = [mix] { return mix.names(); };
+  return std::make_unique<PhotoRecipe>(std::move(spec));
 }
 
 }  // namespace

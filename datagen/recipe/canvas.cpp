@@ -8,7 +8,7 @@ namespace {
 
 // Doubles the size; the field wraps around at its edges. Each new point is at a quarter or three quarters
 // between two old ones, and is interpolated.
-std::vector<std::int32_t> twice(const std::vector<std::int32_t>& small, std::uint32_t side) {
+std::vector<std::int32_t> double_size(const std::vector<std::int32_t>& small, std::uint32_t side) {
   const std::uint32_t mask = side - 1;
   std::vector<std::int32_t> wide(std::size_t{side} * 2 * side);
   for (std::uint32_t y = 0; y < side; ++y) {
@@ -42,8 +42,8 @@ void soften_plane(std::vector<std::uint8_t>& plane, std::uint32_t side) {
   for (std::uint32_t y = 0; y < side; ++y) {
     const std::uint8_t* const row = plane.data() + std::size_t{y} * side;
     std::uint8_t* const out = wide.data() + std::size_t{y} * side;
-    const auto mean_of = [](std::uint8_t before, std::uint8_t here, std::uint8_t behind) {
-      return static_cast<std::uint8_t>((before + 2 * here + behind + 2) / 4);
+    const auto mean_of = [](std::uint8_t before, std::uint8_t here, std::uint8_t after) {
+      return static_cast<std::uint8_t>((before + 2 * here + after + 2) / 4);
     };
     out[0] = mean_of(row[mask], row[0], row[1]);
     for (std::uint32_t x = 1; x < mask; ++x) out[x] = mean_of(row[x - 1], row[x], row[x + 1]);
@@ -102,7 +102,7 @@ NoiseField fractal_noise(RandomStream random, std::uint32_t first_side, std::uin
     if (side <= last_side)
       for (std::int32_t& value : field) value += static_cast<std::int32_t>(random.below(draw++, 8193)) - 4096;
     if (side == kScenerySide) break;
-    field = twice(field, side);
+    field = double_size(field, side);
     side *= 2;
   }
   std::int64_t magnitude = 0;

@@ -35,8 +35,8 @@ class CifarMaker final : public SampleMaker {
     for (std::size_t y = 0; y < kSide; ++y)
       for (std::size_t x = 0; x < kSide; ++x) put_pixel(x, y);
     piece_ = std::as_bytes(std::span(planes_));
-    made_ = {.pieces = {&piece_, 1}, .bytes = piece_.size()};
-    return std::span<const FieldBytes>(&made_, 1);
+    field_ = {.pieces = {&piece_, 1}, .bytes = piece_.size()};
+    return std::span<const FieldBytes>(&field_, 1);
   }
 
  private:
@@ -64,7 +64,7 @@ class CifarMaker final : public SampleMaker {
   YccImage picture_;
   std::array<std::uint8_t, 3 * kPlane> planes_{};
   std::span<const std::byte> piece_;
-  FieldBytes made_;
+  FieldBytes field_;
 };
 
 std::unique_ptr<SampleMaker> maker_of(const Scenery& scenery, RandomStream samples) {
@@ -78,17 +78,17 @@ void name_sample(std::uint64_t index, SamplePlan& out) {
 }
 
 Result<std::unique_ptr<Recipe>> make_cifar10(const RecipeRequest& request, const Options& /*options*/) {
-  return std::make_unique<PhotoRecipe>(
-      PhotoSet{.recipe = "cifar10",
-               .image = {.name = "image", .codec = "raw", .extension = ".bin", .shape = {3, kSide, kSide}},
-               .samples = request.samples == 0 ? kSamples : request.samples,
-               .seed = request.seed,
-               .threads = request.threads,
-               .sizes = {3 * kPlane, 0},
-               .composed = false,
-               .name = name_sample,
-               .maker = maker_of,
-               .label_names = [] { return std::vector<std::string>(kClasses.begin(), kClasses.end()); }});
+  return std::make_unique<PhotoRecipe>(PhotoRecipeSpec{
+      .recipe = "cifar10",
+      .image = {.name = "image", .codec = "raw", .extension = ".bin", .shape = {3, kSide, kSide}},
+      .samples = request.samples == 0 ? kSamples : request.samples,
+      .seed = request.seed,
+      .threads = request.threads,
+      .sizes = {3 * kPlane, 0},
+      .composed = false,
+      .name = name_sample,
+      .maker = maker_of,
+      .label_names = [] { return std::vector<std::string>(kClasses.begin(), kClasses.end()); }});
 }
 
 }  // namespace

@@ -47,7 +47,8 @@ Result<std::unique_ptr<Recipe>> make_climate(const RecipeRequest& request, const
   PENSTOCK_TRY(check_shape(shape, 3));
   return std::make_unique<ArrayRecipe>(
       request,
-      ArraySet{.recipe = "climate", .full_samples = kSamples, .parts = parts_of(shape), .name = name_sample});
+      ArrayRecipeSpec{
+          .recipe = "climate", .full_samples = kSamples, .parts = parts_of(shape), .name = name_sample});
 }
 
 }  // namespace

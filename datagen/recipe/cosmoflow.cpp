@@ -30,13 +30,13 @@ void name_sample(std::uint64_t index, SamplePlan& out) {
 Result<std::unique_ptr<Recipe>> make_cosmoflow(const RecipeRequest& request, const Options& options) {
   PENSTOCK_ASSIGN(const NormalSizes sizes, normal_sizes(options, kSizes));
   return std::make_unique<ArrayRecipe>(
-      request,
-      ArraySet{.recipe = "cosmoflow",
-               .full_samples = kSamples,
-               .parts = {{.field = {.name = "image", .codec = "raw", .extension = ".bin", .varies = true},
-                          .noise = Noise::bytes}},
-               .sizes = sizes,
-               .name = name_sample});
+      request, ArrayRecipeSpec{
+                   .recipe = "cosmoflow",
+                   .full_samples = kSamples,
+                   .parts = {{.field = {.name = "image", .codec = "raw", .extension = ".bin", .varies = true},
+                              .noise = Noise::bytes}},
+                   .sizes = sizes,
+                   .name = name_sample});
 }
 
 }  // namespace

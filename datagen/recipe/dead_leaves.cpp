@@ -17,7 +17,7 @@ struct Leaf {
   int cosine, sine;  // of its rotation, times 256
   int squeeze;       // width divided by height, times 256
   bool box;
-  int wobble;  // how ragged its border is
+  int border_raggedness;  // how ragged its border is
   Colour colour;
   int light_u, light_v;  // slope of the light over the leaf, from the centre to the border
   int texture;
@@ -37,7 +37,7 @@ Leaf draw_leaf(Draws& draws, const LeafStyle& style, const NoiseField& patches, 
   leaf.squeeze = draws.between(256, 640);
   leaf.box = style.boxes && !draws.percent(15);
   if (leaf.box && draws.percent(40)) std::swap(leaf.cosine, leaf.sine);
-  leaf.wobble = leaf.box ? 0 : draws.between(0, 3);
+  leaf.border_raggedness = leaf.box ? 0 : draws.between(0, 3);
   const Colour base =
       style.colours[static_cast<std::size_t>(draws.between(0, static_cast<int>(style.colours.size()) - 1))];
   // Leaves near each other have similar light. This adds power at the largest scales, as in photographs.
@@ -68,17 +68,18 @@ void paint_leaf(const Leaf& leaf, const LeafNoise& noise, std::vector<std::uint8
   row.light_v = static_cast<float>(leaf.light_v) / row.radius;
   row.luma = static_cast<float>(leaf.colour.y);
   row.texture = static_cast<float>(leaf.texture) / 100.0F;
-  row.raggedness = row.radius * row.radius * static_cast<float>(leaf.wobble) / 512.0F;
+  row.raggedness = row.radius * row.radius * static_cast<float>(leaf.border_raggedness) / 512.0F;
   // The distance of a box's corner, or of the most ragged border.
   const float furthest =
-      row.radius * std::sqrt(leaf.box ? 2.0F : 1.0F + 128.0F * static_cast<float>(leaf.wobble) / 512.0F);
+      row.radius *
+      std::sqrt(leaf.box ? 2.0F : 1.0F + 128.0F * static_cast<float>(leaf.border_raggedness) / 512.0F);
   // Computes the rows that may meet the leaf. There, u^2 + v^2 is (x + lean * dy)^2 * width + dy^2 * height.
   // No pixel inside the leaf exceeds `furthest` squared.
   const float width = row.u_step * row.u_step + row.v_step * row.v_step;
   const float lean = (row.u_step * u_down + row.v_step * v_down) / width;
   const float height = u_down * u_down + v_down * v_down - lean * lean * width;
-  constexpr int kMost = static_cast<int>(kScenerySide) / 2 - 1;
-  const int rows = std::min(static_cast<int>(furthest / std::sqrt(height)) + 1, kMost);
+  constexpr int kMaxReach = static_cast<int>(kScenerySide) / 2 - 1;
+  const int rows = std::min(static_cast<int>(furthest / std::sqrt(height)) + 1, kMaxReach);
   for (int dy = -rows; dy <= rows; ++dy) {
     const auto y = static_cast<std::uint32_t>(leaf.y + dy);
     // The middle of the leaf in this row, and half its width plus one pixel.
@@ -86,8 +87,8 @@ void paint_leaf(const Leaf& leaf, const LeafNoise& noise, std::vector<std::uint8
     const float left = std::max(furthest * furthest - down * down * height, 0.0F);
     const int middle = static_cast<int>(-lean * down);
     const int half = static_cast<int>(std::sqrt(left / width)) + 2;
-    int from = std::max(middle - half, -kMost);
-    const int to = std::min(middle + half, kMost);
+    int from = std::max(middle - half, -kMaxReach);
+    const int to = std::min(middle + half, kMaxReach);
     while (from <= to) {
       const std::uint32_t x = static_cast<std::uint32_t>(leaf.x + from) & kSceneryMask;
       const std::uint32_t grain_x = (leaf.grain_x + x) & kSceneryMask;

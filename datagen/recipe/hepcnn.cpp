@@ -90,12 +90,12 @@ Result<std::unique_ptr<Recipe>> make_hepcnn(const RecipeRequest& request, const 
     out.label = label_of(stream.substream(index));
   };
   return std::make_unique<ArrayRecipe>(
-      request, ArraySet{.recipe = recipe,
-                        .full_samples = kFiles * (validation ? kValidation : kTraining),
-                        .parts = parts_of(shape),
-                        .name = name,
-                        .fill = fill_number,
-                        .label_names = {"background", "signal"}});
+      request, ArrayRecipeSpec{.recipe = recipe,
+                               .full_samples = kFiles * (validation ? kValidation : kTraining),
+                               .parts = parts_of(shape),
+                               .name = name,
+                               .fill = fill_number,
+                               .label_names = {"background", "signal"}});
 }
 
 std::span<const RecipeSetting> files_of(const Options& options) {

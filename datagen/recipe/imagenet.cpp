@@ -38,23 +38,23 @@ constexpr OptionSpec kOptions[] = {
 };
 
 Result<std::unique_ptr<Recipe>> make_imagenet(const RecipeRequest& request, const Options& options) {
-  PENSTOCK_ASSIGN(PhotoSet set, photo_set("imagenet", kSamples, request, options));
+  PENSTOCK_ASSIGN(PhotoRecipeSpec spec, photo_recipe_spec("imagenet", kSamples, request, options));
   const auto classes = static_cast<std::uint64_t>(options.integer("classes"));
   if (classes > 1'000'000)
     return make_error(Errc::invalid_argument, fmt::format("classes={}: at most 1000000", classes));
-  set.image.extension = ".JPEG";
+  spec.image.extension = ".JPEG";
   if (options.text("codec") == "png") {
     PENSTOCK_TRY(png_available());
-    set.image.extension = ".png";
-    set.image.codec = "png";
+    spec.image.extension = ".png";
+    spec.image.codec = "png";
   }
-  set.name = [classes](std::uint64_t index, SamplePlan& out) {
+  spec.name = [classes](std::uint64_t index, SamplePlan& out) {
     const std::uint64_t label = index % classes;
     fmt::format_to(std::back_inserter(out.key), FMT_COMPILE("n{0:08}/n{0:08}_{1}"), label, index / classes);
     out.label = static_cast<std::uint32_t>(label);
   };
-  set.label_names = [classes] { return numbered_names("n", 8, classes); };
-  return std::make_unique<PhotoRecipe>(std::move(set));
+  spec.label_names = [classes] { return numbered_names("n", 8, classes); };
+  return std::make_unique<PhotoRecipe>(std::move(spec));
 }
 
 }  // namespace

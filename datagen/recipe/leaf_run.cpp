@@ -48,9 +48,10 @@ void paint_blocks(const LeafRow& leaf, const LeafRun& run, std::uint8_t index) {
     std::uint8_t* const colour_index = run.colour_index + block;
     for (std::size_t i = 0; i < kSceneryBlock; ++i) {
       const std::int16_t tone = std::clamp(tones[i], std::int16_t{0}, std::int16_t{255});
-      const auto keep = static_cast<std::uint8_t>(outside[i]);
-      luma[i] = static_cast<std::uint8_t>((static_cast<std::uint8_t>(tone) & ~keep) | (luma[i] & keep));
-      colour_index[i] = static_cast<std::uint8_t>((index & ~keep) | (colour_index[i] & keep));
+      const auto keep_mask = static_cast<std::uint8_t>(outside[i]);
+      luma[i] =
+          static_cast<std::uint8_t>((static_cast<std::uint8_t>(tone) & ~keep_mask) | (luma[i] & keep_mask));
+      colour_index[i] = static_cast<std::uint8_t>((index & ~keep_mask) | (colour_index[i] & keep_mask));
     }
   }
 }
@@ -68,7 +69,7 @@ PENSTOCK_AVX2 __m256i narrowed(__m256i first, __m256i second) {
   return _mm256_permute4x64_epi64(_mm256_packs_epi32(first, second), 0b11'01'10'00);
 }
 
-struct Eight {
+struct EightPixels {
   __m256i tones;
   __m256i outside;  // all bits set for each pixel outside the leaf
 };
@@ -76,7 +77,7 @@ struct Eight {
 // Computes eight pixels from `begin` on. Uses the same sums in the same order as paint_blocks(), so that the
 // rounding is the same.
 template <bool kBox>
-PENSTOCK_AVX2 inline Eight eight_pixels(const LeafRow& row, const LeafRun& run, int begin) {
+PENSTOCK_AVX2 inline EightPixels eight_pixels(const LeafRow& row, const LeafRun& run, int begin) {
   const __m256i x = _mm256_add_epi32(_mm256_set1_epi32(begin), _mm256_setr_epi32(0, 1, 2, 3, 4, 5, 6, 7));
   const __m256 along = _mm256_cvtepi32_ps(x);
   const __m256 u = _mm256_add_ps(_mm256_set1_ps(row.u), _mm256_mul_ps(along, _mm256_set1_ps(row.u_step)));
@@ -104,17 +105,17 @@ PENSTOCK_AVX2 void paint_blocks_avx2(const LeafRow& leaf, const LeafRun& run, st
   const LeafRow row = leaf;
   const __m128i indices = _mm_set1_epi8(static_cast<char>(index));
   for (int block = 0; block < run.count; block += int{kSceneryBlock}) {
-    const Eight first = eight_pixels<kBox>(row, run, block);
-    const Eight second = eight_pixels<kBox>(row, run, block + 8);
+    const EightPixels first = eight_pixels<kBox>(row, run, block);
+    const EightPixels second = eight_pixels<kBox>(row, run, block + 8);
     const __m256i tones = narrowed(first.tones, second.tones);
     const __m256i outside = narrowed(first.outside, second.outside);
     const __m128i tone = _mm_packus_epi16(_mm256_castsi256_si128(tones), _mm256_extracti128_si256(tones, 1));
-    const __m128i keep =
+    const __m128i keep_mask =
         _mm_packs_epi16(_mm256_castsi256_si128(outside), _mm256_extracti128_si256(outside, 1));
     auto* const luma = reinterpret_cast<__m128i*>(run.luma + block);
     auto* const colour_index = reinterpret_cast<__m128i*>(run.colour_index + block);
-    _mm_storeu_si128(luma, _mm_blendv_epi8(tone, _mm_loadu_si128(luma), keep));
-    _mm_storeu_si128(colour_index, _mm_blendv_epi8(indices, _mm_loadu_si128(colour_index), keep));
+    _mm_storeu_si128(luma, _mm_blendv_epi8(tone, _mm_loadu_si128(luma), keep_mask));
+    _mm_storeu_si128(colour_index, _mm_blendv_epi8(indices, _mm_loadu_si128(colour_index), keep_mask));
   }
 }
 

@@ -136,16 +136,16 @@ NoiseStock::NoiseStock(Noise kind, std::uint64_t seed, unsigned threads)
   const RandomStream random(seed, "noise stock");
   const std::size_t element_bytes = kind == Noise::bytes ? 1 : sizeof(float);
   const NoiseRing ring(kBytes / element_bytes, random);
-  constexpr std::size_t kStretch = 16;  // blocks that a thread makes at once
-  const auto make = [&](unsigned /*worker*/, std::uint64_t stretch) {
+  constexpr std::size_t kBlocksAtOnce = 16;  // blocks that a thread makes at once
+  const auto make = [&](unsigned /*worker*/, std::uint64_t group) {
     Part part;
-    const std::size_t first = stretch * kStretch;
+    const std::size_t first = group * kBlocksAtOnce;
     const std::size_t part_bytes = kPart * element_bytes;
-    for (std::size_t at = first * kBlock; at < (first + kStretch) * kBlock; at += part_bytes) {
+    for (std::size_t at = first * kBlock; at < (first + kBlocksAtOnce) * kBlock; at += part_bytes) {
       ring.make(at / part_bytes, part);
       put_elements(kind, part, bytes_.data() + at);
     }
-    for (std::size_t block = first; block < first + kStretch; ++block) {
+    for (std::size_t block = first; block < first + kBlocksAtOnce; ++block) {
       body_crc32cs_[block] = crc32c(body(block));
       body_crc32s_[block] = crc32(body(block));
       if (kind == Noise::floats)
@@ -154,8 +154,9 @@ NoiseStock::NoiseStock(Noise kind, std::uint64_t seed, unsigned threads)
     }
     return success();
   };
-  static_assert(kBlocks % kStretch == 0);
-  if (!for_each_index(kBlocks / kStretch, compute_threads(threads), 1, make).ok()) throw std::bad_alloc();
+  static_assert(kBlocks % kBlocksAtOnce == 0);
+  if (!for_each_index(kBlocks / kBlocksAtOnce, compute_threads(threads), 1, make).ok())
+    throw std::bad_alloc();
 }
 
 Moments NoiseStock::moments() const {
@@ -211,7 +212,7 @@ const FieldBytes& NoiseArray::make(const RandomStream& stream, std::uint64_t byt
     crc = crc32c(head, crc);
     pieces_.push_back(head);
     if (left >= NoiseStock::kBlock) {
-      crc = stock_.crc32c_behind(crc, block);
+      crc = stock_.crc32c_with_body(crc, block);
       pieces_.push_back(stock_.body(block));
     } else if (left > stamp_bytes) {
       pieces_.push_back(stock_.body(block).first(static_cast<std::size_t>(left - stamp_bytes)));
@@ -220,8 +221,8 @@ const FieldBytes& NoiseArray::make(const RandomStream& stream, std::uint64_t byt
     left -= std::min<std::uint64_t>(left, NoiseStock::kBlock);
     block = (block + 1) % NoiseStock::kBlocks;
   }
-  made_ = {.pieces = pieces_, .bytes = bytes, .crc32c = crc, .crc32 = this};
-  return made_;
+  field_ = {.pieces = pieces_, .bytes = bytes, .crc32c = crc, .crc32 = this};
+  return field_;
 }
 
 Moments NoiseArray::moments(std::uint64_t begin, std::uint64_t end) const {
@@ -255,7 +256,7 @@ std::uint32_t NoiseArray::crc32() const {
       continue;
     }
     const bool whole = pieces_[i].size() == NoiseStock::kBlock - stock_.stamp_bytes();
-    crc = whole ? stock_.crc32_behind(crc, block) : penstock::crc32(pieces_[i], crc);
+    crc = whole ? stock_.crc32_with_body(crc, block) : penstock::crc32(pieces_[i], crc);
     block = (block + 1) % NoiseStock::kBlocks;
   }
   return crc;

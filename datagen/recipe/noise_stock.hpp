@@ -51,10 +51,10 @@ class NoiseStock {
     return std::span(bytes_).subspan(block * kBlock + stamp_bytes_, kBlock - stamp_bytes_);
   }
   // The checksum of bytes A followed by the body of `block`, from the checksum `crc` of A.
-  std::uint32_t crc32c_behind(std::uint32_t crc, std::size_t block) const {
+  std::uint32_t crc32c_with_body(std::uint32_t crc, std::size_t block) const {
     return body_crc32c_shift_.combine(crc, body_crc32cs_[block]);
   }
-  std::uint32_t crc32_behind(std::uint32_t crc, std::size_t block) const {
+  std::uint32_t crc32_with_body(std::uint32_t crc, std::size_t block) const {
     return body_crc32_shift_.combine(crc, body_crc32s_[block]);
   }
   // The moments of the body of `block`. Only for `floats`.
@@ -98,7 +98,7 @@ class NoiseArray final : private Crc32Source {
   std::size_t first_block_ = 0;
   std::vector<std::byte> stamps_;
   std::vector<std::span<const std::byte>> pieces_;
-  FieldBytes made_;
+  FieldBytes field_;
 };
 
 }  // namespace penstock

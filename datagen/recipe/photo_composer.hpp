@@ -28,12 +28,12 @@ class PhotoComposer final : public SampleMaker {
   Result<std::span<const FieldBytes>> make(std::uint64_t index) override;
 
  private:
-  // Bytes of a header that differ between samples. follow() updates the checksum of the header after they
-  // change.
-  struct Changing {
-    Changing() = default;
-    Changing(std::span<const std::byte> header, std::size_t where, std::size_t bytes);
-    void follow(std::span<const std::byte> header, std::uint32_t& header_crc);
+  // Bytes of a header that differ between samples. update_checksum() updates the checksum of the header after
+  // they change.
+  struct ChecksummedField {
+    ChecksummedField() = default;
+    ChecksummedField(std::span<const std::byte> header, std::size_t where, std::size_t bytes);
+    void update_checksum(std::span<const std::byte> header, std::uint32_t& header_crc);
     std::size_t at = 0;
     std::size_t size = 0;
     std::uint32_t crc = 0;    // of these bytes alone
@@ -41,14 +41,14 @@ class PhotoComposer final : public SampleMaker {
   };
 
   // This composer's copy of a class, as the last sample left it.
-  struct Own {
+  struct ClassCopy {
     const StripClass* stock = nullptr;
     int percent = 0;
     std::vector<std::byte> header;  // with the comment
     std::size_t height_at = 0;
     std::uint32_t header_crc = 0;
-    Changing number;  // number of the sample, in the comment
-    Changing height;
+    ChecksummedField number;  // number of the sample, in the comment
+    ChecksummedField height;
     std::vector<std::byte> bytes;
     std::vector<std::uint64_t> flipped;     // one bit per flip, by strip
     std::vector<std::uint32_t> first_word;  // index in `flipped`, one per strip
@@ -56,28 +56,28 @@ class PhotoComposer final : public SampleMaker {
     std::vector<bool> used;                 // one per strip: used by the current sample
   };
 
-  Result<Own*> own(std::uint32_t width, int percent);
-  void choose(Own& own, Draws& draws, double wanted);
-  std::uint32_t fitting(const Own& own, double bytes) const;
-  std::uint32_t unused(const Own& own, std::uint32_t first) const;
-  void put_header(Own& own, std::uint64_t index, std::uint32_t height);
-  void draw_bits(Own& own, RandomStream bits);
-  void put_strip(Own& own, std::size_t place, const std::uint64_t* changed);
-  std::span<std::byte> room(Own& own, const Strip& strip, bool again);
+  Result<ClassCopy*> class_copy(std::uint32_t width, int percent);
+  void choose_strips(ClassCopy& copy, Draws& draws, double target_bytes);
+  std::uint32_t closest_strip(const ClassCopy& copy, double bytes) const;
+  std::uint32_t next_unused(const ClassCopy& copy, std::uint32_t first) const;
+  void put_header(ClassCopy& copy, std::uint64_t index, std::uint32_t height);
+  void draw_bits(ClassCopy& copy, RandomStream bits);
+  void put_strip(ClassCopy& copy, std::size_t chosen_index, const std::uint64_t* changed);
+  std::span<std::byte> memory_for(ClassCopy& copy, const Strip& strip, bool is_repeated);
 
   const StripStock& stock_;
   const RandomStream samples_;
   const PhotoSizes sizes_;
   std::string comment_;
   std::size_t comment_digits_;  // offset of the sample's number in the comment
-  std::vector<std::unique_ptr<Own>> classes_;
-  std::vector<std::uint32_t> chosen_;   // strips of the current sample
-  std::vector<bool> again_;             // one per chosen strip: the picture already contains it
-  std::vector<std::uint64_t> changed_;  // one bit per flip of a strip
+  std::vector<std::unique_ptr<ClassCopy>> classes_;
+  std::vector<std::uint32_t> chosen_;        // strips of the current sample
+  std::vector<bool> is_repeated_;            // one per chosen strip: the picture already contains it
+  std::vector<std::uint64_t> changed_bits_;  // one bit per flip of a strip
   std::vector<std::span<const std::byte>> pieces_;
   std::vector<std::vector<std::byte>> copies_;  // copies of strips that a picture contains more than once
   std::size_t copies_used_ = 0;
-  FieldBytes made_;
+  FieldBytes field_;
 };
 
 }  // namespace penstock

@@ -24,7 +24,7 @@ constexpr CurvePoint kCurve[] = {{2, 0.0},     {3, -0.105},  {4, -0.167},   {6, 
 
 constexpr int kFinest = 2;
 constexpr int kCoarsest = 192;
-constexpr int kFirstLook = 8;
+constexpr int kTrialPercent = 8;
 
 double curve_at(double percent) {
   std::size_t i = 1;
@@ -34,9 +34,9 @@ double curve_at(double percent) {
   return a.log_bytes + (b.log_bytes - a.log_bytes) * (percent - a.percent) / (b.percent - a.percent);
 }
 
-// The quantizer percentage that makes about `wanted` bytes, if `percent` made `got` bytes.
-int quantizer_for(double wanted, int percent, double got) {
-  const double goal = curve_at(percent) + portable_log(wanted / got);
+// The quantizer percentage that makes about `target_bytes` bytes, if `percent` made `actual` bytes.
+int quantizer_for(double target_bytes, int percent, double actual) {
+  const double goal = curve_at(percent) + portable_log(target_bytes / actual);
   int best = kFinest;
   double best_distance = HUGE_VAL;
   for (int candidate = kFinest; candidate <= kCoarsest; ++candidate) {
@@ -52,52 +52,52 @@ int quantizer_for(double wanted, int percent, double got) {
 
 Result<std::span<const FieldBytes>> PhotoMaker::make(std::uint64_t index) {
   PENSTOCK_ASSIGN(jpeg_, paint(index));
-  made_ = {.pieces = {&jpeg_, 1}, .bytes = jpeg_.size()};
-  return std::span<const FieldBytes>(&made_, 1);
+  field_ = {.pieces = {&jpeg_, 1}, .bytes = jpeg_.size()};
+  return std::span<const FieldBytes>(&field_, 1);
 }
 
 Result<std::span<const std::byte>> PhotoMaker::paint(std::uint64_t index) {
   const RandomStream sample = samples_.substream(index);
-  const double wanted = photo_bytes(sizes_, samples_, index);
+  const double target_bytes = photo_bytes(sizes_, samples_, index);
   Draws draws(sample.substream(1));
-  PhotoShape shape = draw_photo_shape(draws, sizes_, wanted);
+  PhotoShape shape = draw_photo_shape(draws, sizes_, target_bytes);
   painter_.paint(sample.substream(2), shape.width, shape.height, picture_);
-  PENSTOCK_ASSIGN(double look, first_look());
+  PENSTOCK_ASSIGN(double estimate, estimate_bytes());
   // A smooth picture cannot fill its bytes at any useful quality, so it gets more pixels.
-  const double finest = look * portable_exp(curve_at(kFinest + 1) - curve_at(kFirstLook));
-  if (wanted > finest) {
-    shape = resized(shape, shape.pixels() * 1.15 * wanted / finest);
+  const double finest = estimate * portable_exp(curve_at(kFinest + 1) - curve_at(kTrialPercent));
+  if (target_bytes > finest) {
+    shape = resized(shape, shape.pixels() * 1.15 * target_bytes / finest);
     painter_.paint(sample.substream(2), shape.width, shape.height, picture_);
-    PENSTOCK_ASSIGN(look, first_look());
+    PENSTOCK_ASSIGN(estimate, estimate_bytes());
   }
-  return encode(wanted, look);
+  return encode(target_bytes, estimate);
 }
 
-// The bytes at kFirstLook, estimated from a quarter of the picture: every fourth row of coding units.
-Result<double> PhotoMaker::first_look() {
+// The bytes at kTrialPercent, estimated from a quarter of the picture: every fourth row of coding units.
+Result<double> PhotoMaker::estimate_bytes() {
   constexpr std::size_t kEvery = 4;
   const std::size_t units = picture_.padded_height() / 16;
   const std::size_t inspected = (units + kEvery - 1) / kEvery;
-  look_.reshape(picture_.width, static_cast<std::uint32_t>(inspected * 16));
+  excerpt_.reshape(picture_.width, static_cast<std::uint32_t>(inspected * 16));
   for (std::size_t i = 0; i < inspected; ++i) {
     const std::size_t unit = std::min(i * kEvery + kEvery / 2, units - 1);
     for (std::size_t plane = 0; plane < 3; ++plane) {
       const std::size_t bytes = picture_.stride() * (plane == 0 ? 16 : 4);
-      std::memcpy(look_.planes[plane].data() + i * bytes, picture_.planes[plane].data() + unit * bytes,
+      std::memcpy(excerpt_.planes[plane].data() + i * bytes, picture_.planes[plane].data() + unit * bytes,
                   bytes);
     }
   }
-  PENSTOCK_ASSIGN(const std::span<const std::byte> jpeg, encoder_.encode(look_, kFirstLook));
+  PENSTOCK_ASSIGN(const std::span<const std::byte> jpeg, encoder_.encode(excerpt_, kTrialPercent));
   return kHeaderBytes + (static_cast<double>(jpeg.size()) - kHeaderBytes) * static_cast<double>(units) /
                             static_cast<double>(inspected);
 }
 
-Result<std::span<const std::byte>> PhotoMaker::encode(double wanted, double look) {
-  const int percent = quantizer_for(wanted - kHeaderBytes, kFirstLook, look - kHeaderBytes);
+Result<std::span<const std::byte>> PhotoMaker::encode(double target_bytes, double estimate) {
+  const int percent = quantizer_for(target_bytes - kHeaderBytes, kTrialPercent, estimate - kHeaderBytes);
   PENSTOCK_ASSIGN(const std::span<const std::byte> jpeg, encoder_.encode(picture_, percent));
-  const double got = static_cast<double>(jpeg.size());
-  if (std::abs(got / wanted - 1.0) <= kCloseEnough) return jpeg;
-  const int better = quantizer_for(wanted - kHeaderBytes, percent, got - kHeaderBytes);
+  const double actual = static_cast<double>(jpeg.size());
+  if (std::abs(actual / target_bytes - 1.0) <= kCloseEnough) return jpeg;
+  const int better = quantizer_for(target_bytes - kHeaderBytes, percent, actual - kHeaderBytes);
   if (better == percent) return jpeg;
   return encoder_.encode(picture_, better);
 }
@@ -129,7 +129,7 @@ void to_rgb(const YccImage& picture, Image& out) {
 }
 
 // Bytes per pixel of the current picture, estimated from some of its rows.
-Result<double> PngPhotoMaker::density() {
+Result<double> PngPhotoMaker::estimate_density() {
   const std::uint32_t rows = std::min(pixels_.height, kProbeBands * kProbeRows);
   const std::size_t stride = std::size_t{pixels_.width} * 3;
   probe_.width = pixels_.width;
@@ -147,25 +147,25 @@ Result<double> PngPhotoMaker::density() {
 
 Result<std::span<const FieldBytes>> PngPhotoMaker::make(std::uint64_t index) {
   const RandomStream sample = samples_.substream(index);
-  const double wanted = photo_bytes(sizes_, samples_, index);
+  const double target_bytes = photo_bytes(sizes_, samples_, index);
   Draws draws(sample.substream(1));
-  PhotoShape shape = resized(draw_photo_shape(draws, sizes_, wanted), wanted / kUsualDensity);
+  PhotoShape shape = resized(draw_photo_shape(draws, sizes_, target_bytes), target_bytes / kUsualDensity);
   const auto paint = [&] {
     painter_.paint(sample.substream(2), shape.width, shape.height, picture_);
     to_rgb(picture_, pixels_);
   };
   paint();
-  PENSTOCK_ASSIGN(const double expected, density());
-  shape = resized(shape, wanted / expected);
+  PENSTOCK_ASSIGN(const double expected, estimate_density());
+  shape = resized(shape, target_bytes / expected);
   for (int tries = 1;; ++tries) {
     paint();
     PENSTOCK_ASSIGN(png_, encoder_.encode(pixels_));
-    const double off = wanted / static_cast<double>(png_.size());
-    if (std::abs(off - 1.0) <= kPngCloseEnough || tries == kMostTries) break;
-    shape = resized(shape, shape.pixels() * off);
+    const double ratio = target_bytes / static_cast<double>(png_.size());
+    if (std::abs(ratio - 1.0) <= kPngCloseEnough || tries == kMostTries) break;
+    shape = resized(shape, shape.pixels() * ratio);
   }
-  made_ = {.pieces = {&png_, 1}, .bytes = png_.size()};
-  return std::span<const FieldBytes>(&made_, 1);
+  field_ = {.pieces = {&png_, 1}, .bytes = png_.size()};
+  return std::span<const FieldBytes>(&field_, 1);
 }
 
 }  // namespace penstock

@@ -25,17 +25,17 @@ class PhotoMaker final : public SampleMaker {
 
  private:
   Result<std::span<const std::byte>> paint(std::uint64_t index);
-  Result<double> first_look();
-  Result<std::span<const std::byte>> encode(double wanted, double look);
+  Result<double> estimate_bytes();
+  Result<std::span<const std::byte>> encode(double target_bytes, double estimate);
 
   const RandomStream samples_;
   const PhotoSizes sizes_;
   PicturePainter painter_;
   JpegEncoder encoder_;
   YccImage picture_;
-  YccImage look_;
+  YccImage excerpt_;
   std::span<const std::byte> jpeg_;
-  FieldBytes made_;
+  FieldBytes field_;
 };
 
 // Makes one field: a PNG with eight-bit RGB, usually within 4% of photo_bytes(). The scenery must outlive it.
@@ -47,7 +47,7 @@ class PngPhotoMaker final : public SampleMaker {
   Result<std::span<const FieldBytes>> make(std::uint64_t index) override;
 
  private:
-  Result<double> density();
+  Result<double> estimate_density();
 
   const RandomStream samples_;
   const PhotoSizes sizes_;
@@ -57,7 +57,7 @@ class PngPhotoMaker final : public SampleMaker {
   Image pixels_;
   Image probe_;
   std::span<const std::byte> png_;
-  FieldBytes made_;
+  FieldBytes field_;
 };
 
 // Converts the picture to RGB by JFIF's rule, as viewers do. Does not interpolate colour between pixels.

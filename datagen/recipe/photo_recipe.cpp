@@ -10,37 +10,38 @@
 
 namespace penstock {
 
-PhotoRecipe::PhotoRecipe(PhotoSet set) : set_(std::move(set)), stream_(set_.seed, set_.recipe) {}
+PhotoRecipe::PhotoRecipe(PhotoRecipeSpec spec) : spec_(std::move(spec)), stream_(spec_.seed, spec_.recipe) {}
 
 namespace {
 
 // Refuses sizes that are too small for a picture encoded on its own: no quantizer makes it smaller.
 Result<void> check_full_sizes(const PhotoSizes& sizes) {
-  constexpr double kLeast = 2500;
+  constexpr double kMinBytes = 2500;
   constexpr double kOneInAHundred = 0.01;
-  if (sizes.median * portable_exp(sizes.sigma * inverse_normal(kOneInAHundred)) >= kLeast) return success();
+  if (sizes.median * portable_exp(sizes.sigma * inverse_normal(kOneInAHundred)) >= kMinBytes)
+    return success();
   return make_error(
       Errc::invalid_argument,
       fmt::format(
           "encode=full with median={:.0f} and sigma={}: more than one picture in a hundred would have "
           "less than {:.0f} bytes, and would come out larger: raise the median, lower sigma, or leave "
           "encode=full out",
-          sizes.median, sizes.sigma, kLeast));
+          sizes.median, sizes.sigma, kMinBytes));
 }
 
 }  // namespace
 
-Result<PhotoSet> photo_set(std::string_view recipe, std::uint64_t full_samples, const RecipeRequest& request,
-                           const Options& options) {
+Result<PhotoRecipeSpec> photo_recipe_spec(std::string_view recipe, std::uint64_t full_samples,
+                                          const RecipeRequest& request, const Options& options) {
   PENSTOCK_ASSIGN(const PhotoSizes sizes, photo_sizes(options));
   const bool composed = options.text("encode") == "composed";
   PENSTOCK_TRY(composed ? success() : check_full_sizes(sizes));
-  return PhotoSet{.recipe = recipe,
-                  .samples = request.samples == 0 ? full_samples : request.samples,
-                  .seed = request.seed,
-                  .threads = request.threads,
-                  .sizes = sizes,
-                  .composed = composed};
+  return PhotoRecipeSpec{.recipe = recipe,
+                         .samples = request.samples == 0 ? full_samples : request.samples,
+                         .seed = request.seed,
+                         .threads = request.threads,
+                         .sizes = sizes,
+                         .composed = composed};
 }
 
 std::vector<std::string> numbered_names(std::string_view prefix, int digits, std::uint64_t count) {
@@ -52,12 +53,12 @@ std::vector<std::string> numbered_names(std::string_view prefix, int digits, std
 
 void PhotoRecipe::plan(std::uint64_t index, SamplePlan& out) const {
   out.key.clear();
-  set_.name(index, out);
+  spec_.name(index, out);
 }
 
 std::uint64_t PhotoRecipe::bytes_expected(std::uint64_t index) const {
-  if (!set_.image.varies) return field_bytes(set_.image);
-  return static_cast<std::uint64_t>(photo_bytes(set_.sizes, stream_, index));
+  if (!spec_.image.varies) return field_bytes(spec_.image);
+  return static_cast<std::uint64_t>(photo_bytes(spec_.sizes, stream_, index));
 }
 
 // Any thread calls this once for its own maker. Memory: std::bad_alloc becomes the error `exhausted`.
@@ -65,18 +66,18 @@ Result<std::unique_ptr<SampleMaker>> PhotoRecipe::maker() const {
   try {
     // Any thread may come first; the others wait for it here. If it throws, the next thread tries again.
     std::call_once(scenery_once_, [this] {
-      scenery_.emplace(set_.seed, set_.threads);
-      if (set_.composed) stock_.emplace(*scenery_, RandomStream(set_.seed, "strips"));
+      scenery_.emplace(spec_.seed, spec_.threads);
+      if (spec_.composed) stock_.emplace(*scenery_, RandomStream(spec_.seed, "strips"));
     });
-    if (set_.maker != nullptr) return set_.maker(*scenery_, stream_);
-    if (set_.image.codec == "png") return std::make_unique<PngPhotoMaker>(*scenery_, stream_, set_.sizes);
+    if (spec_.maker != nullptr) return spec_.maker(*scenery_, stream_);
+    if (spec_.image.codec == "png") return std::make_unique<PngPhotoMaker>(*scenery_, stream_, spec_.sizes);
     if (stock_)
-      return std::make_unique<PhotoComposer>(*stock_, stream_, set_.sizes,
-                                             fmt::format("{}, seed {}", set_.recipe, set_.seed));
-    return std::make_unique<PhotoMaker>(*scenery_, stream_, set_.sizes);
+      return std::make_unique<PhotoComposer>(*stock_, stream_, spec_.sizes,
+                                             fmt::format("{}, seed {}", spec_.recipe, spec_.seed));
+    return std::make_unique<PhotoMaker>(*scenery_, stream_, spec_.sizes);
   } catch (const std::bad_alloc&) {
     return make_error(Errc::exhausted,
-                      fmt::format("no memory for the canvases of recipe '{}' (about 20 MiB)", set_.recipe));
+                      fmt::format("no memory for the canvases of recipe '{}' (about 20 MiB)", spec_.recipe));
   }
 }
 

@@ -18,7 +18,7 @@
 
 namespace penstock {
 
-struct PhotoSet {
+struct PhotoRecipeSpec {
   std::string_view recipe;  // its name, which selects the random numbers: two recipes have different pictures
   Field image{.name = "image", .codec = "jpeg", .extension = ".jpg", .varies = true};
   std::uint64_t samples = 0;
@@ -45,8 +45,8 @@ inline constexpr OptionSpec kEncodeOption{
 
 // The set of JPEG pictures that the request and the options (kEncodeOption and those of photo_sizes())
 // describe, without names.
-Result<PhotoSet> photo_set(std::string_view recipe, std::uint64_t full_samples, const RecipeRequest& request,
-                           const Options& options);
+Result<PhotoRecipeSpec> photo_recipe_spec(std::string_view recipe, std::uint64_t full_samples,
+                                          const RecipeRequest& request, const Options& options);
 
 // "class_000", "class_001" and so on: the prefix and a number of at least `digits` digits.
 std::vector<std::string> numbered_names(std::string_view prefix, int digits, std::uint64_t count);
@@ -54,17 +54,17 @@ std::vector<std::string> numbered_names(std::string_view prefix, int digits, std
 // Samples with one field.
 class PhotoRecipe final : public Recipe {
  public:
-  explicit PhotoRecipe(PhotoSet set);
+  explicit PhotoRecipe(PhotoRecipeSpec spec);
 
-  std::uint64_t samples() const override { return set_.samples; }
+  std::uint64_t samples() const override { return spec_.samples; }
   void plan(std::uint64_t index, SamplePlan& out) const override;
   std::uint64_t bytes_expected(std::uint64_t index) const override;
-  std::vector<std::string> label_names() const override { return set_.label_names(); }
-  std::span<const Field> fields() const override { return {&set_.image, 1}; }
+  std::vector<std::string> label_names() const override { return spec_.label_names(); }
+  std::span<const Field> fields() const override { return {&spec_.image, 1}; }
   Result<std::unique_ptr<SampleMaker>> maker() const override;
 
  private:
-  const PhotoSet set_;
+  const PhotoRecipeSpec spec_;
   const RandomStream stream_;
   mutable std::once_flag scenery_once_;
   mutable std::optional<Scenery> scenery_;   // made when the first maker needs it; plans do not need it

@@ -50,7 +50,7 @@ Result<PhotoSizes> photo_sizes(const Options& options) {
 }
 
 double photo_bytes(const PhotoSizes& sizes, const RandomStream& samples, std::uint64_t index) {
-  return std::clamp(sizes.median * portable_exp(sizes.sigma * inverse_normal(drawn_share(samples, index))),
+  return std::clamp(sizes.median * portable_exp(sizes.sigma * inverse_normal(drawn_quantile(samples, index))),
                     kLeastBytes, kMostBytes);
 }
 

@@ -41,7 +41,7 @@ constexpr OptionSpec photo_sigma_option(std::string_view fallback) {
 Result<PhotoSizes> photo_sizes(const Options& options);
 
 // The intended bytes of sample `index`. `samples` is the random stream of the data set. The draw is
-// stratified by drawn_share() (sizes.hpp).
+// stratified by drawn_quantile() (sizes.hpp).
 double photo_bytes(const PhotoSizes& sizes, const RandomStream& samples, std::uint64_t index);
 
 struct PhotoShape {

@@ -174,7 +174,7 @@ TEST(RecipeContract, BytesAreThoseOfTheFingerprint) {
   // Also the things that change objects of the same samples: the shape of an array, and the format's
   // settings.
   for (const Field& field : shared_recipe().fields())
-    if (field.ones != 0) add(std::to_string(field.ones));
+    if (field.trailing_ones != 0) add(std::to_string(field.trailing_ones));
   for (const OptionWord& setting : own_settings())
     if (setting.key != "samples_per_file") add(setting.key + "=" + setting.value);
   EXPECT_EQ(tested->fingerprint, crc) << "the recipe (or this machine's libjpeg-turbo) makes other bytes "

@@ -31,11 +31,11 @@ void name_sample(std::uint64_t index, SamplePlan& out) {
 }
 
 Result<std::unique_ptr<Recipe>> make_resnet50(const RecipeRequest& request, const Options& options) {
-  PENSTOCK_ASSIGN(PhotoSet set, photo_set("resnet50", kSamples, request, options));
-  set.image.extension = ".jpeg";  // the extension that DLIO lists
-  set.name = name_sample;
-  set.label_names = [] { return numbered_names("class_", 3, kClasses); };
-  return std::make_unique<PhotoRecipe>(std::move(set));
+  PENSTOCK_ASSIGN(PhotoRecipeSpec spec, photo_recipe_spec("resnet50", kSamples, request, options));
+  spec.image.extension = ".jpeg";  // the extension that DLIO lists
+  spec.name = name_sample;
+  spec.label_names = [] { return numbered_names("class_", 3, kClasses); };
+  return std::make_unique<PhotoRecipe>(std::move(spec));
 }
 
 }  // namespace

@@ -21,10 +21,10 @@ constexpr std::array kTown{Colour{150, 128, 128}, Colour{104, 126, 130}, Colour{
                            Colour{92, 114, 152},  Colour{62, 130, 127},  Colour{128, 118, 138},
                            Colour{222, 124, 130}, Colour{76, 140, 120},  Colour{172, 138, 120},
                            Colour{40, 130, 127}};
-constexpr std::array kThings{Colour{176, 114, 146}, Colour{120, 108, 156}, Colour{210, 118, 134},
-                             Colour{70, 118, 148},  Colour{146, 104, 138}, Colour{96, 138, 122},
-                             Colour{226, 126, 128}, Colour{34, 128, 130},  Colour{88, 110, 176},
-                             Colour{160, 86, 148},  Colour{110, 148, 112}};
+constexpr std::array kObjects{Colour{176, 114, 146}, Colour{120, 108, 156}, Colour{210, 118, 134},
+                              Colour{70, 118, 148},  Colour{146, 104, 138}, Colour{96, 138, 122},
+                              Colour{226, 126, 128}, Colour{34, 128, 130},  Colour{88, 110, 176},
+                              Colour{160, 86, 148},  Colour{110, 148, 112}};
 constexpr std::array kStones{Colour{120, 124, 132}, Colour{88, 122, 134},  Colour{150, 120, 134},
                              Colour{64, 124, 132},  Colour{176, 118, 136}, Colour{104, 130, 126},
                              Colour{48, 126, 130},  Colour{136, 112, 140}};
@@ -51,7 +51,7 @@ Canvas out_of_focus(Canvas canvas, std::uint32_t reach) {
   return canvas;
 }
 
-void do_all(std::initializer_list<std::function<void()>> tasks, unsigned threads) {
+void run_all(std::initializer_list<std::function<void()>> tasks, unsigned threads) {
   const Result<void> done =
       for_each_index(tasks.size(), threads, 1, [&](unsigned /*worker*/, std::uint64_t i) {
         tasks.begin()[i]();
@@ -65,9 +65,9 @@ void do_all(std::initializer_list<std::function<void()>> tasks, unsigned threads
 Scenery::Scenery(std::uint64_t seed, unsigned threads) {
   const RandomStream random(seed, "scenery");
   threads = compute_threads(threads);
-  do_all({[&] { grain = fractal_noise(random.substream(0), kScenerySide / 32, kScenerySide); },
-          [&] { patches = fractal_noise(random.substream(1), 2, kScenerySide / 32); }},
-         threads);
+  run_all({[&] { grain = fractal_noise(random.substream(0), kScenerySide / 32, kScenerySide); },
+           [&] { patches = fractal_noise(random.substream(1), 2, kScenerySide / 32); }},
+          threads);
   patches_half.resize(kSceneryArea / 4);
   for (std::uint32_t y = 0; y < kScenerySide / 2; ++y)
     for (std::uint32_t x = 0; x < kScenerySide / 2; ++x)
@@ -76,23 +76,23 @@ Scenery::Scenery(std::uint64_t seed, unsigned threads) {
   const LeafNoise noise{grain, patches};
   const std::array<LeafStyle, kSharp> styles{
       LeafStyle{kFoliage, 4, 256, false, 170, 300}, LeafStyle{kTown, 4, 384, true, 120, 300},
-      LeafStyle{kThings, 6, 384, false, 120, 300}, LeafStyle{kStones, 6, 192, false, 170, 300}};
+      LeafStyle{kObjects, 6, 384, false, 120, 300}, LeafStyle{kStones, 6, 192, false, 170, 300}};
   canvases.resize(kSharp + 3);
   const auto paint = [&](std::size_t i) {
     canvases[i] = dead_leaves(random.substream(2 + i), styles[i], noise);
     soften(canvases[i]);
   };
-  do_all({[&] {
-            paint(0);
-            canvases[kSharp + 1] = out_of_focus(canvases[0], 10);
-          },
-          [&] { paint(3); },
-          [&] {
-            paint(2);
-            canvases[kSharp + 2] = out_of_focus(canvases[2], 6);
-          },
-          [&] { paint(1); }, [&] { canvases[kSharp] = clouds(patches, grain); }},
-         threads);
+  run_all({[&] {
+             paint(0);
+             canvases[kSharp + 1] = out_of_focus(canvases[0], 10);
+           },
+           [&] { paint(3); },
+           [&] {
+             paint(2);
+             canvases[kSharp + 2] = out_of_focus(canvases[2], 6);
+           },
+           [&] { paint(1); }, [&] { canvases[kSharp] = clouds(patches, grain); }},
+          threads);
 }
 
 }  // namespace penstock

@@ -19,7 +19,7 @@ std::uint64_t total(std::span<const ClassCount> classes) {
 
 }  // namespace
 
-double drawn_share(const RandomStream& samples, std::uint64_t index) {
+double drawn_quantile(const RandomStream& samples, std::uint64_t index) {
   const Permutation order(kStrata, samples.bits(index / kStrata));
   // Never at the border of a stratum.
   const double share = samples.substream(index).uniform(0) * 0.998 + 0.001;
@@ -27,7 +27,7 @@ double drawn_share(const RandomStream& samples, std::uint64_t index) {
 }
 
 std::uint64_t normal_bytes(const NormalSizes& sizes, const RandomStream& samples, std::uint64_t index) {
-  const double drawn = sizes.mean + sizes.deviation * inverse_normal(drawn_share(samples, index));
+  const double drawn = sizes.mean + sizes.deviation * inverse_normal(drawn_quantile(samples, index));
   return static_cast<std::uint64_t>(std::max({1.0, sizes.mean / 16, std::floor(drawn + 0.5)}));
 }
 
@@ -52,13 +52,13 @@ ClassMix::ClassMix(std::span<const ClassCount> classes, std::uint64_t seed)
   for (const ClassCount& row : classes) ends_.push_back(end += row.samples);
 }
 
-ClassMix::Place ClassMix::at(std::uint64_t index) const {
+ClassMix::ClassPosition ClassMix::at(std::uint64_t index) const {
   const std::uint64_t round = index / order_.size();
-  const std::uint64_t place = order_.at(index % order_.size());
+  const std::uint64_t position = order_.at(index % order_.size());
   const auto label =
-      static_cast<std::size_t>(std::upper_bound(ends_.begin(), ends_.end(), place) - ends_.begin());
+      static_cast<std::size_t>(std::upper_bound(ends_.begin(), ends_.end(), position) - ends_.begin());
   const std::uint64_t begin = ends_[label] - classes_[label].samples;
-  return {static_cast<std::uint32_t>(label), round * classes_[label].samples + (place - begin)};
+  return {static_cast<std::uint32_t>(label), round * classes_[label].samples + (position - begin)};
 }
 
 std::vector<std::string> ClassMix::names() const {

@@ -16,7 +16,7 @@ namespace penstock {
 // A number in (0, 1): the quantile of the distribution that sample `index` gets. Stratified: of 256
 // consecutive samples, each gets another 256th of the distribution. So even a data set of a few hundred
 // samples has the distribution's percentiles.
-double drawn_share(const RandomStream& samples, std::uint64_t index);
+double drawn_quantile(const RandomStream& samples, std::uint64_t index);
 
 // Sizes in bytes that a benchmark gives as mean and standard deviation.
 struct NormalSizes {
@@ -59,11 +59,11 @@ class ClassMix {
  public:
   ClassMix(std::span<const ClassCount> classes, std::uint64_t seed);
 
-  struct Place {
+  struct ClassPosition {
     std::uint32_t label = 0;
     std::uint64_t number = 0;  // within its class, from 0
   };
-  Place at(std::uint64_t index) const;
+  ClassPosition at(std::uint64_t index) const;
   std::string_view name(std::uint32_t label) const { return classes_[label].name; }
   std::vector<std::string> names() const;
 

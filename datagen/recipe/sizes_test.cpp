@@ -53,7 +53,7 @@ TEST(ClassMix, EachClassHasItsNumberAndEachSampleItsPlace) {
   std::set<std::pair<std::uint32_t, std::uint64_t>> places;
   std::map<std::uint32_t, std::uint64_t> counts;
   for (std::uint64_t i = 0; i < 60; ++i) {
-    const ClassMix::Place place = mix.at(i);
+    const ClassMix::ClassPosition place = mix.at(i);
     EXPECT_TRUE(places.emplace(place.label, place.number).second);
     ++counts[place.label];
     EXPECT_LT(place.number, 3 * classes[place.label].samples);

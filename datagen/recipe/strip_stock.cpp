@@ -54,8 +54,8 @@ std::array<std::uint32_t, 8> flip_effects() {
 // only whole strips differ in size. And small pictures should be as different from each other as large ones.
 std::uint32_t strips_per_sheet(std::uint32_t width) {
   constexpr std::uint32_t kSheetPixels = 48'000;
-  constexpr std::uint32_t kLeast = 4;
-  return std::max(kLeast, kSheetPixels / (width * kStripLines * strip_rows(width)));
+  constexpr std::uint32_t kMinStrips = 4;
+  return std::max(kMinStrips, kSheetPixels / (width * kStripLines * strip_rows(width)));
 }
 
 // The number of different heights that ends have, and the height number `which` in rows. All are lower than a
@@ -105,15 +105,15 @@ class StripStock::CutMaker {
         painter_(stock.scenery_),
         tables_(*stock.codes_) {}
 
-  Result<StripClass> make(std::uint32_t which) {
-    made_ = {};
-    made_.width = width_;
-    const bool sheet = which < kSheets;
+  Result<StripClass> make(std::uint32_t cut_index) {
+    cut_ = {};
+    cut_.width = width_;
+    const bool sheet = cut_index < kSheets;
     const std::uint32_t rows =
-        sheet ? rows_ * strips_per_sheet(width_) : end_rows(rows_, (which - kSheets) / kEnds);
-    PENSTOCK_TRY(cut(stream_.substream(sheet ? which : which + kEnds), rows));
-    if (sheet) made_.full = made_.strips.size();
-    return std::move(made_);
+        sheet ? rows_ * strips_per_sheet(width_) : end_rows(rows_, (cut_index - kSheets) / kEnds);
+    PENSTOCK_TRY(cut(stream_.substream(sheet ? cut_index : cut_index + kEnds), rows));
+    if (sheet) cut_.full = cut_.strips.size();
+    return std::move(cut_);
   }
 
  private:
@@ -123,12 +123,12 @@ class StripStock::CutMaker {
       grey_last_unit(end * kStripLines);
     PENSTOCK_ASSIGN(const std::span<const std::byte> jpeg, encoder_.encode(image_, percent_, rows_));
     PENSTOCK_ASSIGN(const JpegLayout layout, jpeg_layout(jpeg));
-    PENSTOCK_ASSIGN(made_.header, header_without_restarts(jpeg));
-    made_.height_at = layout.height_at;
-    PENSTOCK_ASSIGN(codes_, tables_.get(made_.header));
+    PENSTOCK_ASSIGN(cut_.header, header_without_restarts(jpeg));
+    cut_.height_at = layout.height_at;
+    PENSTOCK_ASSIGN(codes_, tables_.get(cut_.header));
     for (const JpegInterval& interval : layout.intervals) {
       const std::uint32_t here = std::min(rows, rows_);
-      PENSTOCK_TRY(keep(jpeg, interval, here));
+      PENSTOCK_TRY(add_strip(jpeg, interval, here));
       rows -= here;
     }
     return success();
@@ -147,51 +147,51 @@ class StripStock::CutMaker {
     }
   }
 
-  Result<void> keep(std::span<const std::byte> jpeg, const JpegInterval& interval, std::uint32_t rows) {
+  Result<void> add_strip(std::span<const std::byte> jpeg, const JpegInterval& interval, std::uint32_t rows) {
     const std::size_t units = std::size_t{rows} * ((width_ + kStripLines - 1) / kStripLines);
     PENSTOCK_ASSIGN(const IntervalBits bits, codes_->find(jpeg, interval, units, kFlipGroups));
     const std::span<const std::byte> coded = jpeg.subspan(interval.begin, interval.bytes);
     bytes_.assign(coded.begin(), coded.end());
     PENSTOCK_TRY(codes_->fill_last_byte(bytes_, bits.padding));
-    Strip strip{.begin = static_cast<std::uint32_t>(made_.bytes.size()),
+    Strip strip{.begin = static_cast<std::uint32_t>(cut_.bytes.size()),
                 .bytes = static_cast<std::uint32_t>(bytes_.size()),
                 .rows = rows,
                 .crc32c = crc32c(bytes_),
-                .first_flip = static_cast<std::uint32_t>(made_.flips.size()),
+                .first_flip = static_cast<std::uint32_t>(cut_.flips.size()),
                 .flips = static_cast<std::uint32_t>(bits.flippable.size()),
-                .first_edge = static_cast<std::uint32_t>(made_.edges.size()),
+                .first_edge = static_cast<std::uint32_t>(cut_.edges.size()),
                 .power = crc32c_power(bytes_.size())};
-    keep_flips(bits.flippable, interval.begin);
-    strip.edges = static_cast<std::uint32_t>(made_.edges.size()) - strip.first_edge;
-    made_.bytes.insert(made_.bytes.end(), bytes_.begin(), bytes_.end());
-    made_.strips.push_back(strip);
+    add_flips(bits.flippable, interval.begin);
+    strip.edges = static_cast<std::uint32_t>(cut_.edges.size()) - strip.first_edge;
+    cut_.bytes.insert(cut_.bytes.end(), bytes_.begin(), bytes_.end());
+    cut_.strips.push_back(strip);
     return success();
   }
 
   // The checksum of a given number of bytes is linear, so each flip adds a fixed value: the effect of its
   // bit, shifted over all bytes after it. The loop goes from the last bit to the first, because the shift
   // then grows step by step.
-  void keep_flips(const std::vector<FlippableBit>& bits, std::size_t begin) {
+  void add_flips(const std::vector<FlippableBit>& bits, std::size_t begin) {
     static const auto kPowers = short_powers();
     static const auto kEffects = flip_effects();
-    const std::size_t first = made_.flips.size();
+    const std::size_t first = cut_.flips.size();
     std::uint32_t power = crc32c_power(0);
-    std::size_t behind = bytes_.size() - 1;
+    std::size_t next_at = bytes_.size() - 1;
     for (std::size_t i = bits.size(); i-- > 0;) {
       const std::size_t at = bits[i].at - begin;
-      const std::size_t between = behind - at;
+      const std::size_t between = next_at - at;
       power = crc32c_shift(power, between < kPowers.size() ? kPowers[between] : crc32c_power(between));
-      behind = at;
-      made_.flips.emplace_back(
+      next_at = at;
+      cut_.flips.emplace_back(
           static_cast<std::uint32_t>(at), bits[i].mask,
           crc32c_shift(kEffects[static_cast<std::size_t>(std::countr_zero(bits[i].mask))], power));
     }
-    std::reverse(made_.flips.begin() + static_cast<std::ptrdiff_t>(first), made_.flips.end());
-    for (std::size_t i = first; i < made_.flips.size(); ++i) {
-      const std::uint32_t at = made_.flips[i].at();
-      const bool begins = i == first || at >= made_.edges[made_.edges.size() - 2] + kFlipGroups.within;
-      if (begins) made_.edges.insert(made_.edges.end(), 2, at);
-      made_.edges.back() = at;
+    std::reverse(cut_.flips.begin() + static_cast<std::ptrdiff_t>(first), cut_.flips.end());
+    for (std::size_t i = first; i < cut_.flips.size(); ++i) {
+      const std::uint32_t at = cut_.flips[i].at();
+      const bool begins = i == first || at >= cut_.edges[cut_.edges.size() - 2] + kFlipGroups.within;
+      if (begins) cut_.edges.insert(cut_.edges.end(), 2, at);
+      cut_.edges.back() = at;
     }
   }
 
@@ -205,7 +205,7 @@ class StripStock::CutMaker {
   Codes& tables_;
   const JpegCodes* codes_ = nullptr;
   std::vector<std::byte> bytes_;  // of the current strip
-  StripClass made_;
+  StripClass cut_;
 };
 
 namespace {
@@ -232,7 +232,7 @@ void append(StripClass& whole, StripClass part) {
 
 // Called by the last thread of a Slot, with its lock held. Cuts are joined in the order of their numbers, not
 // in the order in which threads made them. So the class depends only on its parameters.
-Result<StripClass> put_together(std::vector<Result<StripClass>>& cuts) {
+Result<StripClass> join_cuts(std::vector<Result<StripClass>>& cuts) {
   StripClass whole;
   for (Result<StripClass>& cut : cuts) {
     if (!cut.ok()) return std::move(cut).error();
@@ -244,7 +244,7 @@ Result<StripClass> put_together(std::vector<Result<StripClass>>& cuts) {
   std::stable_sort(whole.by_size.begin(), whole.by_size.end(), [&](std::uint32_t a, std::uint32_t b) {
     return whole.strips[a].bytes < whole.strips[b].bytes;
   });
-  for (const std::uint32_t which : whole.by_size) whole.sizes.push_back(whole.strips[which].bytes);
+  for (const std::uint32_t strip : whole.by_size) whole.sizes.push_back(whole.strips[strip].bytes);
   return whole;
 }
 
@@ -256,8 +256,9 @@ class StripStock::Slot {
  public:
   // Allocates in advance what end() needs to report an error, so that a lack of memory can be reported later.
   explicit Slot(std::uint32_t width)
-      : made_(make_error(Errc::exhausted, fmt::format("no memory for the stock of pictures {} wide", width))),
-        cuts_(cuts_of(width), made_) {}
+      : class_(
+            make_error(Errc::exhausted, fmt::format("no memory for the stock of pictures {} wide", width))),
+        cuts_(cuts_of(width), class_) {}
 
   Result<const StripClass*> get(const StripStock& stock, RandomStream stream, std::uint32_t width,
                                 int percent) {
@@ -266,18 +267,18 @@ class StripStock::Slot {
     make_cuts(stock, stream, width, percent);
     std::unique_lock lock(mutex_);
     ready_.wait(lock, [this] { return ended_ == count_; });
-    if (!made_.ok()) return made_.error();
-    return &*made_;
+    if (!class_.ok()) return class_.error();
+    return &*class_;
   }
 
  private:
   void make_cuts(const StripStock& stock, RandomStream stream, std::uint32_t width, int percent) {
     std::optional<CutMaker> maker;
-    for (std::uint32_t which = next_++; which < count_; which = next_++) {
+    for (std::uint32_t cut_index = next_++; cut_index < count_; cut_index = next_++) {
       try {
         if (!maker) maker.emplace(stock, stream, width, percent);
-        cuts_[which] = maker->make(which);  // no other thread uses this element before end()
-      } catch (const std::exception&) {     // no memory: the element already has that error
+        cuts_[cut_index] = maker->make(cut_index);  // no other thread uses this element before end()
+      } catch (const std::exception&) {             // no memory: the element already has that error
       }
       end();  // also after an exception, or get() would wait forever
     }
@@ -288,19 +289,19 @@ class StripStock::Slot {
     const std::lock_guard lock(mutex_);
     if (++ended_ < count_) return;
     try {
-      made_ = put_together(cuts_);
-    } catch (const std::exception&) {  // no memory: made_ already has that error
+      class_ = join_cuts(cuts_);
+    } catch (const std::exception&) {  // no memory: class_ already has that error
     }
     ready_.notify_all();
   }
 
   std::atomic<std::uint32_t> next_{0};
-  std::mutex mutex_;  // protects ended_, and made_ until all cuts have ended
+  std::mutex mutex_;  // protects ended_, and class_ until all cuts have ended
   std::condition_variable ready_;
   std::uint32_t ended_ = 0;
-  Result<StripClass> made_;
+  Result<StripClass> class_;
   std::vector<Result<StripClass>> cuts_;
-  const std::size_t count_ = cuts_.size();  // stored, because put_together() empties cuts_
+  const std::size_t count_ = cuts_.size();  // stored, because join_cuts() empties cuts_
 };
 
 StripStock::StripStock(const Scenery& scenery, RandomStream stream)

@@ -29,14 +29,14 @@ void name_sample(std::uint64_t index, SamplePlan& out) {
 // x and y in DLIO's layout: x has bytes and a last dimension that counts samples; y has one label, always 0.
 Result<std::unique_ptr<Recipe>> make_unet3d(const RecipeRequest& request, const Options& options) {
   PENSTOCK_ASSIGN(const NormalSizes sizes, normal_sizes(options, kSizes));
-  const Field x{.name = "x", .codec = "raw", .extension = ".npy", .varies = true, .ones = 2};
+  const Field x{.name = "x", .codec = "raw", .extension = ".npy", .varies = true, .trailing_ones = 2};
   const Field y{.name = "y", .codec = "raw", .extension = ".npy", .element = Element::i64, .shape = {1}};
-  return std::make_unique<ArrayRecipe>(request,
-                                       ArraySet{.recipe = "unet3d",
-                                                .full_samples = kSamples,
-                                                .parts = {{.field = x, .noise = Noise::bytes}, {.field = y}},
-                                                .sizes = sizes,
-                                                .name = name_sample});
+  return std::make_unique<ArrayRecipe>(
+      request, ArrayRecipeSpec{.recipe = "unet3d",
+                               .full_samples = kSamples,
+                               .parts = {{.field = x, .noise = Noise::bytes}, {.field = y}},
+                               .sizes = sizes,
+                               .name = name_sample});
 }
 
 }  // namespace

@@ -27,7 +27,7 @@ struct Field {
   std::vector<std::uint64_t> shape{};
   bool varies = false;
   // For a field with `varies`: the number of dimensions of size 1 after the length, as 2 in (N, 1, 1).
-  unsigned ones = 0;
+  unsigned trailing_ones = 0;
   bool one_chunk = false;  // formats with chunks store each sample of this field as one chunk
 };
 

@@ -38,7 +38,7 @@ std::uint64_t SampleList::largest() const {
   return most;
 }
 
-std::uint64_t objects_held_open(std::uint64_t objects) {
+std::uint64_t max_open_objects(std::uint64_t objects) {
   rlimit limit{};
   if (::getrlimit(RLIMIT_NOFILE, &limit) != 0) return std::min<std::uint64_t>(objects, 64);
   return std::min(objects, std::clamp<std::uint64_t>(limit.rlim_cur / 4, 16, 1U << 16));

@@ -50,6 +50,6 @@ class SampleList {
 
 // How many of `objects` objects a reader may hold open: at most a quarter of the descriptors that this
 // process may have.
-std::uint64_t objects_held_open(std::uint64_t objects);
+std::uint64_t max_open_objects(std::uint64_t objects);
 
 }  // namespace penstock

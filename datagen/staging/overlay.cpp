@@ -15,7 +15,7 @@
 namespace penstock {
 namespace {
 
-Error only_read() {
+Error read_only_error() {
   return make_error(Errc::unsupported, "an overlay of two tiers is only read: write to one of them");
 }
 
@@ -34,11 +34,11 @@ class OverlayNamespace final : public Namespace {
     std::string full;
     return route_(name, full).stat(full);
   }
-  Result<void> make_folders(std::string_view) override { return only_read(); }
-  Result<void> rename_noreplace(std::string_view, std::string_view) override { return only_read(); }
-  Result<void> remove(std::string_view) override { return only_read(); }
-  Result<void> sync_dir(std::string_view) override { return only_read(); }
-  Result<std::unique_ptr<Lock>> lock(std::string_view) override { return only_read(); }
+  Result<void> make_folders(std::string_view) override { return read_only_error(); }
+  Result<void> rename_noreplace(std::string_view, std::string_view) override { return read_only_error(); }
+  Result<void> remove(std::string_view) override { return read_only_error(); }
+  Result<void> sync_dir(std::string_view) override { return read_only_error(); }
+  Result<std::unique_ptr<Lock>> lock(std::string_view) override { return read_only_error(); }
   Result<std::uint64_t> free_bytes() override { return std::uint64_t{0}; }
 
  private:
@@ -62,10 +62,10 @@ Caps caps_of(const Caps& slow, const Caps& fast) {
 
 class OverlayBackend final : public Backend {
  public:
-  explicit OverlayBackend(OverlayHow how)
-      : how_(std::move(how)),
-        caps_(caps_of(how_.slow.backend->caps(), how_.fast.backend->caps())),
-        names_(how_.slow.backend->names(), [this](std::string_view name, std::string& full) -> Namespace& {
+  explicit OverlayBackend(OverlayTiers tiers)
+      : tiers_(std::move(tiers)),
+        caps_(caps_of(tiers_.slow.backend->caps(), tiers_.fast.backend->caps())),
+        names_(tiers_.slow.backend->names(), [this](std::string_view name, std::string& full) -> Namespace& {
           return backend_of(name, full).names();
         }) {}
 
@@ -74,7 +74,9 @@ class OverlayBackend final : public Backend {
     std::string full;
     return backend_of(name, full).open(full);
   }
-  Result<std::unique_ptr<Writer>> create(std::string_view, std::uint64_t) override { return only_read(); }
+  Result<std::unique_ptr<Writer>> create(std::string_view, std::uint64_t) override {
+    return read_only_error();
+  }
   Result<std::uint64_t> read_object(std::string_view name, std::uint64_t length_hint,
                                     std::span<std::byte> out) override {
     thread_local std::string full;  // one per thread, so that a sample costs no allocation
@@ -82,11 +84,11 @@ class OverlayBackend final : public Backend {
   }
   Namespace& names() override { return names_; }
   MovedBytes moved_bytes() const override {
-    return {.read = how_.slow.backend->moved_bytes().read + how_.fast.backend->moved_bytes().read};
+    return {.read = tiers_.slow.backend->moved_bytes().read + tiers_.fast.backend->moved_bytes().read};
   }
   std::vector<std::string> remarks() const override {
-    std::vector<std::string> all = how_.slow.remarks();
-    for (std::string& remark : how_.fast.remarks()) all.push_back(std::move(remark));
+    std::vector<std::string> all = tiers_.slow.remarks();
+    for (std::string& remark : tiers_.fast.remarks()) all.push_back(std::move(remark));
     return all;
   }
   std::optional<std::filesystem::path> native_path(std::string_view name) const override {
@@ -94,26 +96,26 @@ class OverlayBackend final : public Backend {
     return backend_of(name, full).native_path(full);
   }
 
-  const Tier& slow() const { return how_.slow; }
-  const Tier& fast() const { return how_.fast; }
+  const Tier& slow() const { return tiers_.slow; }
+  const Tier& fast() const { return tiers_.fast; }
 
  private:
   Backend& backend_of(std::string_view name, std::string& full) const {
-    full = how_.prefix;
+    full = tiers_.prefix;
     if (!full.empty() && !name.empty()) full += '/';
     full += name;
-    return how_.names.contains(full) ? *how_.fast.backend : *how_.slow.backend;
+    return tiers_.names.contains(full) ? *tiers_.fast.backend : *tiers_.slow.backend;
   }
 
-  const OverlayHow how_;
+  const OverlayTiers tiers_;
   const Caps caps_;
   OverlayNamespace names_;
 };
 
 std::filesystem::path real_path(const std::filesystem::path& path) {
   std::error_code failed;
-  const auto there = std::filesystem::weakly_canonical(path, failed);
-  return failed ? path : there;
+  const auto canonical = std::filesystem::weakly_canonical(path, failed);
+  return failed ? path : canonical;
 }
 
 // The corpus's folder relative to the slow tier's root; "" if it is the root.
@@ -131,22 +133,23 @@ Result<std::string> prefix_of(const Corpus& corpus, const Tier& slow) {
 }
 
 // Checks that each copy exists and matches its original, by size and time.
-Result<void> check_staged(OverlayHow& how, const StagingPlan& plan, const std::filesystem::path& plan_file) {
+Result<void> check_staged(OverlayTiers& tiers, const StagingPlan& plan,
+                          const std::filesystem::path& plan_file) {
   const std::string remedy = fmt::format("penstock stage apply {}", plan_file.native());
   return parallel_for(
       plan.files.size(), worker_threads(0), 16, [&](unsigned, std::uint64_t i) -> Result<void> {
         const PlannedFile& file = plan.files[i];
-        const auto copy = how.fast.backend->names().stat(file.name);
+        const auto copy = tiers.fast.backend->names().stat(file.name);
         if (!copy.ok() && copy.error().code != Errc::not_found) return copy.error();
         if (!copy.ok())
           return make_error(Errc::not_found, fmt::format("'{}' is not on tier '{}' yet: {}", file.name,
-                                                         how.fast.name, remedy));
+                                                         tiers.fast.name, remedy));
         if (copy->folder || copy->bytes != file.bytes)
           return make_error(Errc::corrupt,
                             fmt::format("'{}' on tier '{}' is not the copy that the plan speaks of: "
                                         "take it away, then {}",
-                                        file.name, how.fast.name, remedy));
-        if (const std::string change = changed_since(how.slow, file); !change.empty())
+                                        file.name, tiers.fast.name, remedy));
+        if (const std::string change = describe_change(tiers.slow, file); !change.empty())
           return make_error(
               Errc::corrupt,
               fmt::format("'{}' was changed since the plan was made ({}): its copy is old. penstock "
@@ -162,18 +165,18 @@ const OverlayBackend* overlay_in(const Tier& tier) {
 
 }  // namespace
 
-std::string changed_since(Tier& slow, const PlannedFile& file) {
+std::string describe_change(Tier& slow, const PlannedFile& file) {
   if (const auto path = slow.backend->native_path(file.name)) {
-    struct stat there {};
-    if (::stat(path->c_str(), &there) != 0) return "it cannot be looked at";
-    if (static_cast<std::uint64_t>(there.st_size) != file.bytes)
-      return fmt::format("{} bytes in place of {}", there.st_size, file.bytes);
-    const std::int64_t mtime = std::int64_t{there.st_mtim.tv_sec} * 1'000'000'000 + there.st_mtim.tv_nsec;
+    struct stat status {};
+    if (::stat(path->c_str(), &status) != 0) return "it cannot be looked at";
+    if (static_cast<std::uint64_t>(status.st_size) != file.bytes)
+      return fmt::format("{} bytes in place of {}", status.st_size, file.bytes);
+    const std::int64_t mtime = std::int64_t{status.st_mtim.tv_sec} * 1'000'000'000 + status.st_mtim.tv_nsec;
     return mtime == file.mtime_ns ? "" : "written later";
   }
-  const auto there = slow.backend->names().stat(file.name);
-  if (!there.ok()) return there.error().message();
-  return there->bytes == file.bytes ? "" : fmt::format("{} bytes in place of {}", there->bytes, file.bytes);
+  const auto entry = slow.backend->names().stat(file.name);
+  if (!entry.ok()) return entry.error().message();
+  return entry->bytes == file.bytes ? "" : fmt::format("{} bytes in place of {}", entry->bytes, file.bytes);
 }
 
 std::optional<std::filesystem::path> missing_folder(const Tier& tier) {
@@ -201,46 +204,46 @@ Result<Tier> open_planned_tier(const PlannedTier& planned) {
   return tier;
 }
 
-std::unique_ptr<Backend> overlay(OverlayHow how) {
-  return std::make_unique<OverlayBackend>(std::move(how));
+std::unique_ptr<Backend> make_overlay(OverlayTiers tiers) {
+  return std::make_unique<OverlayBackend>(std::move(tiers));
 }
 
-Result<void> lay_over(Corpus& corpus, const std::filesystem::path& plan_file) {
+Result<void> apply_overlay(Corpus& corpus, const std::filesystem::path& plan_file) {
   PENSTOCK_ASSIGN(const StagingPlan plan, load_staging_plan(plan_file));
   if (!plan.stage)
     return make_error(Errc::invalid_argument,
                       fmt::format("'{}' says not to stage anything: {}", plan_file.native(), plan.reason));
-  OverlayHow how;
-  PENSTOCK_ASSIGN(how.slow, open_planned_tier(plan.slow));
-  PENSTOCK_ASSIGN(how.fast, open_planned_tier(plan.fast));
-  PENSTOCK_ASSIGN(how.prefix, prefix_of(corpus, how.slow));
-  PENSTOCK_TRY(check_staged(how, plan, plan_file));
-  for (const PlannedFile& file : plan.files) how.names.insert(file.name);
+  OverlayTiers tiers;
+  PENSTOCK_ASSIGN(tiers.slow, open_planned_tier(plan.slow));
+  PENSTOCK_ASSIGN(tiers.fast, open_planned_tier(plan.fast));
+  PENSTOCK_ASSIGN(tiers.prefix, prefix_of(corpus, tiers.slow));
+  PENSTOCK_TRY(check_staged(tiers, plan, plan_file));
+  for (const PlannedFile& file : plan.files) tiers.names.insert(file.name);
   Tier tier;
   tier.name = "overlay";
   tier.spec = plan_file.native();
   tier.backend_name = "overlay";
   tier.root = corpus.tier.root;
-  tier.facts = how.slow.facts;
-  tier.facts.memory = how.slow.facts.memory && how.fast.facts.memory;
-  tier.facts.network = how.slow.facts.network || how.fast.facts.network;
-  tier.backend = overlay(std::move(how));
+  tier.facts = tiers.slow.facts;
+  tier.facts.memory = tiers.slow.facts.memory && tiers.fast.facts.memory;
+  tier.facts.network = tiers.slow.facts.network || tiers.fast.facts.network;
+  tier.backend = make_overlay(std::move(tiers));
   corpus.tier = std::move(tier);
   return success();
 }
 
 Result<void> record_overlay(const Tier& tier, const std::function<Result<std::uint64_t>(std::uint64_t)>& sum,
                             Trial& trial) {
-  const OverlayBackend* const both = overlay_in(tier);
-  if (both == nullptr) return success();
+  const OverlayBackend* const overlay = overlay_in(tier);
+  if (overlay == nullptr) return success();
   const auto record_side = [&](std::string_view role, const Tier& side) -> Result<void> {
     trial.tier(role, side);
     PENSTOCK_ASSIGN(const std::uint64_t bytes, sum(side.backend->moved_bytes().read));
     trial.sample(kOverlayBytesRead, role, static_cast<double>(bytes));
     return success();
   };
-  PENSTOCK_TRY(record_side("slow", both->slow()));
-  return record_side("fast", both->fast());
+  PENSTOCK_TRY(record_side("slow", overlay->slow()));
+  return record_side("fast", overlay->fast());
 }
 
 }  // namespace penstock

@@ -38,29 +38,29 @@ Result<Tier> open_planned_tier(const PlannedTier& planned);
 
 // Describes how the file differs from the one in the plan; "" if it does not. Compares the modification time
 // too if the tier has native paths.
-std::string changed_since(Tier& slow, const PlannedFile& file);
+std::string describe_change(Tier& slow, const PlannedFile& file);
 
 // Makes a back end that reads objects of the plan from the fast tier and all others from the slow one. Puts
 // "prefix/" before each name in both. It is read-only: creating, renaming and removing are `unsupported`.
 // Listings come from the slow tier. Its queues use threads.
-struct OverlayHow {
+struct OverlayTiers {
   Tier slow;
   Tier fast;
   std::string prefix;                     // "" or a folder without a final slash
   std::unordered_set<std::string> names;  // objects on the fast tier, with the prefix
 };
-std::unique_ptr<Backend> overlay(OverlayHow how);
+std::unique_ptr<Backend> make_overlay(OverlayTiers tiers);
 
 // Replaces the corpus's tier by the overlay of the plan's two tiers. `invalid_argument` if the corpus is not
 // in the plan's slow tier, or if the plan stages nothing. `not_found`, with the remedy, if a copy is missing.
 // `corrupt` if a copy has another size, or its original was changed later.
-Result<void> lay_over(Corpus& corpus, const std::filesystem::path& plan_file);
+Result<void> apply_overlay(Corpus& corpus, const std::filesystem::path& plan_file);
 
 inline constexpr MetricInfo kOverlayBytesRead{"tier_bytes_read.*", "B"};  // "slow", "fast"
 
-// For a tier that lay_over() made: writes both tiers (roles `slow` and `fast`) and the bytes read from each
-// into the record (tier_bytes_read.slow and .fast). Does nothing for other tiers. `sum` adds a number over
-// all ranks: every rank makes the same calls of it.
+// For a tier that apply_overlay() made: writes both tiers (roles `slow` and `fast`) and the bytes read from
+// each into the record (tier_bytes_read.slow and .fast). Does nothing for other tiers. `sum` adds a number
+// over all ranks: every rank makes the same calls of it.
 Result<void> record_overlay(const Tier& tier, const std::function<Result<std::uint64_t>(std::uint64_t)>& sum,
                             Trial& trial);
 

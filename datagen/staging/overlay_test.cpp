@@ -62,7 +62,7 @@ class Overlay : public testing::Test {
 TEST_F(Overlay, TakesEachObjectFromItsTier) {
   Corpus both = corpus();
   ASSERT_OK(save_staging_plan(plan(), plan_file().string()));
-  ASSERT_OK(lay_over(both, plan_file()));
+  ASSERT_OK(apply_overlay(both, plan_file()));
   Backend& backend = *both.tier.backend;
   EXPECT_EQ(text_in(backend, "a/1", 6), "slow 1");
   EXPECT_EQ(text_in(backend, "a/2", 6), "fast 2");
@@ -82,7 +82,7 @@ TEST_F(Overlay, TakesEachObjectFromItsTier) {
 TEST_F(Overlay, ItsQueuesGoToBothTiers) {
   Corpus both = corpus();
   ASSERT_OK(save_staging_plan(plan(), plan_file().string()));
-  ASSERT_OK(lay_over(both, plan_file()));
+  ASSERT_OK(apply_overlay(both, plan_file()));
   const auto queue = deep_queue(*both.tier.backend, 4);
   ASSERT_OK(queue);
   std::string one(6, '?');
@@ -98,7 +98,7 @@ TEST_F(Overlay, ItsQueuesGoToBothTiers) {
 TEST_F(Overlay, BytesOfEachTierAreInTheRecord) {
   Corpus both = corpus();
   ASSERT_OK(save_staging_plan(plan(), plan_file().string()));
-  ASSERT_OK(lay_over(both, plan_file()));
+  ASSERT_OK(apply_overlay(both, plan_file()));
   text_in(*both.tier.backend, "a/1", 6);
   text_in(*both.tier.backend, "a/2", 3);
   Trial trial;
@@ -119,9 +119,9 @@ TEST_F(Overlay, ACopyThatIsNotThereIsAnError) {
   Corpus both = corpus();
   ASSERT_OK(save_staging_plan(plan(), plan_file().string()));
   fs::remove(fast() / "set/a/2");
-  EXPECT_ERRC(Errc::not_found, lay_over(both, plan_file()), "penstock stage apply");
+  EXPECT_ERRC(Errc::not_found, apply_overlay(both, plan_file()), "penstock stage apply");
   write(fast() / "set/a/2", "longer than it was");
-  EXPECT_ERRC(Errc::corrupt, lay_over(both, plan_file()), "not the copy");
+  EXPECT_ERRC(Errc::corrupt, apply_overlay(both, plan_file()), "not the copy");
   EXPECT_EQ(both.tier.backend_name, "posix") << "after an error the corpus is as it was";
 }
 
@@ -129,13 +129,14 @@ TEST_F(Overlay, AnOriginalThatWasChangedIsAnError) {
   Corpus both = corpus();
   ASSERT_OK(save_staging_plan(plan(), plan_file().string()));
   fs::last_write_time(slow() / "set/a/2", fs::file_time_type::clock::now() + std::chrono::hours(1));
-  EXPECT_ERRC(Errc::corrupt, lay_over(both, plan_file()), "was changed since");
+  EXPECT_ERRC(Errc::corrupt, apply_overlay(both, plan_file()), "was changed since");
 }
 
 TEST_F(Overlay, AnotherCorpusIsAnError) {
   ASSERT_OK(save_staging_plan(plan(), plan_file().string()));
   Corpus elsewhere = open_corpus(fast().string(), {.scan = true, .types = "any"}).value();
-  EXPECT_ERRC(Errc::invalid_argument, lay_over(elsewhere, plan_file()), "is not inside the plan's slow tier");
+  EXPECT_ERRC(Errc::invalid_argument, apply_overlay(elsewhere, plan_file()),
+              "is not inside the plan's slow tier");
 }
 
 TEST_F(Overlay, APlanThatStagesNothingIsAnError) {
@@ -145,7 +146,7 @@ TEST_F(Overlay, APlanThatStagesNothingIsAnError) {
   nothing.files.clear();
   ASSERT_OK(save_staging_plan(nothing, plan_file().string()));
   Corpus both = corpus();
-  EXPECT_ERRC(Errc::invalid_argument, lay_over(both, plan_file()), "for a reason");
+  EXPECT_ERRC(Errc::invalid_argument, apply_overlay(both, plan_file()), "for a reason");
 }
 
 TEST_F(Overlay, ATierThatIsElsewhereNowIsAnError) {

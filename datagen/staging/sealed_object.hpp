@@ -24,7 +24,7 @@ Result<Json> parse_sealed_object(std::string_view kind, std::uint64_t format, st
 
 // A member that must exist and be a number. Throws std::exception if it is not. (Json's get() would silently
 // convert a number of another type.)
-std::uint64_t count_of(const Json& json, const char* key);
-double number_of(const Json& json, const char* key);
+std::uint64_t count_member(const Json& json, const char* key);
+double number_member(const Json& json, const char* key);
 
 }  // namespace penstock

@@ -31,8 +31,8 @@ StagedState state_from_json(const Json& json) {
     if (!state.farms.back().starts_with('/')) throw std::invalid_argument("a farm without a place");
   }
   for (const Json& one : json.at("copied")) {
-    PublishedObject copy{.bytes = count_of(one, "bytes")};
-    const std::uint64_t crc = count_of(one, "crc32c");
+    PublishedObject copy{.bytes = count_member(one, "bytes")};
+    const std::uint64_t crc = count_member(one, "crc32c");
     if (crc > UINT32_MAX) throw std::invalid_argument("'crc32c' is none");
     copy.crc32c = static_cast<std::uint32_t>(crc);
     state.copied.emplace(name_of(one.at("name")), copy);
@@ -47,7 +47,7 @@ bool StagedState::was_found(const std::string& name) const {
   return std::binary_search(found.begin(), found.end(), name);
 }
 
-void StagedState::forget_found(const std::string& name) {
+void StagedState::remove_from_found(const std::string& name) {
   const auto at = std::lower_bound(found.begin(), found.end(), name);
   if (at != found.end() && *at == name) found.erase(at);
 }

@@ -26,7 +26,7 @@ struct StagedState {
 
   bool was_found(const std::string& name) const;
   // Call it if a file of `found` does not exist: a later file of this name is a copy by apply.
-  void forget_found(const std::string& name);
+  void remove_from_found(const std::string& name);
   bool operator==(const StagedState&) const = default;
 };
 

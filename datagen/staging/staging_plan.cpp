@@ -18,7 +18,7 @@ namespace {
 
 constexpr std::string_view kPlanKind = "staging plan";
 
-Error no_good(std::string_view where, std::string_view why) {
+Error plan_error(std::string_view where, std::string_view why) {
   return make_error(Errc::corrupt,
                     fmt::format("'{}' {}: make it anew with penstock stage advise", where, why));
 }
@@ -35,13 +35,13 @@ PlannedTier tier_from_json(const Json& json) {
 }
 
 PredictedGain gain_from_json(const Json& json) {
-  return {.before_s = number_of(json, "before_s"),
-          .after_s = number_of(json, "after_s"),
-          .gain = number_of(json, "gain"),
-          .low = number_of(json, "low"),
-          .high = number_of(json, "high"),
-          .copy_s = number_of(json, "copy_s"),
-          .break_even_epochs = number_of(json, "break_even_epochs")};
+  return {.before_s = number_member(json, "before_s"),
+          .after_s = number_member(json, "after_s"),
+          .gain = number_member(json, "gain"),
+          .low = number_member(json, "low"),
+          .high = number_member(json, "high"),
+          .copy_s = number_member(json, "copy_s"),
+          .break_even_epochs = number_member(json, "break_even_epochs")};
 }
 
 Json to_json(const StagingPlan& plan) {
@@ -63,7 +63,7 @@ Json to_json(const StagingPlan& plan) {
 
 void read_files(const Json& json, StagingPlan& plan) {
   for (const Json& one : json.at("files")) {
-    PlannedFile file{.name = one.at("name").get<std::string>(), .bytes = count_of(one, "bytes")};
+    PlannedFile file{.name = one.at("name").get<std::string>(), .bytes = count_member(one, "bytes")};
     const Json& mtime = one.at("mtime_ns");
     if (!mtime.is_number_integer()) throw std::invalid_argument("'mtime_ns' is no whole number");
     file.mtime_ns = mtime.get<std::int64_t>();
@@ -84,8 +84,8 @@ StagingPlan plan_from_json(const Json& json) {
   plan.stage = verdict == "stage";
   plan.reason = json.at("reason").get<std::string>();
   plan.policy = json.at("policy").get<std::string>();
-  plan.capacity = count_of(json, "capacity");
-  const std::uint64_t threads = count_of(json, "threads");
+  plan.capacity = count_member(json, "capacity");
+  const std::uint64_t threads = count_member(json, "threads");
   if (threads == 0 || threads > UINT32_MAX) throw std::invalid_argument("'threads' is no number of threads");
   plan.threads = static_cast<unsigned>(threads);
   plan.slow = tier_from_json(json.at("slow"));
@@ -122,7 +122,7 @@ Result<StagingPlan> parse_staging_plan(std::string_view text, std::string_view w
   try {
     return plan_from_json(json);
   } catch (const std::exception& problem) {
-    return no_good(where, fmt::format("is no {} ({})", kPlanKind, problem.what()));
+    return plan_error(where, fmt::format("is no {} ({})", kPlanKind, problem.what()));
   }
 }
 
@@ -134,7 +134,7 @@ Result<StagingPlan> load_staging_plan(const std::filesystem::path& path) {
         fmt::format("'{}' is no file: name the plan that 'penstock stage advise -o' wrote", path.native()));
   const std::uintmax_t size = std::filesystem::file_size(path, failed);
   if (failed) return errno_error(failed.value(), "cannot read the plan", path.native());
-  if (size > kMostSealedObject) return no_good(path.native(), "is too large for a plan");
+  if (size > kMostSealedObject) return plan_error(path.native(), "is too large for a plan");
   std::ifstream file(path, std::ios::binary);
   std::string text(static_cast<std::size_t>(size), '\0');
   if (!file.read(text.data(), static_cast<std::streamsize>(size)) && size != 0)

@@ -34,7 +34,7 @@ Result<void> check_no_dangling_link(Tier& tier, std::string_view flag) {
 
 }  // namespace
 
-Result<bool> folder_is_there(Tier& tier, std::string_view flag) {
+Result<bool> folder_exists(Tier& tier, std::string_view flag) {
   const Result<Entry> root = tier.backend->names().stat("");
   if (root.ok() && root->folder) return true;
   if (root.ok() || root.error().sys_errno == ENOTDIR)
@@ -45,7 +45,7 @@ Result<bool> folder_is_there(Tier& tier, std::string_view flag) {
   return false;
 }
 
-Result<std::string> first_foreign_entry(Tier& tier, std::span<const std::string_view> ours) {
+Result<std::string> first_foreign_entry(Tier& tier, std::span<const std::string_view> own_names) {
   Namespace& names = tier.backend->names();
   std::string found;
   const auto look_for = [&found](auto is_ours) {
@@ -58,8 +58,8 @@ Result<std::string> first_foreign_entry(Tier& tier, std::span<const std::string_
   Result<void> listed = names.list(
       "", look_for([](std::string_view name) { return name == ".penstock" || name == "lost+found"; }));
   if (listed.ok() && found.empty())
-    listed = names.list(".penstock", look_for([ours](std::string_view name) {
-                          return std::ranges::find(ours, name) != ours.end() ||
+    listed = names.list(".penstock", look_for([own_names](std::string_view name) {
+                          return std::ranges::find(own_names, name) != own_names.end() ||
                                  name.substr(name.rfind('/') + 1).starts_with(kTemporaryPrefix);
                         }));
   if (!listed.ok() && listed.error().code != Errc::not_found) return std::move(listed).error();

@@ -16,11 +16,11 @@ enum class TargetState : std::uint8_t { fresh, started, finished };
 
 // True: the folder exists. False: nothing exists. `invalid_argument` if the path, or a parent of it, is a
 // file or a dangling link. `flag` is the flag that named it, such as "--out".
-Result<bool> folder_is_there(Tier& tier, std::string_view flag);
+Result<bool> folder_exists(Tier& tier, std::string_view flag);
 
-// The first entry below the root that does not come from Penstock: neither in `ours` (names below .penstock)
-// nor the temporary file of a killed process. "" if there is none. Entries of an empty new file system do not
-// count.
-Result<std::string> first_foreign_entry(Tier& tier, std::span<const std::string_view> ours);
+// The first entry below the root that does not come from Penstock: neither in `own_names` (names below
+// .penstock) nor the temporary file of a killed process. "" if there is none. Entries of an empty new file
+// system do not count.
+Result<std::string> first_foreign_entry(Tier& tier, std::span<const std::string_view> own_names);
 
 }  // namespace penstock

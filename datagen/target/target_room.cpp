@@ -15,12 +15,12 @@ namespace {
 
 constexpr decltype(statfs::f_type) kXfs = 0x58465342;  // in the kernel's header since Linux 5.10
 
-bool gives_whole_blocks(const struct statfs& system) {
+bool allocates_whole_blocks(const struct statfs& system) {
   return system.f_type == EXT4_SUPER_MAGIC || system.f_type == kXfs || system.f_type == TMPFS_MAGIC;
 }
 
 // Calls statfs on the folder, or on its nearest parent that exists.
-bool ask(std::filesystem::path folder, struct statfs& system) {
+bool stat_file_system(std::filesystem::path folder, struct statfs& system) {
   while (::statfs(folder.c_str(), &system) != 0) {
     if (errno == EINTR) continue;
     if ((errno != ENOENT && errno != ENOTDIR) || !folder.has_relative_path()) return false;
@@ -31,37 +31,38 @@ bool ask(std::filesystem::path folder, struct statfs& system) {
 
 }  // namespace
 
-std::uint64_t Room::taken_by(std::uint64_t object_bytes) const {
+std::uint64_t FreeSpace::bytes_on_device(std::uint64_t object_bytes) const {
   const std::uint64_t more = block_bytes - 1;
   return object_bytes > UINT64_MAX - more ? UINT64_MAX : (object_bytes + more) / block_bytes * block_bytes;
 }
 
-Result<Room> room_of(Backend& backend) {
+Result<FreeSpace> free_space_of(Backend& backend) {
   PENSTOCK_ASSIGN(const std::uint64_t free, backend.names().free_bytes());
-  Room room{.bytes = free, .block_bytes = 1, .folder_bytes = 0, .objects = {}};
+  FreeSpace space{.bytes = free, .block_bytes = 1, .folder_bytes = 0, .objects = {}};
   struct statfs system {};
   const auto root = backend.native_path("");
-  if (!root || !ask(*root, system) || !gives_whole_blocks(system)) return room;
+  if (!root || !stat_file_system(*root, system) || !allocates_whole_blocks(system)) return space;
   const auto block = static_cast<std::uint64_t>(system.f_frsize);
   // If the back end reports less free space than the file system, it has a `capacity` limit, which counts
   // bytes, not blocks.
   const bool of_system = free >= std::uint64_t{system.f_bavail} * block;
-  if (of_system) room.block_bytes = std::max<std::uint64_t>(block, 1);
+  if (of_system) space.block_bytes = std::max<std::uint64_t>(block, 1);
   // XFS stores small folders in their inodes, and tmpfs uses no blocks for them.
-  if (of_system && system.f_type == EXT4_SUPER_MAGIC) room.folder_bytes = room.block_bytes;
-  if (system.f_files != 0) room.objects = system.f_ffree;
-  return room;
+  if (of_system && system.f_type == EXT4_SUPER_MAGIC) space.folder_bytes = space.block_bytes;
+  if (system.f_files != 0) space.objects = system.f_ffree;
+  return space;
 }
 
 Error describe_full_tier(Backend& backend, Error error) {
-  constexpr std::uint64_t kFew = 64;  // a command that fails has freed some inodes by now
+  constexpr std::uint64_t kFewInodes = 64;  // a command that fails has freed some inodes by now
   constexpr std::uint64_t kEnoughBytes = std::uint64_t{1} << 20U;
   if (error.sys_errno != ENOSPC) return error;
-  const Result<Room> room = room_of(backend);
-  if (!room.ok() || room->bytes < kEnoughBytes || room->objects.value_or(kFew) >= kFew) return error;
+  const Result<FreeSpace> space = free_space_of(backend);
+  if (!space.ok() || space->bytes < kEnoughBytes || space->objects.value_or(kFewInodes) >= kFewInodes)
+    return error;
   error.what +=
       fmt::format(" (the file system has {} free, but inodes for no more than {} files and folders)",
-                  format_size(room->bytes), format_count(*room->objects));
+                  format_size(space->bytes), format_count(*space->objects));
   return error;
 }
 

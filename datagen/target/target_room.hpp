@@ -9,20 +9,20 @@
 
 namespace penstock {
 
-struct Room {
+struct FreeSpace {
   std::uint64_t bytes = 0;
   std::uint64_t block_bytes = 1;   // an object takes a multiple of this
   std::uint64_t folder_bytes = 0;  // bytes that a small folder takes
   // Free inodes, for objects and folders; nothing: the target has no such limit.
   std::optional<std::uint64_t> objects;
 
-  std::uint64_t taken_by(std::uint64_t object_bytes) const;  // in whole blocks
+  std::uint64_t bytes_on_device(std::uint64_t object_bytes) const;  // in whole blocks
 };
 
 // The space that this user may use. Each object takes whole blocks and one inode, as on ext4, XFS and tmpfs.
 // Storage that packs small objects takes less, but is counted the same way. An error if the back end does not
 // report free space.
-Result<Room> room_of(Backend& backend);
+Result<FreeSpace> free_space_of(Backend& backend);
 
 // Returns `error`. If it means a full device, and the tier has free bytes but no free inodes, adds that to
 // the message.

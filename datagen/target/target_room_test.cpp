@@ -35,23 +35,23 @@ Generation small_files(std::uint64_t samples) {
 }
 
 TEST(TargetRoom, IsCountedInWholeBlocks) {
-  const Room room{.bytes = 10, .block_bytes = 4096, .folder_bytes = 0, .objects = {}};
-  EXPECT_EQ(room.taken_by(0), 0U);
-  EXPECT_EQ(room.taken_by(1), 4096U);
-  EXPECT_EQ(room.taken_by(4096), 4096U);
-  EXPECT_EQ(room.taken_by(4097), 8192U);
-  EXPECT_EQ(room.taken_by(UINT64_MAX), UINT64_MAX);
-  EXPECT_EQ(Room{}.taken_by(77), 77U);
+  const FreeSpace space{.bytes = 10, .block_bytes = 4096, .folder_bytes = 0, .objects = {}};
+  EXPECT_EQ(space.bytes_on_device(0), 0U);
+  EXPECT_EQ(space.bytes_on_device(1), 4096U);
+  EXPECT_EQ(space.bytes_on_device(4096), 4096U);
+  EXPECT_EQ(space.bytes_on_device(4097), 8192U);
+  EXPECT_EQ(space.bytes_on_device(UINT64_MAX), UINT64_MAX);
+  EXPECT_EQ(FreeSpace{}.bytes_on_device(77), 77U);
 }
 
 TEST(TargetRoom, OfMemoryAndOfACapacityIsBytesAlone) {
   Tier memory = tier("room");
-  const Room room = room_of(*memory.backend).value();
-  EXPECT_GT(room.bytes, 0U);
-  EXPECT_EQ(room.block_bytes, 1U);
-  EXPECT_FALSE(room.objects);
+  const FreeSpace space = free_space_of(*memory.backend).value();
+  EXPECT_GT(space.bytes, 0U);
+  EXPECT_EQ(space.block_bytes, 1U);
+  EXPECT_FALSE(space.objects);
   Tier capped = open_tier("posix:" + ::testing::TempDir() + "penstock-room,capacity=300000B").value();
-  const Room capacity = room_of(*capped.backend).value();
+  const FreeSpace capacity = free_space_of(*capped.backend).value();
   EXPECT_EQ(capacity.bytes, 300000U);
   EXPECT_EQ(capacity.block_bytes, 1U);
 }
@@ -60,15 +60,15 @@ TEST(TargetRoom, WhatFitsInBytesMayNotFitInBlocks) {
   const std::string place = place_of_pages();
   if (place.empty()) GTEST_SKIP() << "no tmpfs of a GiB at /dev/shm";
   Tier target = open_tier(place).value();
-  const Room room = room_of(*target.backend).value();
-  ASSERT_GE(room.block_bytes, 4096U);
+  const FreeSpace space = free_space_of(*target.backend).value();
+  ASSERT_GE(space.block_bytes, 4096U);
   const Generation few = small_files(10);
-  EXPECT_TRUE(check_room(target, few, false).ok());
+  EXPECT_TRUE(check_free_space(target, few, false).ok());
   const std::uint64_t bytes = few.bytes_expected / 10;
-  ASSERT_LT(bytes + bytes / 8, room.block_bytes);
-  const Generation many = small_files(room.bytes / (bytes + bytes / 8));
-  ASSERT_LT(many.bytes_expected, room.bytes);
-  const auto refused = check_room(target, many, false);
+  ASSERT_LT(bytes + bytes / 8, space.block_bytes);
+  const Generation many = small_files(space.bytes / (bytes + bytes / 8));
+  ASSERT_LT(many.bytes_expected, space.bytes);
+  const auto refused = check_free_space(target, many, false);
   ASSERT_FALSE(refused.ok());
   EXPECT_EQ(refused.error().code, Errc::no_space);
   EXPECT_NE(refused.error().what.find("in whole blocks"), std::string::npos) << refused.error().what;

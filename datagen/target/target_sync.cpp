@@ -1,10 +1,10 @@
-// Threads: one thread calls begin(), sync() and begin_to_judge(). Several threads call forget(), which only
-// reads members. There is no lock.
+// Threads: one thread calls begin(), sync() and sync_before_checks(). Several threads call drop_from_cache(),
+// which only reads members. There is no lock.
 // Memory: begin() allocates the path, and errors allocate their message.
 // Ctrl-C: nothing checks for it. syncfs() and the write-back in evict() can wait for the device for a long
 // time.
-// Crash: objects published with objects() count as durable only after sync() has succeeded. Callers write the
-// manifest only after that.
+// Crash: objects published with object_durability() count as durable only after sync() has succeeded. Callers
+// write the manifest only after that.
 #include "datagen/target/target_sync.hpp"
 
 #include <fcntl.h>
@@ -39,7 +39,7 @@ bool syncfs_reports_errors(std::string_view release) {
 Result<TargetSync> TargetSync::begin(const Tier& tier) {
   TargetSync out(*tier.backend);
   if (tier.facts.memory || tier.backend->caps().volatile_memory) {
-    out.objects_ = Durability::visible;
+    out.object_durability_ = Durability::visible;
     return out;
   }
   const auto root = tier.backend->native_path("");
@@ -49,7 +49,7 @@ Result<TargetSync> TargetSync::begin(const Tier& tier) {
   out.root_ = Fd(::open(root->c_str(), O_RDONLY | O_DIRECTORY | O_CLOEXEC));
   if (!out.root_) return errno_error(errno, "cannot open folder", out.path_);
   // If syncfs does not report lost bytes, each object needs its own sync, which does.
-  out.objects_ = this_syncfs_reports_errors() ? Durability::leaving : Durability::file;
+  out.object_durability_ = this_syncfs_reports_errors() ? Durability::leaving : Durability::file;
   return out;
 }
 
@@ -59,13 +59,13 @@ Result<void> TargetSync::sync() const {
   return success();
 }
 
-void TargetSync::begin_to_judge() const {
+void TargetSync::sync_before_checks() const {
   // Only clean pages can be dropped from the page cache. If this sync fails, the checks that follow find the
   // lost bytes.
   if (root_) static_cast<void>(::syncfs(root_.get()));
 }
 
-Result<void> TargetSync::forget(std::string_view name) const {
+Result<void> TargetSync::drop_from_cache(std::string_view name) const {
   if (!root_ || backend_->caps().bypasses_cache) return success();
   const auto path = backend_->native_path(name);
   return path ? evict(*path) : success();

@@ -14,7 +14,7 @@
 namespace penstock {
 
 // Borrows the tier's back end. Any thread. On a tier in memory, or on a back end without native files, sync()
-// and forget() do nothing.
+// and drop_from_cache() do nothing.
 class TargetSync {
  public:
   // Call it before the first object is written, when the root exists. From then on, sync() reports every
@@ -23,24 +23,24 @@ class TargetSync {
 
   // The durability with which to publish objects before a later sync(). If that sync fails, treat none of
   // them as durable.
-  Durability objects() const { return objects_; }
+  Durability object_durability() const { return object_durability_; }
 
   // After success, every byte and every name below the root is durable. An error if any of them is not, or
   // may not be.
   Result<void> sync() const;
 
-  // forget() drops an object from the page cache, so that the next read comes from the device. After a failed
-  // write-back the page cache still has the lost bytes, and a check would find them correct. An error
-  // concerns the object: it does not exist, or bytes of it are lost. Call begin_to_judge() once before the
-  // first forget().
-  void begin_to_judge() const;
-  Result<void> forget(std::string_view name) const;
+  // drop_from_cache() drops an object from the page cache, so that the next read comes from the device. After
+  // a failed write-back the page cache still has the lost bytes, and a check would find them correct. An
+  // error concerns the object: it does not exist, or bytes of it are lost. Call sync_before_checks() once
+  // before the first drop_from_cache().
+  void sync_before_checks() const;
+  Result<void> drop_from_cache(std::string_view name) const;
 
  private:
   explicit TargetSync(const Backend& backend) : backend_(&backend) {}
 
   const Backend* backend_;
-  Durability objects_ = Durability::file_and_name;
+  Durability object_durability_ = Durability::file_and_name;
   Fd root_;  // open root, if its whole file system is synced
   std::string path_;
 };

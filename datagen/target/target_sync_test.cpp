@@ -25,9 +25,9 @@ TEST(TargetSync, MemoryAndObjectStoresHaveNothingToSync) {
   ASSERT_OK(memory);
   const auto sync = TargetSync::begin(*memory);
   ASSERT_OK(sync);
-  EXPECT_EQ(sync->objects(), Durability::visible);
+  EXPECT_EQ(sync->object_durability(), Durability::visible);
   EXPECT_OK(sync->sync());
-  EXPECT_OK(sync->forget("nothing"));
+  EXPECT_OK(sync->drop_from_cache("nothing"));
 }
 
 // A device on which writes fail after about 10 MiB; see ci/testbed/loop_disk.
@@ -63,7 +63,7 @@ class FailingDisk : public testing::Test {
 TEST_F(FailingDisk, ReportedToAnotherProcessIsReportedToUsToo) {
   const auto sync = TargetSync::begin(*tier_);
   ASSERT_OK(sync);
-  ASSERT_OK(write("object", sync->objects()));
+  ASSERT_OK(write("object", sync->object_durability()));
   EXPECT_FALSE(disk_->sync().ok()) << "the device stores all of it";
   EXPECT_OK(disk_->sync());  // the kernel reports the error only once, so later syncs succeed
   const auto late = TargetSync::begin(*tier_);
@@ -79,11 +79,11 @@ TEST_F(FailingDisk, WhatIsForgottenIsReadFromTheDevice) {
   EXPECT_TRUE(is_whole("object")) << "the page cache has it no longer";
   const auto sync = TargetSync::begin(*tier_);
   ASSERT_OK(sync);
-  sync->begin_to_judge();
-  EXPECT_FALSE(sync->forget("object").ok()) << "bytes were lost, and no open file got the error";
-  EXPECT_OK(sync->forget("object"));
+  sync->sync_before_checks();
+  EXPECT_FALSE(sync->drop_from_cache("object").ok()) << "bytes were lost, and no open file got the error";
+  EXPECT_OK(sync->drop_from_cache("object"));
   EXPECT_FALSE(is_whole("object"));
-  EXPECT_FALSE(sync->forget("nothing").ok());
+  EXPECT_FALSE(sync->drop_from_cache("nothing").ok());
 }
 
 }  // namespace

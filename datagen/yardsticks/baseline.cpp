@@ -11,7 +11,7 @@ using Sample = SampleList::Sample;
 Result<LoopDone> read_by_system_calls(const ReadPlan& plan, unsigned threads, LoopControl& control) {
   PENSTOCK_ASSIGN(const Fd root, open_root(plan));
   std::vector<Fd> objects;
-  const std::uint64_t held = plan.whole_objects ? 0 : objects_held_open(plan.samples.objects());
+  const std::uint64_t held = plan.whole_objects ? 0 : max_open_objects(plan.samples.objects());
   for (std::uint64_t i = 0; i < held; ++i) {
     PENSTOCK_ASSIGN(Fd fd, open_object(root.get(), plan.samples.name(static_cast<std::uint32_t>(i)).data()));
     objects.push_back(std::move(fd));

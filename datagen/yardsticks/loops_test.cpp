@@ -81,7 +81,7 @@ TEST_P(Loops, RangesOfMoreObjectsThanDescriptorsAreReadToo) {
   EXPECT_TRUE(in_child_process([&] {
     const struct rlimit limit { 64, 64 };
     ASSERT_EQ(::setrlimit(RLIMIT_NOFILE, &limit), 0);
-    ASSERT_LT(objects_held_open(kObjects), kObjects);
+    ASSERT_LT(max_open_objects(kObjects), kObjects);
     const ReadPlan plan{ranges_, backend(), false, {}};
     for (const LoopShape& shape : every_shape()) {
       const auto done = ceiling_read(plan, shape, {.samples = ranges_.size()});

@@ -17,7 +17,7 @@ namespace penstock {
 
 Result<OpenObjects> open_objects(const ReadPlan& plan) {
   OpenObjects objects;
-  const std::uint64_t held = plan.whole_objects ? 0 : objects_held_open(plan.samples.objects());
+  const std::uint64_t held = plan.whole_objects ? 0 : max_open_objects(plan.samples.objects());
   for (std::uint64_t i = 0; i < held; ++i) {
     PENSTOCK_ASSIGN(auto reader, plan.backend.open(plan.samples.name(static_cast<std::uint32_t>(i))));
     objects.push_back(std::move(reader));

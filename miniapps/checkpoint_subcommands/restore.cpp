@@ -35,7 +35,7 @@ bool ends_in_4(const Error& error) {
 // Checks that the files may be written to `to`, and removes the restart.json of an earlier restore: that file
 // may only exist next to a complete restore.
 Result<void> prepare(Tier& to, bool replace) {
-  PENSTOCK_ASSIGN(const bool there, folder_is_there(to, "--to"));
+  PENSTOCK_ASSIGN(const bool there, folder_exists(to, "--to"));
   if (!there) return success();
   PENSTOCK_ASSIGN(const std::string first, first_foreign_entry(to, {}));
   if (!first.empty() && !replace)

@@ -29,7 +29,7 @@ SkippedObject skipped_object(const Manifest& manifest, std::uint64_t index, cons
   const SampleEntry& entry = manifest.sample(index);
   std::string scratch;
   return {.name = std::string(manifest.object_name(entry.object, scratch)),
-          .whole = manifest.one_object_a_sample(),
+          .whole = manifest.one_object_per_sample(),
           .offset = entry.offset,
           .why = error.message()};
 }

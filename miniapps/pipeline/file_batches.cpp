@@ -57,7 +57,7 @@ Result<bool> FileBatches::take_file() {
   }
   ++files_used_;
   const std::uint64_t file = file_->index[0];
-  const std::uint32_t samples = settings_.files->held[static_cast<std::size_t>(file)].samples;
+  const std::uint32_t samples = settings_.files->samples_of_object[static_cast<std::size_t>(file)].samples;
   in_file_ = samples;
   if (files_used_ == 1) used_ = settings_.in_first;
   order_ = file_order(settings_.seed, file_->epoch, file, samples);
@@ -65,7 +65,7 @@ Result<bool> FileBatches::take_file() {
 }
 
 void FileBatches::describe(std::size_t slot, std::uint64_t position) {
-  const auto& held = settings_.files->held[static_cast<std::size_t>(file_->index[0])];
+  const auto& held = settings_.files->samples_of_object[static_cast<std::size_t>(file_->index[0])];
   const std::uint64_t index = held.first + order_.at(position);
   const SampleEntry& entry = settings_.corpus->sample(index);
   batch_.index[slot] = index;

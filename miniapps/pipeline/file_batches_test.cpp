@@ -45,19 +45,19 @@ class FileSource final : public BatchSource {
     file_.index.resize(1);
     file_.label.resize(1);
     file_.length.resize(1);
-    file_.slot_bytes = files.files.most_held() * kSampleBytes;
+    file_.slot_bytes = files.files.largest_sample_count() * kSampleBytes;
     file_.memory.grow(file_.slot_bytes);
   }
 
   Result<const Batch*> next() override {
     // Overwrite the bytes that were delivered before.
     std::memset(file_.memory.data(), 0xee, file_.slot_bytes);
-    const std::uint64_t files = files_.files.held.size();
+    const std::uint64_t files = files_.files.samples_of_object.size();
     if (given_ == epochs_ * files) return static_cast<const Batch*>(nullptr);
     const std::uint64_t file = given_ % files;
     file_.epoch = given_ / files;
     file_.index[0] = file;
-    const WholeObjects::Held& held = files_.files.held[static_cast<std::size_t>(file)];
+    const WholeObjects::ObjectSamples& held = files_.files.samples_of_object[static_cast<std::size_t>(file)];
     const Permutation order = file_order(kSeed, file_.epoch, file, held.samples);
     for (std::uint32_t i = 0; i < held.samples; ++i) {
       const std::uint64_t sample = held.first + order.at(i);
@@ -209,17 +209,17 @@ TEST(FileBatches, CopiesAreCollating) {
 TEST(WholeObjects, AreTheCorpusFileByFile) {
   const Files files({3, 1, 2});
   EXPECT_EQ(files.files.manifest.samples(), 3U);
-  EXPECT_TRUE(files.files.manifest.one_object_a_sample());
-  EXPECT_EQ(files.files.held[2].first, 4U);
-  EXPECT_EQ(files.files.most_held(), 3U);
-  EXPECT_EQ(files.files.least_held(), 1U);
+  EXPECT_TRUE(files.files.manifest.one_object_per_sample());
+  EXPECT_EQ(files.files.samples_of_object[2].first, 4U);
+  EXPECT_EQ(files.files.largest_sample_count(), 3U);
+  EXPECT_EQ(files.files.smallest_sample_count(), 1U);
   const std::vector<std::uint64_t> places{2, 0};
-  const auto chosen = selected(files.files, places);
+  const auto chosen = select_objects(files.files, places);
   ASSERT_OK(chosen);
   std::string scratch;
   EXPECT_EQ(chosen->manifest.object_name(0, scratch), "file2");
-  EXPECT_EQ(chosen->held[0].first, 4U);
-  EXPECT_EQ(chosen->held[1].samples, 3U);
+  EXPECT_EQ(chosen->samples_of_object[0].first, 4U);
+  EXPECT_EQ(chosen->samples_of_object[1].samples, 3U);
 }
 
 TEST(WholeObjects, SamplesOfOneMustFollowEachOther) {

@@ -17,7 +17,7 @@ namespace penstock {
 inline constexpr std::uint64_t kMostMapped = 12'288;
 
 // The number of objects that the HeldObjects of a pipeline hold open. 0 if each object is one sample. Else
-// objects_held_open(), but at most kMostMapped if the back end maps objects.
+// max_open_objects(), but at most kMostMapped if the back end maps objects.
 std::uint64_t objects_to_hold(const Manifest& manifest, const Backend& backend);
 
 // Why `samples` samples of a manifest cannot be in place at the same time; "" if they can. The back end must

@@ -47,7 +47,7 @@ bool blames_sample(Errc code) {
 SampleLoader::SampleLoader(const Manifest& manifest, Backend& backend, HeldObjects& objects,
                            std::size_t depth, bool in_place)
     : manifest_(manifest),
-      whole_objects_(manifest.one_object_a_sample()),
+      whole_objects_(manifest.one_object_per_sample()),
       depth_(depth),
       in_place_(in_place),
       slots_(depth == 1 ? 1 : depth + 1),

@@ -123,7 +123,7 @@ TEST_P(InPlace, ObjectsThatCannotAllBeHeldOpenStayOpenAsLongAsTheirSamplesAreUse
     make(1, 100);
     const rlimit few{64, 64};
     ASSERT_EQ(::setrlimit(RLIMIT_NOFILE, &few), 0);
-    ASSERT_LT(objects_held_open(manifest_->objects()), manifest_->objects());
+    ASSERT_LT(max_open_objects(manifest_->objects()), manifest_->objects());
     ASSERT_EQ(why_copied(*manifest_, *backend_, 1, 3 * 5), "");
     const auto loader = start({.epochs = 2}, BadSample::fail, 5);
     EXPECT_EQ(batches_of(*loader), 2 * kSamples / 5);

@@ -162,7 +162,7 @@ Result<void> Apply::save_what_is_there(bool all_inspected) {
 Result<void> Apply::forget_found(const PlannedFile& file) {
   const std::lock_guard lock(mutex_);
   if (!state_.was_found(file.name)) return success();
-  state_.forget_found(file.name);
+  state_.remove_from_found(file.name);
   return save_staged_state(*fast_.backend, state_);
 }
 
@@ -232,7 +232,7 @@ Result<std::uint32_t> Apply::write_copy(Buffer& buffer, const PlannedFile& file,
     PENSTOCK_TRY(writer->append(piece));
     offset += piece.size();
   }
-  if (const std::string why = changed_since(slow_, file); !why.empty()) {
+  if (const std::string why = describe_change(slow_, file); !why.empty()) {
     changed = true;
     return make_error(Errc::corrupt, why);
   }
@@ -275,7 +275,7 @@ Result<void> Apply::copy(Buffer& buffer, const PlannedFile& file) {
 
 // One call per file, on any of the threads. An error stops the others before their next file.
 Result<void> Apply::one(Buffer& buffer, const PlannedFile& file) {
-  if (const std::string why = changed_since(slow_, file); !why.empty()) {
+  if (const std::string why = describe_change(slow_, file); !why.empty()) {
     report_changed(file, why);
     return success();
   }

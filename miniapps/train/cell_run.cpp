@@ -101,8 +101,9 @@ void CellRun::describe(std::chrono::nanoseconds step) {
   trial_.parameter("shuffle", shuffle_text(plan_.shuffle));
   trial_.parameter("layout", plan_.transform().layout + (pool_.shape().in_place ? ", in place" : ""));
   if (files != nullptr) {
-    trial_.parameter("files", files->training.files.held.size());
-    trial_.parameter("validation_files", files->validation ? files->validation->set.files.held.size() : 0);
+    trial_.parameter("files", files->training.files.samples_of_object.size());
+    trial_.parameter("validation_files",
+                     files->validation ? files->validation->set.files.samples_of_object.size() : 0);
   } else {
     trial_.parameter("labels", plan_.corpus.manifest.facts().label_names.size());
   }

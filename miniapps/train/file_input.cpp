@@ -16,13 +16,14 @@ namespace {
 PlanLimits limits_in_files(const TrainPlan& plan, const FileInput& input, const PlanLimits& limits) {
   const WholeObjects& files = input.training.files;
   PlanLimits bound{.epochs = limits.epochs};
-  if (limits.batches == 0 || files.least_held() != files.most_held() || plan.steps_an_epoch() == 0 ||
-      plan.bad_sample == BadSample::skip || limits.start.batches != 0)
+  if (limits.batches == 0 || files.smallest_sample_count() != files.largest_sample_count() ||
+      plan.steps_an_epoch() == 0 || plan.bad_sample == BadSample::skip || limits.start.batches != 0)
     return bound;
-  const std::uint64_t per_epoch = files.held.size() / static_cast<std::uint64_t>(plan.ranks->size());
+  const std::uint64_t per_epoch =
+      files.samples_of_object.size() / static_cast<std::uint64_t>(plan.ranks->size());
   const std::uint64_t rest = limits.batches % plan.steps_an_epoch() * plan.step_samples();
-  bound.batches =
-      limits.batches / plan.steps_an_epoch() * per_epoch + (rest + files.most_held() - 1) / files.most_held();
+  bound.batches = limits.batches / plan.steps_an_epoch() * per_epoch +
+                  (rest + files.largest_sample_count() - 1) / files.largest_sample_count();
   return bound;
 }
 
@@ -34,7 +35,8 @@ std::uint64_t used_files(const TrainPlan& plan, const FileInput& input, std::uin
   samples = start.used / static_cast<std::uint64_t>(plan.ranks->size());
   std::uint64_t files = 0;
   for (EpochOrder order = plan.sampler().epoch(start.epoch); order.left() > 0; ++files) {
-    const std::uint64_t held = input.training.files.held[static_cast<std::size_t>(order.next())].samples;
+    const std::uint64_t held =
+        input.training.files.samples_of_object[static_cast<std::size_t>(order.next())].samples;
     if (samples < held) return files;
     samples -= held;
   }
@@ -45,7 +47,7 @@ std::uint64_t used_files(const TrainPlan& plan, const FileInput& input, std::uin
 }  // namespace
 
 Result<std::vector<Hdf5Rows>> file_arrays(std::span<const std::byte> file,
-                                          std::span<const Hdf5Wanted> wanted) {
+                                          std::span<const Hdf5ArrayRequest> wanted) {
   Result<std::vector<Hdf5Rows>> arrays = hdf5_arrays(file, wanted);
   if (arrays.ok()) return arrays;
   Error error = std::move(arrays).error();

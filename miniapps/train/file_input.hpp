@@ -68,7 +68,7 @@ struct FileInput {
 // Like hdf5_arrays(), for a file of the app's corpus. Whatever makes the file unusable, the error is
 // `corrupt`.
 Result<std::vector<Hdf5Rows>> file_arrays(std::span<const std::byte> file,
-                                          std::span<const Hdf5Wanted> wanted);
+                                          std::span<const Hdf5ArrayRequest> wanted);
 
 // Like hdf5_shape(), for the first file of the app's corpus. If the file exists but has no such array, the
 // corpus is of another kind than the app needs: invalid_argument.

@@ -63,11 +63,12 @@ Result<void> check_decode(const MiniAppInfo& app, const std::string& decode, con
 // A workload's data may have been made by DLIO, which writes no manifest, or by `generate`.
 Result<Corpus> open_data(const Options& options, const TrainRequest& request) {
   if (request.data.empty()) return make_error(Errc::invalid_argument, "train needs --data CORPUS");
-  OpenCorpus how{.scan = options.flag("scan"),
-                 .manifest_file = options.text("manifest"),
-                 .threads = static_cast<unsigned>(request.threads),
-                 .types = options.text("types"),
-                 .named_tiers = request.named_tiers};
+  CorpusRequest how{.scan = options.flag("scan"),
+                    .manifest_file = options.text("manifest"),
+                    .threads = static_cast<unsigned>(request.threads),
+                    .types = options.text("types"),
+                    .named_tiers = request.named_tiers,
+                    .log = note};
   Result<Corpus> opened = open_corpus(request.data, how);
   if (opened.ok() || opened.error().code != Errc::not_found || request.workload.empty() || how.scan ||
       !how.manifest_file.empty())
@@ -82,7 +83,7 @@ Result<Corpus> open_train_corpus(const Options& options, TrainRequest& request) 
   PENSTOCK_ASSIGN(Corpus corpus, open_data(options, request));
   PENSTOCK_TRY(check_kind(*request.app, corpus));
   PENSTOCK_TRY(check_decode(*request.app, options.text("decode"), corpus, request.notes));
-  if (options.given("overlay")) PENSTOCK_TRY(lay_over(corpus, options.text("overlay")));
+  if (options.given("overlay")) PENSTOCK_TRY(apply_overlay(corpus, options.text("overlay")));
   return corpus;
 }
 
@@ -91,7 +92,8 @@ Result<Corpus> open_validation_corpus(const Options& options, const TrainRequest
                   open_corpus(options.text("validation"), {.scan = options.flag("scan"),
                                                            .threads = static_cast<unsigned>(request.threads),
                                                            .types = options.text("types"),
-                                                           .named_tiers = request.named_tiers}));
+                                                           .named_tiers = request.named_tiers,
+                                                           .log = note}));
   PENSTOCK_TRY(check_kind(*request.app, corpus));
   return corpus;
 }

@@ -165,13 +165,13 @@ Sampler TrainPlan::sampler(std::uint64_t samples) const {
 }
 
 std::uint64_t TrainPlan::samples_an_epoch() const {
-  return sampler().per_epoch() * (files() != nullptr ? files()->training.files.least_held() : 1);
+  return sampler().per_epoch() * (files() != nullptr ? files()->training.files.smallest_sample_count() : 1);
 }
 
 // For one rank, as if all files held as many samples as the fullest.
 std::uint64_t TrainPlan::steps_an_epoch() const {
   const std::uint64_t units = corpus.manifest.samples() / static_cast<std::uint64_t>(ranks->size());
-  return units * (files() != nullptr ? files()->training.files.most_held() : 1) / step_samples();
+  return units * (files() != nullptr ? files()->training.files.largest_sample_count() : 1) / step_samples();
 }
 
 std::uint64_t TrainPlan::planned_steps() const {

@@ -29,13 +29,14 @@ Result<std::unique_ptr<Validating>> Validating::make(const Validation& how, Back
                                                      const Manifest& samples, const std::string& accelerator,
                                                      const ValidatingSettings& settings) {
   const WholeObjects& files = how.set.files;
-  const Sampler sampler(files.held.size(), Shuffle::none, settings.seed, settings.rank, settings.ranks);
+  const Sampler sampler(files.samples_of_object.size(), Shuffle::none, settings.seed, settings.rank,
+                        settings.ranks);
   if (sampler.per_epoch() == 0)
-    return make_error(Errc::invalid_argument, "there are " + std::to_string(files.held.size()) +
+    return make_error(Errc::invalid_argument, "there are " + std::to_string(files.samples_of_object.size()) +
                                                   " files to validate on, fewer than the " +
                                                   std::to_string(settings.ranks) + " ranks");
   ValidatingSettings own = settings;
-  own.batch = std::min<std::uint64_t>(settings.batch, sampler.per_epoch() * files.least_held());
+  own.batch = std::min<std::uint64_t>(settings.batch, sampler.per_epoch() * files.smallest_sample_count());
   PENSTOCK_ASSIGN(
       BatchPool pool,
       BatchPool::make({.samples = 1, .slot_bytes = how.set.app_transform.slot_bytes}, settings.prefetch));

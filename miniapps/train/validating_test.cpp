@@ -70,7 +70,7 @@ struct Place {
 
   Validation validation() {
     WholeObjects files = whole_objects(samples).value();
-    Transform app_transform = copy_transform(files.most_held() * kSampleBytes, passes_);
+    Transform app_transform = copy_transform(files.largest_sample_count() * kSampleBytes, passes_);
     return {.set = {.files = std::move(files),
                     .app_transform = std::move(app_transform),
                     .sample_bytes = kSampleBytes}};

@@ -57,12 +57,12 @@ TEST(GenerateMend, RoomIsNeededForWhatWasFoundToLackAlone) {
   const std::vector<ObjectVerdict> wrong{{ObjectState::shrunk, "cut", 0, 60},
                                          {ObjectState::vanished, "gone", 1, 0},
                                          {ObjectState::grown, "grown", 2, 130}};
-  // The target is empty now, and check_room_to_mend() does not inspect its objects again.
+  // The target is empty now, and check_space_for_repair() does not inspect its objects again.
   Tier enough = tier("mend-enough", ",capacity=140");
-  const auto fits = check_room_to_mend(enough, manifest, wrong);
+  const auto fits = check_space_for_repair(enough, manifest, wrong);
   EXPECT_TRUE(fits.ok()) << fits.error().message();
   Tier full = tier("mend-full", ",capacity=139");
-  const auto refused = check_room_to_mend(full, manifest, wrong);
+  const auto refused = check_space_for_repair(full, manifest, wrong);
   ASSERT_FALSE(refused.ok());
   EXPECT_EQ(refused.error().code, Errc::no_space);
 }
@@ -157,10 +157,10 @@ TEST(GenerateMend, WhatIsLeftIsSweptWithoutMakingAnything) {
   put(*target.backend, std::string(kJournalFolder) + "/00000003", "");
   {
     const auto lock = target.backend->names().lock(kGenerationLockName).value();
-    sweep_finished(*target.backend);
+    remove_leftovers(*target.backend);
     EXPECT_TRUE(read_generation_state(*target.backend).value()) << "another one is at work";
   }
-  sweep_finished(*target.backend);
+  remove_leftovers(*target.backend);
   expect_same(tree_of(target), whole);
 }
 
@@ -200,7 +200,7 @@ TEST(GenerateMend, WhatIsSaidToBeThereIsWhatResumeKeeps) {
     const std::string path = "mend-said-" + fault;
     Tier sick = tier(path, ",fail=" + fault);
     Progress progress(false, "", 0, "");
-    Generated stopped;
+    GenerateResult stopped;
     ASSERT_FALSE(generate(generation, sick, 1, false, *single_process(), progress, stopped).ok()) << fault;
     Tier healthy = tier(path);
     const auto resumed = make(healthy, generation, 1, true);
