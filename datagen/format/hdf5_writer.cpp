@@ -187,10 +187,10 @@ std::size_t Hdf5Layout::group_of(std::string_view path) {
     const std::string name(path.substr(0, path.find('/')));
     path.remove_prefix(std::min(path.size(), name.size() + 1));
     auto& children = groups_[group].groups;
-    const auto child = std::find_if(children.begin(), children.end(),
-                                    [&](const auto& child) { return child.first == name; });
-    if (child != children.end()) {
-      group = child->second;
+    const auto existing = std::find_if(children.begin(), children.end(),
+                                       [&](const auto& child) { return child.first == name; });
+    if (existing != children.end()) {
+      group = existing->second;
       continue;
     }
     children.emplace_back(name, groups_.size());
