@@ -31,7 +31,7 @@ class Target {
   // Errors: not_found: no such process. permission_denied: the process belongs to another user, or the system
   // forbids attaching (the message has a remedy). invalid_argument: it cannot load the library (it is static,
   // 32-bit, uses musl, or has another root file system). busy: it is stopped, or another process traces it.
-  static Result<Target> look(pid_t pid);
+  static Result<Target> inspect(pid_t pid);
 
   pid_t pid() const { return pid_; }
   const std::string& name() const { return name_; }  // the kernel's name of the process (`comm`)
@@ -52,7 +52,7 @@ class Target {
   bool write(std::uint64_t address, const void* from, std::size_t bytes) const;
   ReadMemory reader() const;
 
-  bool lives() const;  // true while the same process runs; false if its id was given to another one
+  bool is_running() const;  // true while the same process runs; false if its id was given to another one
 
  private:
   Result<void> check_kind() const;

@@ -55,7 +55,7 @@ Result<std::uint64_t> export_csv(const FileSums& sums, const SessionFilter& filt
   Result<void> outcome = success();
   std::uint64_t rows = 0;
   sums.each(filter.wanted(), [&](const FileSum& file) {
-    if (!was_touched(file) || !outcome.ok()) return;
+    if (!has_operations(file) || !outcome.ok()) return;
     append_row(text, file);
     ++rows;
     if (text.size() < kChunk) return;

@@ -38,11 +38,12 @@ constexpr double kMostHeatmapBins = darshan::kMostBins;
 constexpr unsigned kOffsetBits = 44;
 
 // The position of one recorded read or write.
-struct SegmentPlace {
+struct SegmentPosition {
   std::uint64_t file = 0;
   std::uint32_t rank = 0;
   bool read = false;
-  std::uint64_t place = 0;  // index of the image in the upper bits, offset in its file in the lower bits
+  std::uint64_t packed_position =
+      0;  // index of the image in the upper bits, offset in its file in the lower bits
 };
 
 class Exporter {
@@ -146,8 +147,8 @@ class Exporter {
   }
 
   // The recorded reads and writes on descriptors. Darshan's format has no record for single calls on streams.
-  std::vector<SegmentPlace> places() const {
-    std::vector<SegmentPlace> all;
+  std::vector<SegmentPosition> positions() const {
+    std::vector<SegmentPosition> all;
     const NamedFiles wanted(session_, sums_, filter_);
     for (std::size_t i = 0; i < session_.images.size(); ++i) {
       const SessionImage& image = *session_.images[i];
@@ -160,17 +161,18 @@ class Exporter {
               all.push_back({segment.file, ranks_.of(image), read, std::uint64_t{i} << kOffsetBits | offset});
           });
     }
-    std::sort(all.begin(), all.end(), [](const SegmentPlace& a, const SegmentPlace& b) {
-      return std::tie(a.file, a.rank, a.read, a.place) < std::tie(b.file, b.rank, b.read, b.place);
+    std::sort(all.begin(), all.end(), [](const SegmentPosition& a, const SegmentPosition& b) {
+      return std::tie(a.file, a.rank, a.read, a.packed_position) <
+             std::tie(b.file, b.rank, b.read, b.packed_position);
     });
     return all;
   }
 
   Result<void> segments() {
-    const std::vector<SegmentPlace> all = places();
+    const std::vector<SegmentPosition> all = positions();
     log_.begin_module(darshan::kDxtPosix, 1, summary_.drops.segments > 0);
-    for (std::span<const SegmentPlace> rest = all; !rest.empty();) {
-      const auto run = darshan::first_run(rest, [](const SegmentPlace& a, const SegmentPlace& b) {
+    for (std::span<const SegmentPosition> rest = all; !rest.empty();) {
+      const auto run = darshan::first_run(rest, [](const SegmentPosition& a, const SegmentPosition& b) {
         return a.file == b.file && a.rank == b.rank;
       });
       PENSTOCK_TRY(segments_of(run));
@@ -180,11 +182,11 @@ class Exporter {
   }
 
   // Writes the calls of one rank on one file: the writes, then the reads, each sorted by begin.
-  Result<void> segments_of(std::span<const SegmentPlace> places) {
+  Result<void> segments_of(std::span<const SegmentPosition> positions) {
     std::vector<darshan::DxtSegment> segments;
-    segments.reserve(places.size());
+    segments.reserve(positions.size());
     std::size_t writes = 0;
-    for (const SegmentPlace& at : places) {
+    for (const SegmentPosition& at : positions) {
       const std::optional<darshan::DxtSegment> segment = segment_at(at);
       if (!segment) continue;  // the process has replaced it by a newer call meanwhile
       segments.push_back(*segment);
@@ -193,9 +195,9 @@ class Exporter {
     if (segments.empty()) return success();
     counts_.calls += segments.size();
     darshan::DxtRecord record;
-    record.id = darshan::record_id(places[0].file);
-    record.rank = places[0].rank;
-    const std::string_view host = ranks_.host(places[0].rank);
+    record.id = darshan::record_id(positions[0].file);
+    record.rank = positions[0].rank;
+    const std::string_view host = ranks_.host(positions[0].rank);
     host.copy(record.host.data(), record.host.size() - 1);
     record.writes = static_cast<std::int64_t>(writes);
     record.reads = static_cast<std::int64_t>(segments.size() - writes);
@@ -207,10 +209,10 @@ class Exporter {
     return log_.add(std::as_bytes(std::span(segments)));
   }
 
-  std::optional<darshan::DxtSegment> segment_at(const SegmentPlace& at) const {
+  std::optional<darshan::DxtSegment> segment_at(const SegmentPosition& at) const {
     constexpr std::uint64_t kOffset = (std::uint64_t{1} << kOffsetBits) - 1;
-    const SessionImage& image = *session_.images[at.place >> kOffsetBits];
-    const std::optional<penstock_segment> found = image.view().segment_at(at.place & kOffset);
+    const SessionImage& image = *session_.images[at.packed_position >> kOffsetBits];
+    const std::optional<penstock_segment> found = image.view().segment_at(at.packed_position & kOffset);
     if (!found) return std::nullopt;
     const penstock_segment& segment = *found;
     const SessionClock& clock = image.view().clock();

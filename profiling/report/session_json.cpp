@@ -241,8 +241,8 @@ void append_session_json(std::string& out, const Session& session, const Session
     number(out, "operations", summary.drops.operations);
     number(out, "segments", summary.drops.segments);
     number(out, "spans", summary.drops.spans);
-    if (summary.drops.no_room != 0)
-      text_member(out, "no_room", ::strerror(static_cast<int>(summary.drops.no_room)));
+    if (summary.drops.grow_errno != 0)
+      text_member(out, "no_room", ::strerror(static_cast<int>(summary.drops.grow_errno)));
   });
   number(out, "unnamed_ops", summary.drops.unnamed);
   object(out, "left_out", [&] {
@@ -251,7 +251,7 @@ void append_session_json(std::string& out, const Session& session, const Session
     number(out, "bytes_read", summary.left_out.all.bytes_read);
     number(out, "bytes_written", summary.left_out.all.bytes_written);
     number(out, "operations", summary.left_out.all.operations());
-    number(out, "tried_in_vain", summary.tried_in_vain);
+    number(out, "tried_in_vain", summary.failed_names);
   });
   patterns(out, all);
   histogram(out, "read_sizes", all.read_sizes);
@@ -348,7 +348,7 @@ Result<void> write_files_json(const FileSums& sums, const SessionFilter& filter,
   const auto make = [&](std::size_t part, std::string& text) {
     text.clear();
     sums.each_of_part(part, parts, filter.wanted(), [&](const FileSum& file) {
-      if (was_touched(file)) append_file_json(text, file);
+      if (has_operations(file)) append_file_json(text, file);
     });
   };
   for (std::size_t from = 0; from < parts; from += texts.size()) {

@@ -125,9 +125,9 @@ std::string left_out_text(const SessionSummary& summary, const SessionFilter& fi
 }
 
 // Why the session could not grow: " (No space left on device)".
-std::string no_room_text(const Drops& drops) {
-  if (drops.no_room == 0) return "";
-  return fmt::format(" (the session could not grow: {})", ::strerror(static_cast<int>(drops.no_room)));
+std::string grow_error_text(const Drops& drops) {
+  if (drops.grow_errno == 0) return "";
+  return fmt::format(" (the session could not grow: {})", ::strerror(static_cast<int>(drops.grow_errno)));
 }
 
 std::string missing_text(const Session& session, const SessionSummary& summary) {
@@ -139,7 +139,7 @@ std::string missing_text(const Session& session, const SessionSummary& summary) 
                     count_of(session.unread_files, "file"), session.unread_files == 1 ? "was" : "were"));
   if (drops.records > 0)
     add(fmt::format("{} on {} found no room{}", count_of(drops.operations, "operation"),
-                    count_of(drops.records, "file"), no_room_text(drops)));
+                    count_of(drops.records, "file"), grow_error_text(drops)));
   else if (drops.operations > 0)
     add(fmt::format("what {} did (of rings that are entered without libc, most often)",
                     count_of(drops.operations, "operation")));
@@ -212,7 +212,7 @@ std::string printable_path(std::string_view path) {
 
 std::string dropped_calls_text(const Drops& drops) {
   return fmt::format("{} of the trace{}", count_of(drops.segments, "call"),
-                     drops.no_room != 0      ? no_room_text(drops)
+                     drops.grow_errno != 0   ? grow_error_text(drops)
                      : drops.oldest_segments ? ", the oldest (--trace-limit)"
                                              : "");
 }

@@ -14,11 +14,11 @@ namespace {
 
 std::string_view start_reason(std::uint32_t started) {
   switch (started) {
-    case PENSTOCK_BEGUN_ATTACHED:
+    case PENSTOCK_START_REASON_ATTACHED:
       return "attached";
-    case PENSTOCK_BEGUN_CALLED:
+    case PENSTOCK_START_REASON_CALLED:
       return "window";
-    case PENSTOCK_BEGUN_BETWEEN:
+    case PENSTOCK_START_REASON_BETWEEN:
       return "between";
     default:
       return "process";

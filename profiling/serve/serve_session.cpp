@@ -193,10 +193,10 @@ HttpResponse ServeSession::outcome(Kind kind, const Job& job, Result<Fd>& made) 
   return response;
 }
 
-void ServeSession::look(HttpServer& server) {
-  trace_.look();
+void ServeSession::update(HttpServer& server) {
+  trace_.update();
   for (auto at = jobs_.begin(); at != jobs_.end();) {
-    std::optional<Result<Fd>> made = at->second.job.look();
+    std::optional<Result<Fd>> made = at->second.job.poll();
     if (!made) {
       ++at;
       continue;

@@ -40,8 +40,8 @@ class ServeSession {
   std::optional<HttpResponse> answer(const HttpRequest& request, std::uint64_t connection);
   // Continues the trace and the jobs. Sends the results of finished jobs to the connections that wait for
   // them.
-  void look(HttpServer& server);
-  // True if look() must be called often.
+  void update(HttpServer& server);
+  // True if update() must be called often.
   bool busy() const { return trace_.armed() || !jobs_.empty(); }
   // Switches off the trace, ends all jobs and the live view. False if the live view does not end within
   // `most`.

@@ -94,20 +94,20 @@ SideJob::~SideJob() {
 
 // Does not wait (WNOHANG). After a waitpid() that succeeds, pid_ is -1: the kernel may give the id to another
 // process, which the destructor must not kill.
-std::optional<Result<Fd>> SideJob::look() {
+std::optional<Result<Fd>> SideJob::poll() {
   int status = 0;
   const pid_t ended = retry_eintr([&] { return ::waitpid(pid_, &status, WNOHANG); });
   if (ended == 0) return std::nullopt;
   const int why = errno;
   pid_ = -1;
   if (ended < 0) return Result<Fd>(errno_error(why, "cannot wait for", "the report"));
-  return made(status);
+  return open_output(status);
 }
 
-Result<Fd> SideJob::made(int status) const {
+Result<Fd> SideJob::open_output(int status) const {
   if (!WIFEXITED(status) || WEXITSTATUS(status) != 0) {
-    const std::string said = last_line(folder_ / kErrors);
-    return make_error(Errc::io, said.empty() ? "it ended before it was done" : said);
+    const std::string error_line = last_line(folder_ / kErrors);
+    return make_error(Errc::io, error_line.empty() ? "it ended before it was done" : error_line);
   }
   Fd fd(retry_eintr([&] { return ::open((folder_ / kOut).c_str(), O_RDONLY | O_CLOEXEC); }));
   if (!fd) return errno_error(errno, "cannot read", "what was made");

@@ -24,11 +24,11 @@ class SideJob {
   ~SideJob();
 
   // nullopt while the job runs. Then its output, opened for reading, or its error message.
-  std::optional<Result<Fd>> look();
+  std::optional<Result<Fd>> poll();
 
  private:
   SideJob(pid_t pid, std::filesystem::path folder) : pid_(pid), folder_(std::move(folder)) {}
-  Result<Fd> made(int status) const;
+  Result<Fd> open_output(int status) const;
 
   pid_t pid_ = -1;
   std::filesystem::path folder_;

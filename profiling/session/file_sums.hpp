@@ -77,7 +77,8 @@ struct FileSum {
 // One entry of counters and its position.
 struct CountersAt {
   std::uint64_t file = 0;
-  std::uint64_t place = 0;  // index of the image in the upper bits, offset in its file in the lower bits
+  std::uint64_t packed_position =
+      0;  // index of the image in the upper bits, offset in its file in the lower bits
 };
 
 // The filter of each(): true if what this image did to this file counts. `moved`: some process read, wrote or
@@ -110,7 +111,7 @@ class FileSums {
  private:
   // The entries of one key in `entries_`: `count` entries from index `from`.
   struct Group {
-    std::uint64_t place = 0;  // position of the first entry
+    std::uint64_t packed_position = 0;  // position of the first entry
     std::uint32_t from = 0;
     std::uint32_t count = 0;
   };

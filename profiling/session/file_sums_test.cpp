@@ -69,7 +69,7 @@ TEST_F(FileSumsTest, AnEntryThatGoesOnIsNoOtherThreads) {
   penstock_counters one = bytes.counters_of("/data/a", 100, 3, 100);
   one.sequential_reads = 2;
   bytes.add(one);
-  one.form = PENSTOCK_FURTHER;
+  one.form = PENSTOCK_WHOLE_CONTINUATION;
   one.writes = 1;
   one.last_read_ticks = one.last_ticks + 1'000'000;
   bytes.add(one);
@@ -197,7 +197,7 @@ TEST_F(FileSumsTest, ASummaryTellsWhatWasLeftOut) {
   EXPECT_EQ(summary.in.all.bytes_read, 1000U);
   EXPECT_EQ(summary.left_out.files, 2U);
   EXPECT_EQ(summary.left_out.all.bytes_read, 340U);
-  EXPECT_EQ(summary.tried_in_vain, 1U);
+  EXPECT_EQ(summary.failed_names, 1U);
   EXPECT_DOUBLE_EQ(summary.wall_s, 10);
   EXPECT_EQ(summary.file_sizes[size_bucket(1000)], 1U);
   EXPECT_FALSE(summary.io_is_union);
@@ -291,7 +291,7 @@ TEST_F(FileSumsTest, TwoLooksTellWhatHappenedBetween) {
   bytes.add_file("/data/a", 100, 1, 100);
   bytes.add_file("/data/b", 100, 1, 5000);
   bytes.write(folder_.path());
-  const Look first = inspect(opened(), {});
+  const SessionProgress first = measure_progress(opened(), {});
   EXPECT_EQ(first.processes, 0U);
   const Change since_begin = change_of(nullptr, first, 1);
   EXPECT_DOUBLE_EQ(since_begin.seconds, 10);
@@ -301,7 +301,7 @@ TEST_F(FileSumsTest, TwoLooksTellWhatHappenedBetween) {
   EXPECT_EQ(since_begin.hottest[0].path, "/data/b");
   bytes.add_file("/data/a", 101, 2, 300);
   bytes.write(folder_.path());
-  const Look second = inspect(opened(), {});
+  const SessionProgress second = measure_progress(opened(), {});
   const Change change = change_of(&first, second, 10);
   EXPECT_EQ(change.all.bytes_read, 600U);
   EXPECT_EQ(change.files, 1U);

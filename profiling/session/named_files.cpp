@@ -28,7 +28,7 @@ const NamedFile* NamedFiles::find(std::uint64_t file, const SessionImage& image)
   const auto at = std::lower_bound(files_.begin(), files_.end(), file,
                                    [](const NamedFile& a, std::uint64_t key) { return a.file < key; });
   if (at == files_.end() || at->file != file) return nullptr;
-  return (image.is_python() ? at->of_python : at->of_others) ? &*at : nullptr;
+  return (image.is_python() ? at->wanted_of_python : at->wanted_of_others) ? &*at : nullptr;
 }
 
 }  // namespace penstock

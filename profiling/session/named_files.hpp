@@ -12,10 +12,10 @@ namespace penstock {
 
 struct NamedFile {
   std::uint64_t file = 0;
-  std::string_view path;   // points into a mapped file
-  bool of_python = false;  // what Python programs did to the file is wanted
+  std::string_view path;          // points into a mapped file
+  bool wanted_of_python = false;  // what Python programs did to the file is wanted
   // what other programs did to the file is wanted
-  bool of_others = false;
+  bool wanted_of_others = false;
 };
 
 // Uses 32 bytes for each file. If several names have the same key, the first is used for all.

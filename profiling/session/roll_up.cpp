@@ -118,7 +118,7 @@ std::vector<ProcessSum> sum_by_process(const Session& session, const FileSums& s
   return rows;
 }
 
-bool TopFiles::before(const FileSum& a, const FileSum& b) const {
+bool TopFiles::ranks_higher(const FileSum& a, const FileSum& b) const {
   const double a_figure = figure_(a);
   const double b_figure = figure_(b);
   return a_figure != b_figure ? a_figure > b_figure : a.path < b.path;
@@ -132,9 +132,9 @@ void TopFiles::add(const FileSum& file) {
 
 void TopFiles::keep(const FileSum& file) {
   if (most_ == 0) return;
-  const auto higher = [this](const FileSum& a, const FileSum& b) { return before(a, b); };
+  const auto higher = [this](const FileSum& a, const FileSum& b) { return ranks_higher(a, b); };
   if (heap_.size() == most_) {
-    if (!before(file, heap_.front())) return;
+    if (!ranks_higher(file, heap_.front())) return;
     std::pop_heap(heap_.begin(), heap_.end(), higher);
     heap_.pop_back();
   }
@@ -149,7 +149,7 @@ void TopFiles::add(const TopFiles& more) {
 
 std::vector<FileSum> TopFiles::ranked() const {
   std::vector<FileSum> files = heap_;
-  std::sort(files.begin(), files.end(), [this](const FileSum& a, const FileSum& b) { return before(a, b); });
+  std::sort(files.begin(), files.end(), [this](const FileSum& a, const FileSum& b) { return ranks_higher(a, b); });
   return files;
 }
 

@@ -31,7 +31,7 @@ NextData data_of(int fd, std::uint64_t size) {
   };
 }
 
-Error of_file(Error error, const fs::path& path) {
+Error with_path(Error error, const fs::path& path) {
   error.what = fmt::format("'{}': {}", path.string(), error.what);
   return error;
 }
@@ -154,7 +154,7 @@ void find_unwatched(Session& session) {
   for (const auto& image : session.images) {
     const penstock_session_header& header = image->header();
     started.emplace_back(image->host(), header.pid, header.begin.monotonic_ns);
-    if (header.begun == PENSTOCK_BEGUN_ATTACHED) attached_to.emplace(image->host(), header.pid);
+    if (header.begun == PENSTOCK_START_REASON_ATTACHED) attached_to.emplace(image->host(), header.pid);
   }
   std::sort(started.begin(), started.end());
   // True if a process with this id has a file that was started at `since` or later. For a spawned child
@@ -238,8 +238,8 @@ Result<std::unique_ptr<SessionImage>> SessionImage::open(const fs::path& path) {
   if (size > 0)
     if (const int failed = image->file_.map(fd.get(), size); failed != 0)
       return errno_error(failed, "cannot map", path.string());
-  const Result<void> looked = image->look(image->file_.bytes(), data_of(fd.get(), size));
-  if (!looked.ok()) return of_file(looked.error(), path);
+  const Result<void> parsed = image->parse(image->file_.bytes(), data_of(fd.get(), size));
+  if (!parsed.ok()) return with_path(parsed.error(), path);
   // A running process makes its file longer first and changes the header afterwards. So a size that is read
   // after the header must be at least file_end. If it is not, the file was cut.
   const std::uint64_t end = image->header().file_end;
@@ -250,12 +250,12 @@ Result<std::unique_ptr<SessionImage>> SessionImage::open(const fs::path& path) {
 
 Result<std::unique_ptr<SessionImage>> SessionImage::of(std::span<const std::byte> bytes) {
   std::unique_ptr<SessionImage> image(new SessionImage);
-  PENSTOCK_TRY(image->look(bytes, {}));
+  PENSTOCK_TRY(image->parse(bytes, {}));
   return image;
 }
 
-Result<void> SessionImage::look(std::span<const std::byte> bytes, const NextData& next_data) {
-  PENSTOCK_ASSIGN(view_, SessionView::look(bytes, next_data));
+Result<void> SessionImage::parse(std::span<const std::byte> bytes, const NextData& next_data) {
+  PENSTOCK_ASSIGN(view_, SessionView::parse(bytes, next_data));
   const std::vector<std::string_view> words = command();
   python_ = program().starts_with("python") || (!words.empty() && base_name(words[0]).starts_with("python"));
   inspect_end();

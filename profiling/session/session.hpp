@@ -45,7 +45,7 @@ class SessionImage {
 
  private:
   SessionImage() = default;
-  Result<void> look(std::span<const std::byte> bytes, const NextData& next_data);
+  Result<void> parse(std::span<const std::byte> bytes, const NextData& next_data);
   void inspect_end();
   std::int64_t end_of_ticks() const;
 

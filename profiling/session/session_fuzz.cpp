@@ -27,7 +27,7 @@ void report(const Session& session, const SessionFilter& filter) {
   sums.each([&](std::string_view path, unsigned kind, bool moved,
                 const SessionImage& image) { return filter.wants(path, kind, moved, image); },
             [&](const FileSum& file) {
-              if (!was_touched(file)) return;
+              if (!has_operations(file)) return;
               append_file_json(text, file);
               ++files;
             });

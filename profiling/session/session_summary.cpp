@@ -16,7 +16,7 @@ constexpr std::size_t kEntriesForThreads = 20'000;
 struct Part {
   FilesSum in;
   FilesSum left_out;
-  std::uint64_t tried_in_vain = 0;
+  std::uint64_t failed_names = 0;
   std::array<std::uint64_t, PENSTOCK_SIZE_BUCKETS> file_sizes{};
   std::vector<std::uint64_t> keys_left_out;
 };
@@ -54,11 +54,11 @@ Drops drops_of(const Session& session) {
     drops.segments += header.dropped_segments;
     drops.spans += header.dropped_spans;
     drops.unnamed += header.unnamed;
-    drops.no_room = header.no_room != 0 ? header.no_room : drops.no_room;
+    drops.grow_errno = header.no_room != 0 ? header.no_room : drops.grow_errno;
     const auto& blocks = image->view().blocks();
     drops.oldest_segments =
         drops.oldest_segments || std::any_of(blocks.begin(), blocks.end(), [](const SessionBlock& block) {
-          return block.kind == PENSTOCK_BLOCK_SEGMENTS && block.renewed != 0;
+          return block.kind == PENSTOCK_BLOCK_SEGMENTS && block.times_emptied != 0;
         });
   }
   return drops;
@@ -75,7 +75,7 @@ void FilesSum::add(const FilesSum& more) {
   all.add(more.all);
 }
 
-bool was_touched(const FileSum& file) {
+bool has_operations(const FileSum& file) {
   return file.layers_used != 0 &&
          std::any_of(file.layers.begin(), file.layers.end(), [&](const LayerSum& layer) {
            const auto bit = static_cast<unsigned>(&layer - file.layers.data());
@@ -87,48 +87,49 @@ std::size_t summing_threads() {
   return std::clamp<std::size_t>(std::thread::hardware_concurrency(), 1, kMostThreads);
 }
 
-void each_in_threads(const FileSums& sums, const SessionFilter& filter, const PlacedEach& each,
-                     const PlacedEach& left_out) {
+void each_in_threads(const FileSums& sums, const SessionFilter& filter, const EachInThread& each,
+                     const EachInThread& left_out) {
   // Each thread sums up its own part of the files. The destructors of `others` join them, so all are done on
   // return.
   const std::size_t threads = sums.entries() < kEntriesForThreads ? 1 : summing_threads();
-  const auto work = [&](std::size_t place) {
+  const auto work = [&](std::size_t thread_index) {
     sums.each_of_part(
-        place, threads, filter.wanted(), [&](const FileSum& file) { each(place, file); },
-        [&](const FileSum& file) { left_out(place, file); });
+        thread_index, threads, filter.wanted(), [&](const FileSum& file) { each(thread_index, file); },
+        [&](const FileSum& file) { left_out(thread_index, file); });
   };
   std::vector<std::jthread> others;
-  for (std::size_t place = 1; place < threads; ++place) others.emplace_back(work, place);
+  for (std::size_t thread_index = 1; thread_index < threads; ++thread_index)
+    others.emplace_back(work, thread_index);
   work(0);
 }
 
 SessionSummary summarise(const Session& session, const FileSums& sums, const SessionFilter& filter,
-                         const PlacedEach& also) {
+                         const EachInThread& also) {
   SessionSummary summary;
   inspect_images(session, summary);
   summary.drops = drops_of(session);
   std::vector<Part> parts(summing_threads());
   each_in_threads(
       sums, filter,
-      [&](std::size_t place, const FileSum& file) {
-        if (!was_touched(file)) {
-          ++parts[place].tried_in_vain;
+      [&](std::size_t thread_index, const FileSum& file) {
+        if (!has_operations(file)) {
+          ++parts[thread_index].failed_names;
           return;
         }
-        parts[place].in.add(file);
+        parts[thread_index].in.add(file);
         if (file.kind != PENSTOCK_DIRECTORY && file.all.reads + file.all.writes + file.mapped_bytes > 0)
-          ++parts[place].file_sizes[size_bucket(file.size)];
-        if (also) also(place, file);
+          ++parts[thread_index].file_sizes[size_bucket(file.size)];
+        if (also) also(thread_index, file);
       },
-      [&](std::size_t place, const FileSum& file) {
-        parts[place].keys_left_out.push_back(file.file);
-        if (was_touched(file)) parts[place].left_out.add(file);
+      [&](std::size_t thread_index, const FileSum& file) {
+        parts[thread_index].keys_left_out.push_back(file.file);
+        if (has_operations(file)) parts[thread_index].left_out.add(file);
       });
   std::vector<std::uint64_t> keys_left_out;
   for (const Part& part : parts) {
     summary.in.add(part.in);
     summary.left_out.add(part.left_out);
-    summary.tried_in_vain += part.tried_in_vain;
+    summary.failed_names += part.failed_names;
     for (std::size_t i = 0; i < part.file_sizes.size(); ++i) summary.file_sizes[i] += part.file_sizes[i];
     keys_left_out.insert(keys_left_out.end(), part.keys_left_out.begin(), part.keys_left_out.end());
   }

@@ -188,7 +188,7 @@ TEST_F(SessionTest, ProgramsThatLeftNoFileAreNamed) {
 
 TEST_F(SessionTest, WhatAnAttachedProcessBeginsIsNotTakenForAStaticProgram) {
   SessionBytes attached(100);
-  attached.header().begun = PENSTOCK_BEGUN_ATTACHED;
+  attached.header().begun = PENSTOCK_START_REASON_ATTACHED;
   attached.add_event(PENSTOCK_EVENT_SPAWN, 2'000'000'000, 300, "/bin/sh");
   attached.write(folder_.path());
   SessionBytes fork(200);
@@ -357,7 +357,7 @@ TEST_F(SessionTest, EachWindowStandsForItself) {
   before.add_file("/data/a", 100, 3, 1000);
   before.write(folder_.path());
   SessionBytes window(100);
-  window.header().begun = PENSTOCK_BEGUN_CALLED;
+  window.header().begun = PENSTOCK_START_REASON_CALLED;
   window.header().begin.monotonic_ns = 3'000'000'000;
   window.header().begin_realtime_ns = 1'003'000'000'000;
   window.header().end_monotonic_ns = 5'000'000'000;

@@ -123,7 +123,7 @@ void SessionBytes::add(const penstock_counters& counters) {
     return;
   }
   penstock_counters entry = counters;
-  if (entry.form != PENSTOCK_FURTHER) entry.form = PENSTOCK_WHOLE;
+  if (entry.form != PENSTOCK_WHOLE_CONTINUATION) entry.form = PENSTOCK_WHOLE;
   append(PENSTOCK_BLOCK_COUNTERS, sizeof entry, &entry, sizeof entry);
 }
 void SessionBytes::add(const penstock_brief& counters) {

@@ -139,7 +139,8 @@ std::string process_text(const RecordingProcess& process) {
   std::string command = printable_path(process.command.substr(0, kMost));
   if (process.command.size() > kMost) command += "...";
   return fmt::format("{}process {} ({}){}", process.rank < 0 ? "" : fmt::format("rank {}, ", process.rank),
-                     process.pid, command, process.here ? "" : fmt::format(" on '{}'", process.host));
+                     process.pid, command,
+                     process.on_this_machine ? "" : fmt::format(" on '{}'", process.host));
 }
 
 Json process_json(const RecordingProcess& process) {

@@ -54,7 +54,7 @@ bool undo(const Target& target, const fs::path& folder) {
   const WorkOn to_the_end(over);
   const auto detached = [&]() -> Result<AttachOutcome> {
     // read again, because it has loaded the library since
-    PENSTOCK_ASSIGN(const Target now, Target::look(target.pid()));
+    PENSTOCK_ASSIGN(const Target now, Target::inspect(target.pid()));
     return detach_from(now);
   }();
   if (!detached.ok()) {
@@ -69,7 +69,7 @@ bool undo(const Target& target, const fs::path& folder) {
 
 Result<int> attach(const CommandContext& context) {
   PENSTOCK_ASSIGN(const int pid, only_pid(context.positionals[0]));
-  PENSTOCK_ASSIGN(const Target target, Target::look(pid));
+  PENSTOCK_ASSIGN(const Target target, Target::inspect(pid));
   if (const auto running = running_session(pid))
     return make_error(Errc::already_exists, fmt::format("process {} is watched already: its session is '{}'",
                                                         pid, fs::path(running->file).parent_path().string()));

@@ -19,9 +19,9 @@ namespace {
 namespace fs = std::filesystem;
 
 constexpr std::int64_t kMostPort = 65535;
-constexpr std::chrono::milliseconds kOften{25};     // interval while a trace or a job runs
-constexpr std::chrono::milliseconds kSeldom{250};   // interval otherwise
-constexpr std::chrono::milliseconds kMostEnd{400};  // time limit for an inspection that runs at the end
+constexpr std::chrono::milliseconds kShortInterval{25};  // interval while a trace or a job runs
+constexpr std::chrono::milliseconds kLongInterval{250};  // interval otherwise
+constexpr std::chrono::milliseconds kMostEnd{400};       // time limit for an inspection that runs at the end
 
 Result<fs::path> folder_of(ProfileArguments arguments) {
   PENSTOCK_ASSIGN(const TraceTargets targets, trace_targets(arguments));
@@ -76,8 +76,8 @@ Result<int> run_serve(const CommandContext& context) {
     return served.answer(request, connection);
   };
   while (!interrupted()) {
-    server.step(served.busy() ? kOften : kSeldom, answer);
-    served.look(server);
+    server.step(served.busy() ? kShortInterval : kLongInterval, answer);
+    served.update(server);
   }
   // An inspection of millions of files takes some seconds, and its result is not needed. So the process exits
   // without waiting for it.

@@ -21,11 +21,11 @@ namespace fs = std::filesystem;
 // Describes how the recording of a process began.
 std::string_view start_reason_text(std::uint32_t started) {
   switch (started) {
-    case PENSTOCK_BEGUN_PROCESS:
+    case PENSTOCK_START_REASON_PROCESS:
       return "watched since it began";
-    case PENSTOCK_BEGUN_ATTACHED:
+    case PENSTOCK_START_REASON_ATTACHED:
       return "attached";
-    case PENSTOCK_BEGUN_CALLED:
+    case PENSTOCK_START_REASON_CALLED:
       return "in a window of its own";
     default:
       return "watched, between windows";
@@ -42,7 +42,7 @@ std::string kernel_name(int pid) {
 Result<void> report_pid(const CommandContext& context, const std::string& word) {
   PENSTOCK_ASSIGN(const int pid, process_number(word));
   const Result<RecordingProcess> process = recording_process(pid);
-  const Result<Target> target = Target::look(pid);
+  const Result<Target> target = Target::inspect(pid);
   // A process that cannot be attached to (stopped or static) still has a status.
   if (!process.ok() && !target.ok() && target.error().code != Errc::invalid_argument &&
       target.error().code != Errc::busy)

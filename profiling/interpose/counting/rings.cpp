@@ -1,14 +1,13 @@
 // The rings of io_uring: the list of rings, where their memory is, and how far each was read.
 //
-// Threads: a thread of the program, in a wrapper around its call, or when it ends the process. settle_rings()
-// and forget_rings() name other callers.
-// Locks: rings_lock (the list) and Ring::lock (all members of a ring but `next` and `fd`), never both at
-// once. Under a ring's lock the counting may take the session's file_lock, and may wait in Update while
-// another thread changes the session. That thread must therefore not wait for a ring's lock while
-// session.changes is set.
-// Memory: from private_memory(). Nothing calls malloc or stdio.
-// Signals: a handler whose own thread holds the lock gets Hold::held() == false and counts nothing.
-// Forks: a child resets both kinds of locks, and never uses the parent's rings again (forget_rings()).
+// Threads: a thread of the program, in a wrapper around its call, or when it ends the process.
+// count_finished_rings() and forget_rings() name other callers. Locks: rings_lock (the list) and Ring::lock
+// (all members of a ring but `next` and `fd`), never both at once. Under a ring's lock the counting may take
+// the session's file_lock, and may wait in Update while another thread changes the session. That thread must
+// therefore not wait for a ring's lock while session.changes is set. Memory: from private_memory(). Nothing
+// calls malloc or stdio. Signals: a handler whose own thread holds the lock gets Hold::held() == false and
+// counts nothing. Forks: a child resets both kinds of locks, and never uses the parent's rings again
+// (forget_rings()).
 #include "profiling/interpose/counting/rings.hpp"
 
 #include <new>
@@ -75,13 +74,13 @@ const std::uint32_t* at(const char* memory, std::uint32_t offset) noexcept {
 }
 
 // Store where the ring's memory is. Ring::lock is held, or the ring has no descriptor yet.
-void take_sq_memory(Ring& ring, const char* memory) noexcept {
+void set_sq_memory(Ring& ring, const char* memory) noexcept {
   ring.sq_tail = at(memory, ring.parameters.sq.tail);
   ring.sq_array =
       (ring.parameters.flags & kSetupNoArray) != 0 ? nullptr : at(memory, ring.parameters.sq.array);
   ring.sq_memory = memory;
 }
-void take_cq_memory(Ring& ring, const char* memory) noexcept {
+void set_cq_memory(Ring& ring, const char* memory) noexcept {
   ring.cq_tail = at(memory, ring.parameters.cq.tail);
   ring.completions = memory + ring.parameters.cq.completions;
   ring.cq_memory = memory;
@@ -96,7 +95,7 @@ std::uint32_t tail_of(const std::uint32_t* tail) noexcept {
 // Counts all completions that came since the last call. Ring::lock is held. The kernel writes the ring
 // meanwhile, and other threads of the program take completions from it, so nothing stops an entry from being
 // overwritten.
-void take_completions(ThreadLog& log, Ring& ring) noexcept {
+void count_completions(ThreadLog& log, Ring& ring) noexcept {
   if (ring.cq_tail == nullptr) {
     return;
   }
@@ -122,16 +121,16 @@ void take_completions(ThreadLog& log, Ring& ring) noexcept {
 }
 
 // Ring::lock is held; the entry is the program's memory, which the kernel has not taken yet.
-void take_request(ThreadLog& log, Ring& ring, std::uint32_t index) noexcept {
+void count_request(ThreadLog& log, Ring& ring, std::uint32_t index) noexcept {
   index &= ring.parameters.sq_entries - 1;
   const unsigned wide = (ring.parameters.flags & kSetupWideEntries) != 0 ? 1U : 0U;
   request_begins(log, ring, ring.entries[index << wide]);
 }
 
 // For a ring that the program fills by itself: counts the requests that it published since the last call.
-// Ring::lock is held. Rings of liburing are read by look_before() instead, because liburing publishes
+// Ring::lock is held. Rings of liburing are read by read_before_call() instead, because liburing publishes
 // requests within its call.
-void take_published(ThreadLog& log, Ring& ring) noexcept {
+void count_published_requests(ThreadLog& log, Ring& ring) noexcept {
   if (ring.by_library || ring.sq_tail == nullptr || ring.entries == nullptr) {
     return;
   }
@@ -142,7 +141,7 @@ void take_published(ThreadLog& log, Ring& ring) noexcept {
   }
   for (; ring.sq_seen != tail; ++ring.sq_seen) {
     const std::uint32_t place = ring.sq_seen & (room - 1);
-    take_request(log, ring, ring.sq_array == nullptr ? place : ring.sq_array[place]);
+    count_request(log, ring, ring.sq_array == nullptr ? place : ring.sq_array[place]);
   }
   ring.chain = 0;
 }
@@ -151,12 +150,12 @@ void take_published(ThreadLog& log, Ring& ring) noexcept {
 // before completions, or their completions would count as dropped; fd last, because from then on new_ring()
 // may give the ring to another thread.
 void end_ring(ThreadLog& log, Ring& ring) noexcept {
-  take_published(log, ring);
-  take_completions(log, ring);
+  count_published_requests(log, ring);
+  count_completions(log, ring);
   requests_end(log, ring);
-  ring.pending.give_back();
+  ring.pending.free_memory();
   if (ring.files != nullptr) {
-    give_back_private_memory(ring.files, ring.file_count * sizeof(HandleFile));
+    free_private_memory(ring.files, ring.file_count * sizeof(HandleFile));
   }
   ring.files = nullptr;
   ring.file_count = 0;
@@ -168,11 +167,11 @@ void end_ring(ThreadLog& log, Ring& ring) noexcept {
   ring.fd.store(kFree, std::memory_order_release);
 }
 
-// Calls `what` under the lock of the ring with this descriptor. Any thread, no lock held on entry.
+// Calls `action` under the lock of the ring with this descriptor. Any thread, no lock held on entry.
 // thread_log() may create the thread's log, with memory from the kernel. The descriptor is compared again
 // under the lock: between the search and the lock the ring may have ended and become another one.
 template <typename Do>
-void with_ring(int fd, Do what) noexcept {
+void with_ring(int fd, Do action) noexcept {
   ThreadLog* log = fd < 0 || !any_rings() ? nullptr : thread_log();
   Ring* ring = log == nullptr ? nullptr : find_ring(fd);
   if (ring == nullptr) {
@@ -180,37 +179,37 @@ void with_ring(int fd, Do what) noexcept {
   }
   const Hold lock(ring->lock);
   if (lock.held() && ring->fd.load(std::memory_order_relaxed) == fd) {
-    what(*log, *ring);
+    action(*log, *ring);
   }
 }
 
-// Calls `what` under the lock of a ring of liburing. The ring is found by its memory: liburing may have
+// Calls `action` under the lock of a ring of liburing. The ring is found by its memory: liburing may have
 // closed the descriptor and use a registered number instead. No lock is held on entry.
 template <typename Do>
-void with_library_ring(const LibraryRing& library, Do what) noexcept {
+void with_library_ring(const LibraryRing& library, Do action) noexcept {
   ThreadLog* log = any_rings() ? thread_log() : nullptr;
   for (Ring* ring = log == nullptr ? nullptr : first_ring.load(std::memory_order_acquire); ring != nullptr;
        ring = ring->next) {
     if (ring->fd.load(std::memory_order_acquire) >= 0 && ring->cq_tail == library.cq.tail) {
       const Hold lock(ring->lock);
       if (lock.held()) {
-        what(*log, *ring);
+        action(*log, *ring);
       }
       return;
     }
   }
 }
 
-// Calls `what` for each ring that has a descriptor, under its lock. The locks are taken one after the other,
-// never two at once.
+// Calls `action` for each ring that has a descriptor, under its lock. The locks are taken one after the
+// other, never two at once.
 template <typename Do>
-void with_all_rings(Do what) noexcept {
+void with_all_rings(Do action) noexcept {
   ThreadLog* log = any_rings() ? thread_log() : nullptr;
   for (Ring* ring = log == nullptr ? nullptr : first_ring.load(std::memory_order_acquire); ring != nullptr;
        ring = ring->next) {
     const Hold lock(ring->lock);
     if (lock.held() && ring->fd.load(std::memory_order_relaxed) >= 0) {
-      what(*log, *ring);
+      action(*log, *ring);
     }
   }
 }
@@ -243,8 +242,8 @@ void ring_set_up(int fd, const RingParameters& parameters) noexcept {
   }
   if ((parameters.flags & kSetupOwnMemory) != 0) {
     const auto* memory = reinterpret_cast<const char*>(parameters.cq.address);
-    take_sq_memory(*ring, memory);
-    take_cq_memory(*ring, memory);
+    set_sq_memory(*ring, memory);
+    set_cq_memory(*ring, memory);
     ring->entries = reinterpret_cast<const RingEntry*>(parameters.sq.address);
   }
   session.rings_seen = true;
@@ -266,11 +265,11 @@ bool ring_mapped(int fd, std::int64_t offset, void* memory) noexcept {
     if (offset == kRingMapEntries) {
       ring.entries = static_cast<const RingEntry*>(memory);
     } else if (offset == kRingMapCompletions) {
-      take_cq_memory(ring, bytes);
+      set_cq_memory(ring, bytes);
     } else if (offset == 0) {
-      take_sq_memory(ring, bytes);
+      set_sq_memory(ring, bytes);
       if (ring.cq_tail == nullptr) {  // one mapping has both rings, since Linux 5.4
-        take_cq_memory(ring, bytes);
+        set_cq_memory(ring, bytes);
       }
     }
   });
@@ -295,30 +294,30 @@ void ring_unmapped(const void* memory, std::size_t bytes) noexcept {
 // liburing has prepared these requests and publishes them in the call that follows. Completions first: a new
 // request may carry the user_data of one that has just completed. Requests before the call: after it the
 // kernel may have overwritten the entries.
-void look_before(const LibraryRing& library) noexcept {
+void read_before_call(const LibraryRing& library) noexcept {
   with_library_ring(library, [&](ThreadLog& log, Ring& ring) {
-    take_completions(log, ring);
+    count_completions(log, ring);
     for (std::uint32_t i = library.sq.prepared_head; i != library.sq.prepared_tail; ++i) {
-      take_request(log, ring, i);
+      count_request(log, ring, i);
     }
     ring.chain = 0;
   });
 }
 
-void look_behind(const LibraryRing& library) noexcept {
-  with_library_ring(library, [](ThreadLog& log, Ring& ring) { take_completions(log, ring); });
+void read_completions(const LibraryRing& library) noexcept {
+  with_library_ring(library, [](ThreadLog& log, Ring& ring) { count_completions(log, ring); });
 }
 
-// Any thread, and a handler as well. Completions first, for the reason given at look_before().
+// Any thread, and a handler as well. Completions first, for the reason given at read_before_call().
 void inspect(int fd) noexcept {
-  const auto look = [](ThreadLog& log, Ring& ring) {
-    take_completions(log, ring);
-    take_published(log, ring);
+  const auto inspect_ring = [](ThreadLog& log, Ring& ring) {
+    count_completions(log, ring);
+    count_published_requests(log, ring);
   };
   if (fd < 0) {
-    with_all_rings(look);
+    with_all_rings(inspect_ring);
   } else {
-    with_ring(fd, look);
+    with_ring(fd, inspect_ring);
   }
 }
 
@@ -326,7 +325,7 @@ void inspect(int fd) noexcept {
 void ring_files(int fd, const int* fds, std::uint32_t count) noexcept {
   with_ring(fd, [&](ThreadLog& log, Ring& ring) {
     if (ring.files != nullptr) {
-      give_back_private_memory(ring.files, ring.file_count * sizeof(HandleFile));
+      free_private_memory(ring.files, ring.file_count * sizeof(HandleFile));
     }
     ring.files = count == 0 ? nullptr : static_cast<HandleFile*>(private_memory(count * sizeof(HandleFile)));
     ring.file_count = ring.files == nullptr ? 0 : count;
@@ -347,8 +346,8 @@ void ring_files_updated(int fd, std::uint32_t first, const int* fds, std::uint32
 }
 
 // Called after io_uring_register() has succeeded: the kernel has read `argument`, so it can be read here.
-void ring_registered(int fd, unsigned what, const void* argument, unsigned count) noexcept {
-  switch (what) {
+void ring_registered(int fd, unsigned operation, const void* argument, unsigned count) noexcept {
+  switch (operation) {
     case kRegisterFiles:
       ring_files(fd, static_cast<const int*>(argument), count);
       break;
@@ -379,11 +378,11 @@ void ring_registered(int fd, unsigned what, const void* argument, unsigned count
 // Called before the process ends, executes another program, or recording ends, in the thread that does so.
 // Other threads may still use their rings, and after an exec that fails the rings continue. Completions are
 // read before and after the requests: a request that was not seen yet may have completed already.
-void settle_rings() noexcept {
+void count_finished_rings() noexcept {
   with_all_rings([](ThreadLog& log, Ring& ring) {
-    take_completions(log, ring);
-    take_published(log, ring);
-    take_completions(log, ring);
+    count_completions(log, ring);
+    count_published_requests(log, ring);
+    count_completions(log, ring);
     requests_end(log, ring);
   });
 }

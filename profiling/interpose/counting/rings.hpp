@@ -41,9 +41,9 @@ inline bool any_rings() noexcept {
 }
 
 // Before a call that submits requests or waits for completions: reads completions and then requests.
-void look_before(const LibraryRing& ring) noexcept;
+void read_before_call(const LibraryRing& ring) noexcept;
 // After a call that submits requests or waits for completions: reads only completions.
-void look_behind(const LibraryRing& ring) noexcept;
+void read_completions(const LibraryRing& ring) noexcept;
 // For a ring that the program fills by itself, before and after a call that submits requests or waits for
 // completions: reads completions and then requests. An `fd` of -1 means all rings.
 void inspect(int fd) noexcept;
@@ -54,9 +54,9 @@ void ring_files(int fd, const int* fds, std::uint32_t count) noexcept;
 // Notes `count` entries of the ring's table of registered files, from entry `first` on, after the kernel has
 // replaced them.
 void ring_files_updated(int fd, std::uint32_t first, const int* fds, std::uint32_t count) noexcept;
-// Called after io_uring_register(fd, what, argument, count) has succeeded: notes changes of the ring's table
-// of registered files.
-void ring_registered(int fd, unsigned what, const void* argument, unsigned count) noexcept;
+// Called after io_uring_register(fd, operation, argument, count) has succeeded: notes changes of the ring's
+// table of registered files.
+void ring_registered(int fd, unsigned operation, const void* argument, unsigned count) noexcept;
 
 // Called after mmap(): notes where a ring's memory is. Returns whether `fd` is a ring.
 bool ring_mapped(int fd, std::int64_t offset, void* at) noexcept;

@@ -53,13 +53,13 @@ namespace penstock::interpose {
 // call began. If a handler leaves the call by longjmp(), the mark remains, but further up the stack it is
 // ignored. Any thread; nothing is allocated. In a fork's child the mark still holds for the thread that
 // forked.
-class WithinNext {
+class InOtherLibrary {
  public:
-  WithinNext() noexcept : before_(begin_) { begin_ = reinterpret_cast<const char*>(this); }
-  ~WithinNext() { begin_ = before_; }
-  WithinNext(const WithinNext&) = delete;
-  WithinNext& operator=(const WithinNext&) = delete;
-  static bool is_under_way() noexcept {
+  InOtherLibrary() noexcept : before_(begin_) { begin_ = reinterpret_cast<const char*>(this); }
+  ~InOtherLibrary() { begin_ = before_; }
+  InOtherLibrary(const InOtherLibrary&) = delete;
+  InOtherLibrary& operator=(const InOtherLibrary&) = delete;
+  static bool is_active() noexcept {
     const char here = 0;
     const char* const begin = begin_;
     return begin != nullptr && begin > &here;
@@ -85,9 +85,9 @@ Result no_such_function() noexcept {  // what a call returns that does not exist
 // The function that the program would have called without this library. It is found at the first call, in any
 // thread.
 //
-// `direct_` is the function if it may be called without a WithinNext around the call. It is null until that
-// is known, and always null if it is another library's function. Any thread may write `direct_` and `found_`,
-// but always the same value, so no lock and no memory order is needed.
+// `direct_` is the function if it may be called without a InOtherLibrary around the call. It is null until
+// that is known, and always null if it is another library's function. Any thread may write `direct_` and
+// `found_`, but always the same value, so no lock and no memory order is needed.
 template <typename Signature>
 class Real {
  public:
@@ -115,7 +115,7 @@ class Real {
       return no_such_function<decltype(function(args...))>();
     }
     if (is_another_librarys(name_, reinterpret_cast<void*>(function))) {
-      const WithinNext within;
+      const InOtherLibrary within;
       return function(args...);
     }
     direct_.store(reinterpret_cast<void*>(function), std::memory_order_relaxed);
@@ -137,14 +137,14 @@ class Real {
 
 // For a call that uses the descriptor's position, before the call: returns the description and stores the
 // position in `offset`. If the descriptor is not known, it returns null and `offset` is -1.
-inline Description* positioned(ThreadLog& log, int fd, std::int64_t& offset) noexcept {
+inline Description* position_before(ThreadLog& log, int fd, std::int64_t& offset) noexcept {
   Description* description = known_description(log, fd);
   offset = description == nullptr ? -1 : description->position.load(std::memory_order_relaxed);
   return description;
 }
 
 // Counts a read or a write after the call. If it used the descriptor's position, `description` and `offset`
-// come from positioned(), and the position advances. Otherwise `description` is null and `offset` is the
+// come from position_before(), and the position advances. Otherwise `description` is null and `offset` is the
 // call's own. `bytes` < 0: the call failed.
 template <penstock_call kCall>
 [[gnu::always_inline]] inline void count_transfer(ThreadLog& log, int fd, Description* description,

@@ -105,9 +105,9 @@ PENSTOCK_FCNTL(fcntl)
 PENSTOCK_FCNTL(fcntl64)
 // NOLINTEND(cert-dcl50-cpp)
 
-#define PENSTOCK_FRESH(name, parameters, arguments) \
-  PENSTOCK_WRAP(int, name, parameters) {            \
-    return fresh(real_##name arguments);            \
+#define PENSTOCK_FRESH(name, parameters, arguments)  \
+  PENSTOCK_WRAP(int, name, parameters) {             \
+    return note_without_file(real_##name arguments); \
   }
 PENSTOCK_FRESH(socket, (int domain, int type, int protocol), (domain, type, protocol))
 PENSTOCK_FRESH(accept, (int fd, void* address, unsigned* length), (fd, address, length))
@@ -119,17 +119,17 @@ PENSTOCK_FRESH(eventfd, (unsigned count, int flags), (count, flags))
 PENSTOCK_FRESH(epoll_create1, (int flags), (flags))
 PENSTOCK_FRESH(inotify_init1, (int flags), (flags))
 PENSTOCK_WRAP(int, pipe, (int ends[2])) {
-  return fresh_pair(real_pipe(ends), ends);
+  return note_pair_without_files(real_pipe(ends), ends);
 }
 PENSTOCK_WRAP(int, pipe2, (int ends[2], int flags)) {
-  return fresh_pair(real_pipe2(ends, flags), ends);
+  return note_pair_without_files(real_pipe2(ends, flags), ends);
 }
 PENSTOCK_WRAP(int, socketpair, (int domain, int type, int protocol, int ends[2])) {
-  return fresh_pair(real_socketpair(domain, type, protocol, ends), ends);
+  return note_pair_without_files(real_socketpair(domain, type, protocol, ends), ends);
 }
 
 PENSTOCK_WRAP_TWINS(off64_t, lseek, lseek64, (int fd, off64_t offset, int whence),
-                    sought(fd, [&] { return real(fd, offset, whence); }))
+                    seek_and_count(fd, [&] { return real(fd, offset, whence); }))
 
 PENSTOCK_WRAP_TWINS(int, fsync, fdatasync, (int fd),
                     counted(PENSTOCK_CALL_SYNC, fd, [&] { return real(fd); }))
@@ -144,13 +144,13 @@ PENSTOCK_WRAP_TWINS(int, ftruncate, ftruncate64, (int fd, off64_t bytes),
                         PENSTOCK_CALL_OTHER, fd, [&] { return real(fd, bytes); }, bytes))
 // The end of the allocated range; -1 if the call does not make the file longer, or if the kernel will refuse
 // it.
-static std::int64_t size_behind(int mode, off64_t offset, off64_t bytes) noexcept {
+static std::int64_t size_after(int mode, off64_t offset, off64_t bytes) noexcept {
   std::int64_t end = -1;
   return mode != 0 || __builtin_add_overflow(offset, bytes, &end) ? -1 : end;
 }
 PENSTOCK_WRAP_TWINS(int, fallocate, fallocate64, (int fd, int mode, off64_t offset, off64_t bytes),
                     counted(
                         PENSTOCK_CALL_OTHER, fd, [&] { return real(fd, mode, offset, bytes); },
-                        size_behind(mode, offset, bytes)))
+                        size_after(mode, offset, bytes)))
 PENSTOCK_WRAP_TWINS(int, posix_fadvise, posix_fadvise64, (int fd, off64_t offset, off64_t bytes, int advice),
                     counted(PENSTOCK_CALL_OTHER, fd, [&] { return real(fd, offset, bytes, advice); }))

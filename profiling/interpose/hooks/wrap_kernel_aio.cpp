@@ -17,12 +17,12 @@
 using namespace penstock::interpose;  // NOLINT: wrappers are in no namespace, like libc's functions
 
 namespace {
-constinit Blocks kernel_blocks(PENSTOCK_RING);
+constinit AsyncOperations kernel_blocks(PENSTOCK_RING);
 }  // namespace
 
 namespace penstock::interpose {
 
-thread_local bool handing_over __attribute__((tls_model("initial-exec"))) = false;
+thread_local bool inside_io_submit __attribute__((tls_model("initial-exec"))) = false;
 
 void block_begins(ThreadLog& log, const KernelBlock& block) noexcept {
   penstock_call call = PENSTOCK_CALL_OTHER;
@@ -57,9 +57,9 @@ void blocks_ended(const KernelEvent* events, long count) noexcept {
   }
 }
 
-void settle_kernel_aio() noexcept {
+void count_finished_kernel_aio() noexcept {
   if (ThreadLog* log = thread_log()) {
-    kernel_blocks.settle(*log, [](const Pending&, std::int64_t&) { return false; });
+    kernel_blocks.count_ended(*log, [](const Pending&, std::int64_t&) { return false; });
   }
 }
 void forget_kernel_aio() noexcept {
@@ -70,7 +70,7 @@ void forget_kernel_aio() noexcept {
 
 // libaio's functions. They are wrapped because libaio makes its system calls inline.
 PENSTOCK_WRAP(int, io_submit, (void* context, long count, KernelBlock** blocks)) {
-  return hand_over(count, blocks, [&] { return real_io_submit(context, count, blocks); });
+  return submit_blocks(count, blocks, [&] { return real_io_submit(context, count, blocks); });
 }
 PENSTOCK_WRAP(int, io_getevents,
               (void* context, long at_least, long at_most, KernelEvent* events, timespec* patience)) {

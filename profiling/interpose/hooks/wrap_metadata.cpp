@@ -112,7 +112,7 @@ PENSTOCK_WRAP(dirent64*, readdir64, (DIR * from)) {
 PENSTOCK_WRAP(int, closedir, (DIR * opened)) {
   ThreadLog* log = thread_log();
   const int fd = dirfd(opened);
-  penstock_counters* counters = log == nullptr || described(fd) == nullptr
+  penstock_counters* counters = log == nullptr || description_of(fd) == nullptr
                                     ? nullptr
                                     : counters_now(*log, fd, PENSTOCK_POSIX, PENSTOCK_CALL_CLOSE);
   if (!log_suspended()) {

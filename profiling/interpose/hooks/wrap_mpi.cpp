@@ -25,15 +25,15 @@ constinit Real<void()> real_ompi_byte{"ompi_mpi_byte"};
 constinit Real<int(Handle, int*)> type_size{"MPI_Type_size"};
 constinit Real<int(const void*, Handle, int*)> get_count{"MPI_Get_count"};
 
-std::int64_t moved_bytes(const void* status, Handle type, int asked) noexcept {
+std::int64_t moved_bytes(const void* status, Handle type, int requested_count) noexcept {
   int size = 0;
-  int count = asked;
+  int count = requested_count;
   if (type_size.pointer() == nullptr || type_size(type, &size) != 0) {
     return 0;
   }
   if (status != nullptr && get_count.pointer() != nullptr &&
       (get_count(status, type, &count) != 0 || count < 0)) {
-    count = asked;
+    count = requested_count;
   }
   return static_cast<std::int64_t>(count) * size;
 }
@@ -68,10 +68,10 @@ auto file_of_handle(Handle file) noexcept {
 int moved(penstock_call kind, Handle file, std::int64_t offset, int count, Handle type, void* status,
           auto call) noexcept {
   alignas(16) char own[256] = {};  // as large as any implementation's MPI_Status
-  void* told = is_ignored(status) ? own : status;
+  void* status_for_call = is_ignored(status) ? own : status;
   return on_file(
-      kind, file_of_handle(file), offset, [&] { return call(told); },
-      [&] { return moved_bytes(told, type, count); });
+      kind, file_of_handle(file), offset, [&] { return call(status_for_call); },
+      [&] { return moved_bytes(status_for_call, type, count); });
 }
 
 // Counts a call that starts a transfer, which MPI finishes in a wait: the bytes that were asked for are
@@ -128,14 +128,16 @@ PENSTOCK_WRAP(int, MPI_File_set_view,
 // NOLINTBEGIN(bugprone-macro-parentheses)
 #define PENSTOCK_MPI_MOVE(name, call, buffer_type)                                                  \
   PENSTOCK_WRAP(int, name, (Handle file, buffer_type data, int count, Handle type, void* status)) { \
-    return moved(call, file, kUnknownOffset, count, type, status,                                   \
-                 [&](void* told) { return real_##name(file, data, count, type, told); });           \
+    return moved(call, file, kUnknownOffset, count, type, status, [&](void* status_for_call) {      \
+      return real_##name(file, data, count, type, status_for_call);                                 \
+    });                                                                                             \
   }
 #define PENSTOCK_MPI_MOVE_AT(name, call, buffer_type)                                                 \
   PENSTOCK_WRAP(int, name,                                                                            \
                 (Handle file, long offset, buffer_type data, int count, Handle type, void* status)) { \
-    return moved(call, file, offset, count, type, status,                                             \
-                 [&](void* told) { return real_##name(file, offset, data, count, type, told); });     \
+    return moved(call, file, offset, count, type, status, [&](void* status_for_call) {                \
+      return real_##name(file, offset, data, count, type, status_for_call);                           \
+    });                                                                                               \
   }
 #define PENSTOCK_MPI_START(name, call, buffer_type)                                                  \
   PENSTOCK_WRAP(int, name, (Handle file, buffer_type data, int count, Handle type, void* request)) { \

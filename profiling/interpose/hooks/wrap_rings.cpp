@@ -25,9 +25,9 @@ namespace {
 
 // Around a call on a ring of liburing.
 int inspected(const LibraryRing& ring, auto call) noexcept {
-  look_before(ring);
+  read_before_call(ring);
   const int result = call();
-  look_behind(ring);
+  read_completions(ring);
   return result;
 }
 
@@ -114,9 +114,9 @@ PENSTOCK_WRAP(int, __io_uring_get_cqe,
 // tell the kernel to fill the ring again, and after it.
 PENSTOCK_WRAP(unsigned, io_uring_peek_batch_cqe,
               (LibraryRing * ring, RingCompletion** completions, unsigned count)) {
-  look_behind(*ring);
+  read_completions(*ring);
   const unsigned found = real_io_uring_peek_batch_cqe(ring, completions, count);
-  look_behind(*ring);
+  read_completions(*ring);
   return found;
 }
 
@@ -165,10 +165,11 @@ PENSTOCK_WRAP(int, io_uring_enter2,
   return inspected(static_cast<int>(fd), flags,
                    [&] { return real_io_uring_enter2(fd, submit, count, flags, signals, bytes); });
 }
-PENSTOCK_WRAP(int, io_uring_register, (unsigned fd, unsigned what, const void* argument, unsigned count)) {
-  const int result = real_io_uring_register(fd, what, argument, count);
+PENSTOCK_WRAP(int, io_uring_register,
+              (unsigned fd, unsigned operation, const void* argument, unsigned count)) {
+  const int result = real_io_uring_register(fd, operation, argument, count);
   if (result >= 0) {
-    ring_registered(static_cast<int>(fd), what, argument, count);
+    ring_registered(static_cast<int>(fd), operation, argument, count);
   }
   return result;
 }

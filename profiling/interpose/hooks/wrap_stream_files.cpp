@@ -1,9 +1,8 @@
 // Wrappers of stdio's functions that open, close, position and flush streams.
 //
 // Threads: any thread of the program.
-// Locks: OnStream holds the FILE's lock around the call. closing() holds it only while it reads the stream's
-// state, because fclose() frees the FILE.
-// Memory: nothing is allocated. errno is that of the call.
+// Locks: StreamCall holds the FILE's lock around the call. closing() holds it only while it reads the
+// stream's state, because fclose() frees the FILE. Memory: nothing is allocated. errno is that of the call.
 // Signals: see streams.hpp.
 #include <fcntl.h>
 #include <string.h>
@@ -30,13 +29,13 @@ int flags_of(const char* mode) noexcept {
 
 // Notes a new stream, whose pointers have not moved yet. A stream that appends is at the end of its file
 // already.
-void met(FILE* file) noexcept {
+void note_opened_stream(FILE* file) noexcept {
   const int saved = errno;
   if (file != nullptr && descriptor_of(*file) >= 0) {
     if (Stream* stream = stream_at(descriptor_of(*file))) {
       stream->file = nullptr;
     }
-    const OnStream on(file);
+    const StreamCall on(file);
   }
   errno = saved;
 }
@@ -47,7 +46,7 @@ FILE* opened(const char* path, const char* mode, auto call) noexcept {
     operation.layer = PENSTOCK_STDIO;
     operation.failed = file == nullptr ? saved : 0;
     count_open(log, AT_FDCWD, path, flags_of(mode), file == nullptr ? -1 : file->_fileno, operation);
-    met(file);
+    note_opened_stream(file);
     errno = saved;
   });
 }
@@ -56,7 +55,7 @@ FILE* opened(const char* path, const char* mode, auto call) noexcept {
 FILE* nameless(FILE* file) noexcept {
   if (file != nullptr && !log_suspended()) {
     forget(file->_fileno);
-    met(file);
+    note_opened_stream(file);
   }
   return file;
 }
@@ -83,8 +82,8 @@ auto closing(FILE* file, bool opens_again, auto call) noexcept {
   std::int64_t held = 0;
   std::int64_t position = 0;
   {
-    const OnStream on(file);
-    if (on.watched()) {
+    const StreamCall on(file);
+    if (on.is_counted()) {
       held = on.unwritten_before();
       position = on.stream().position;
       on.stream().file = nullptr;
@@ -134,7 +133,7 @@ FILE* opened_again(const char* path, const char* mode, FILE* file, auto call) no
   FILE* again =
       closing(file, path == nullptr, [&] { return path == nullptr ? call() : opened(path, mode, call); });
   if (path == nullptr) {
-    met(again);
+    note_opened_stream(again);
   }
   return again;
 }
@@ -175,24 +174,24 @@ class ReadBySeek {
   bool may_read_;
 };
 
-int sought(FILE* file, int whence, auto call) noexcept {
-  OnStream on(file);
-  if (!on.watched()) {
+int seek_and_count(FILE* file, int whence, auto call) noexcept {
+  StreamCall on(file);
+  if (!on.is_counted()) {
     return call();
   }
   const ReadBySeek read(*file, whence);
-  on.time_it();
+  on.read_clock();
   const int result = call();
   const int saved = errno;
   if (const std::int64_t bytes = result == 0 ? read.bytes(*file) : 0; bytes > 0) {
     on.kernel_read(bytes);
   }
-  on.was(PENSTOCK_CALL_SEEK, result != 0 ? saved : 0);
+  on.after_other(PENSTOCK_CALL_SEEK, result != 0 ? saved : 0);
   if (result == 0) {
     const std::int64_t at = file->_offset >= 0 ? file->_offset : kernel_position(file->_fileno);
     on.stream().position = at < 0 ? 0 : at - unread(*file);
     on.stream().pushed_back = 0;
-    if (Description* description = described(file->_fileno)) {
+    if (Description* description = description_of(file->_fileno)) {
       description->position.store(at < 0 ? 0 : at, std::memory_order_relaxed);
     }
   }
@@ -200,14 +199,14 @@ int sought(FILE* file, int whence, auto call) noexcept {
   return result;
 }
 
-auto told(FILE* file, auto call) noexcept {
-  OnStream on(file);
-  if (!on.watched()) {
+auto tell_position(FILE* file, auto call) noexcept {
+  StreamCall on(file);
+  if (!on.is_counted()) {
     return call();
   }
-  on.time_it();
+  on.read_clock();
   const auto result = call();
-  on.was(PENSTOCK_CALL_OTHER, 0);
+  on.after_other(PENSTOCK_CALL_OTHER, 0);
   return result;
 }
 
@@ -216,13 +215,13 @@ auto told(FILE* file, auto call) noexcept {
 // writes.
 int flushed(FILE* file, auto call) noexcept {
   if (file == nullptr) {
-    settle_streams();
+    count_macro_bytes_of_all();
     const int result = call();
-    settle_streams();
+    count_macro_bytes_of_all();
     return result;
   }
-  OnStream on(file);
-  if (!on.watched()) {
+  StreamCall on(file);
+  if (!on.is_counted()) {
     return call();
   }
   const std::int64_t before = file->_mode > 0 ? kernel_position(file->_fileno) : -1;
@@ -239,10 +238,10 @@ int flushed(FILE* file, auto call) noexcept {
   if (before >= 0) {
     const std::int64_t more = kernel_position(file->_fileno) - before - on.unwritten_before();
     if (more > 0) {
-      on.was_written(more);
+      on.after_write(more);
     }
   }
-  on.was(PENSTOCK_CALL_OTHER, result != 0 ? saved : 0);
+  on.after_other(PENSTOCK_CALL_OTHER, result != 0 ? saved : 0);
   errno = saved;
   return result;
 }
@@ -255,7 +254,7 @@ PENSTOCK_WRAP_TWINS(FILE*, freopen, freopen64, (const char* path, const char* mo
                     opened_again(path, mode, file, [&] { return real(path, mode, file); }))
 PENSTOCK_WRAP(FILE*, fdopen, (int fd, const char* mode)) {
   FILE* file = real_fdopen(fd, mode);
-  met(file);
+  note_opened_stream(file);
   return file;
 }
 PENSTOCK_WRAP_TWINS(FILE*, tmpfile, tmpfile64, (), nameless(real()))
@@ -267,23 +266,23 @@ PENSTOCK_WRAP_TWINS(int, pclose, fclose, (FILE * file), closing(file, false, [&]
 PENSTOCK_WRAP_TWINS(int, fflush, fflush_unlocked, (FILE * file), flushed(file, [&] { return real(file); }))
 
 PENSTOCK_WRAP(int, fseek, (FILE * file, long offset, int whence)) {
-  return sought(file, whence, [&] { return real_fseek(file, offset, whence); });
+  return seek_and_count(file, whence, [&] { return real_fseek(file, offset, whence); });
 }
 PENSTOCK_WRAP_TWINS(int, fseeko, fseeko64, (FILE * file, off64_t offset, int whence),
-                    sought(file, whence, [&] { return real(file, offset, whence); }))
+                    seek_and_count(file, whence, [&] { return real(file, offset, whence); }))
 PENSTOCK_WRAP(int, fsetpos, (FILE * file, const fpos_t* position)) {
-  return sought(file, SEEK_SET, [&] { return real_fsetpos(file, position); });
+  return seek_and_count(file, SEEK_SET, [&] { return real_fsetpos(file, position); });
 }
 PENSTOCK_WRAP(int, fsetpos64, (FILE * file, const fpos64_t* position)) {
-  return sought(file, SEEK_SET, [&] { return real_fsetpos64(file, position); });
+  return seek_and_count(file, SEEK_SET, [&] { return real_fsetpos64(file, position); });
 }
 PENSTOCK_WRAP(void, rewind, (FILE * file)) {
-  sought(file, SEEK_SET, [&] {
+  seek_and_count(file, SEEK_SET, [&] {
     real_rewind(file);
     return 0;
   });
 }
 PENSTOCK_WRAP(long, ftell, (FILE * file)) {
-  return told(file, [&] { return real_ftell(file); });
+  return tell_position(file, [&] { return real_ftell(file); });
 }
-PENSTOCK_WRAP_TWINS(off64_t, ftello, ftello64, (FILE * file), told(file, [&] { return real(file); }))
+PENSTOCK_WRAP_TWINS(off64_t, ftello, ftello64, (FILE * file), tell_position(file, [&] { return real(file); }))

@@ -11,27 +11,27 @@ using namespace penstock::interpose;  // NOLINT: wrappers are in no namespace, l
 namespace {
 
 int printed(FILE* file, auto call) noexcept {
-  OnStream on(file);
-  if (!on.watched()) [[unlikely]] {
+  StreamCall on(file);
+  if (!on.is_counted()) [[unlikely]] {
     return call();
   }
-  on.time_it();
+  on.read_clock();
   const int bytes = call();
   const std::int64_t held = unwritten(*file) - on.unwritten_before();
-  on.was_written(bytes >= 0 ? bytes : held > 0 ? held : 0);
+  on.after_write(bytes >= 0 ? bytes : held > 0 ? held : 0);
   return bytes;
 }
 
 int scanned(FILE* file, auto call) noexcept {
-  OnStream on(file);
-  if (!on.watched()) [[unlikely]] {
+  StreamCall on(file);
+  if (!on.is_counted()) [[unlikely]] {
     return call();
   }
-  const Before before_it(*file);
-  on.time_it();
+  const BufferState before_it(*file);
+  on.read_clock();
   const int result = call();
   const int saved = errno;
-  on.was_read(received(on, *file, before_it));
+  on.after_read(received(on, *file, before_it));
   errno = saved;
   return result;
 }
@@ -39,13 +39,13 @@ int scanned(FILE* file, auto call) noexcept {
 // Wide characters: the counted bytes are those that were decoded or encoded. They are derived from the
 // kernel's position in the file before and after the call.
 auto wide_read(FILE* file, auto call) noexcept {
-  OnStream on(file);
-  if (!on.watched()) {
+  StreamCall on(file);
+  if (!on.is_counted()) {
     return call();
   }
-  const Before before_it(*file);
+  const BufferState before_it(*file);
   const std::int64_t before = kernel_position(file->_fileno);
-  on.time_it();
+  on.read_clock();
   const auto result = call();
   const int saved = errno;
   const std::int64_t after = before < 0 ? -1 : kernel_position(file->_fileno);
@@ -53,29 +53,29 @@ auto wide_read(FILE* file, auto call) noexcept {
                                  ? received(on, *file, before_it)
                                  : after - before + on.unread_before() - unread(*file);
   if (bytes > 0) {
-    on.was_read(bytes);
+    on.after_read(bytes);
   } else {
-    on.was_nothing();
+    on.after_uncounted();
   }
   errno = saved;
   return result;
 }
 
 auto wide_written(FILE* file, auto call) noexcept {
-  OnStream on(file);
-  if (!on.watched()) {
+  StreamCall on(file);
+  if (!on.is_counted()) {
     return call();
   }
   const std::int64_t before = kernel_position(file->_fileno);
-  on.time_it();
+  on.read_clock();
   const auto result = call();
   const int saved = errno;
   const std::int64_t after = before < 0 ? -1 : kernel_position(file->_fileno);
   const std::int64_t bytes = (after > before ? after - before : 0) + unwritten(*file) - on.unwritten_before();
   if (bytes > 0) {
-    on.was_written(bytes);
+    on.after_write(bytes);
   } else {
-    on.was_nothing();
+    on.after_uncounted();
   }
   errno = saved;
   return result;
@@ -83,7 +83,7 @@ auto wide_written(FILE* file, auto call) noexcept {
 
 // dprintf() writes directly to a descriptor, so it counts as a write of that descriptor.
 int printed_to(int fd, auto call) noexcept {
-  return static_cast<int>(transfer_on<PENSTOCK_CALL_WRITE>(fd, [&] { return ssize_t{call()}; }));
+  return static_cast<int>(transfer_at_position<PENSTOCK_CALL_WRITE>(fd, [&] { return ssize_t{call()}; }));
 }
 
 }  // namespace

@@ -33,7 +33,7 @@ void stop_session() noexcept {
   }
 }
 
-void leave_past_files() noexcept {
+void unmap_past_files() noexcept {
   for (std::size_t i = 0; i < past_count; ++i) {
     system_call(SYS_mmap, word(past[i].base), static_cast<long>(past[i].bytes), PROT_READ | PROT_WRITE,
                 MAP_PRIVATE | MAP_ANONYMOUS | MAP_FIXED | MAP_NORESERVE, -1, 0);

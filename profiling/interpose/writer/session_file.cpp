@@ -74,7 +74,7 @@ namespace {
 // find. The name may lead to another file by now (chroot, a mount), so device and inode are compared. The
 // descriptor is open only for a moment. A fork of another thread at that time may inherit it; it is closed on
 // exec.
-long open_own(int flags) noexcept {
+long open_current_file(int flags) noexcept {
   long fd = system_call(SYS_openat, AT_FDCWD, word(file.path), O_RDWR | O_CLOEXEC | O_NOFOLLOW | flags, 0600);
   if (fd >= 0 && fd <= STDERR_FILENO) {  // the program may be about to open one of these numbers
     const long higher = system_call(SYS_fcntl, fd, F_DUPFD_CLOEXEC, STDERR_FILENO + 1);
@@ -162,7 +162,7 @@ bool grow_to(std::uint64_t bytes, int flags) noexcept {
     failure = EFBIG;
     return false;
   }
-  const long fd = open_own(flags);
+  const long fd = open_current_file(flags);
   if (fd < 0) {
     failure = static_cast<int>(-fd);
     return false;
@@ -193,9 +193,9 @@ bool grow_to(std::uint64_t bytes, int flags) noexcept {
 
 // Called when the session ends. Pages after the new end stay mapped, but touching them would cause a SIGBUS.
 // So file.bytes shrinks as well; these pages have no blocks.
-void give_back_spare_room() noexcept {
+void trim_file() noexcept {
   const std::uint64_t end = session.header->file_end;
-  const long fd = end < file.bytes ? open_own(0) : -1;
+  const long fd = end < file.bytes ? open_current_file(0) : -1;
   if (fd >= 0) {
     if (system_call(SYS_ftruncate, fd, static_cast<long>(end)) == 0) {
       file.bytes = end;
@@ -273,7 +273,7 @@ constexpr std::uint64_t kBlocksOfALimit =
     16;  // the trace limit allows at least this many blocks, so emptying one loses at most 1/16 of the calls
 
 // The size of the next block: twice the last one, but not more than a fraction of the limit.
-std::uint64_t wanted_bytes(std::uint64_t last_bytes, std::uint64_t limit) noexcept {
+std::uint64_t segment_block_bytes(std::uint64_t last_bytes, std::uint64_t limit) noexcept {
   std::uint64_t most = kMostBlock;
   if (limit != 0 && limit / kBlocksOfALimit < most) {
     most = limit / kBlocksOfALimit / PENSTOCK_BLOCK_GRANULE * PENSTOCK_BLOCK_GRANULE;
@@ -303,7 +303,7 @@ void append_full(penstock_block* block) noexcept {
   file.newest_full = at;
 }
 
-penstock_block* take_oldest() noexcept {
+penstock_block* remove_oldest_full() noexcept {
   auto* block = at_offset<penstock_block>(file.oldest_full);
   file.oldest_full = block->next;
   if (file.oldest_full == 0) {
@@ -337,7 +337,7 @@ penstock_block* next_segment_block(penstock_block* full) noexcept {
   }
   std::uint64_t limit = session.header->trace_limit;
   limit = limit != 0 && limit < kLeastLimit ? kLeastLimit : limit;
-  const std::uint64_t want = wanted_bytes(full == nullptr ? 0 : full->bytes, limit);
+  const std::uint64_t want = segment_block_bytes(full == nullptr ? 0 : full->bytes, limit);
   penstock_block* block =
       limit == 0 || file.segment_bytes + want <= limit ? add_segment_block(want) : nullptr;
   if (block == nullptr && file.oldest_full == 0) {
@@ -351,7 +351,7 @@ penstock_block* next_segment_block(penstock_block* full) noexcept {
     append_full(full);
   }
   if (block == nullptr) {
-    block = take_oldest();
+    block = remove_oldest_full();
     empty_block(block);
   }
   return block;

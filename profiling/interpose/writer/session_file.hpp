@@ -49,7 +49,7 @@ bool reserve() noexcept;
 // returns false and sets `failure`.
 bool grow_to(std::uint64_t bytes, int flags) noexcept;
 // Cuts the unused end of the file off. A later block grows it again.
-void give_back_spare_room() noexcept;
+void trim_file() noexcept;
 
 inline std::uint64_t whole_granules(std::uint64_t bytes) noexcept {
   return (bytes + PENSTOCK_BLOCK_GRANULE - 1) / PENSTOCK_BLOCK_GRANULE * PENSTOCK_BLOCK_GRANULE;

@@ -8,7 +8,7 @@
 // is loaded. getenv() is called when a file begins; a program that changes its environment in another thread
 // at that time races with it.
 // Signals: if a handler's own thread holds file_lock, the handler does not wait (Hold::held()).
-// Forks: a child never writes to its parent's file (leave_parents_session(), begin_forked()).
+// Forks: a child never writes to its parent's file (leave_session_of_parent(), begin_forked()).
 // Crash: the file is mapped, so a killed process leaves what it had counted.
 #include "profiling/interpose/writer/session_lifetime.hpp"
 
@@ -52,7 +52,7 @@ std::uint32_t control_in(const penstock_session_header& header) noexcept {
 // Whether the new file takes over the trace bit of the previous file. A forked child takes over its parent's
 // bit, also if it was switched after the fork. It does not if the parent has left that file for another one.
 // The parent may be storing its state at this moment: then either answer is right.
-bool inherits(const penstock_session_header* before, bool forked) noexcept {
+bool may_inherit_trace_bit(const penstock_session_header* before, bool forked) noexcept {
   if (before == nullptr || !forked) {
     return before != nullptr;
   }
@@ -65,11 +65,11 @@ bool inherits(const penstock_session_header* before, bool forked) noexcept {
 // searches for new files. Here the new file is made visible (magic), and after a full fence the old bit is
 // read again. So at least one of the two sees the other. If the bit of the new file was switched already, the
 // exchange does not change it.
-void take_late_word(const penstock_session_header& before, std::uint32_t taken) noexcept {
+void adopt_late_trace_bit(const penstock_session_header& before, std::uint32_t copied_bit) noexcept {
   memory_fence(std::memory_order_seq_cst);
   const std::uint32_t now = control_in(before);
-  if (now != taken) {
-    __atomic_compare_exchange_n(&session.header->control, &taken, now, false, __ATOMIC_RELAXED,
+  if (now != copied_bit) {
+    __atomic_compare_exchange_n(&session.header->control, &copied_bit, now, false, __ATOMIC_RELAXED,
                                 __ATOMIC_RELAXED);
   }
 }
@@ -79,8 +79,8 @@ void take_late_word(const penstock_session_header& before, std::uint32_t taken) 
 // for a session. If the process is killed before that, the file is not a session.
 void fill_header(penstock_session_header& h, const penstock_session_header* before, bool forked,
                  bool segments) noexcept {
-  const bool takes_word = inherits(before, forked);
-  const std::uint32_t control = takes_word ? control_in(*before) : segments ? 1 : 0;
+  const bool inherits_trace_bit = may_inherit_trace_bit(before, forked);
+  const std::uint32_t control = inherits_trace_bit ? control_in(*before) : segments ? 1 : 0;
   h.control = control;
   __atomic_store_n(&session.header, &h, __ATOMIC_RELEASE);
   h.version = PENSTOCK_SESSION_VERSION;
@@ -111,14 +111,14 @@ void fill_header(penstock_session_header& h, const penstock_session_header* befo
   }
   h.kernel_begin.rchar += file.own_read;
   h.kernel_begin.wchar += forked ? file.own_written : 0;
-  if (takes_word) {
+  if (inherits_trace_bit) {
     h.inherited_from = forked ? before->pid : before->inherited_from;
   }
   h.trace_limit = before != nullptr ? before->trace_limit : trace_limit_of_environment();
   memcpy(h.magic, PENSTOCK_SESSION_MAGIC,
          sizeof(h.magic));  // last: from now on readers take the file for a session
-  if (takes_word) {
-    take_late_word(*before, control);
+  if (inherits_trace_bit) {
+    adopt_late_trace_bit(*before, control);
   }
 }
 
@@ -176,16 +176,16 @@ void open_session() noexcept {
     session.state.store(SessionState::running, std::memory_order_release);
     return;
   }
-  char said[1280];
-  const int length =
-      snprintf(said, sizeof(said), "penstock: nothing is profiled: no file can be written to '%s': %s\n",
-               folder, strerror(session_failure()));
-  system_call(SYS_write, STDERR_FILENO, word(said), length);
+  char message[1280];
+  const int length = snprintf(message, sizeof(message),
+                              "penstock: nothing is profiled: no file can be written to '%s': %s\n", folder,
+                              strerror(session_failure()));
+  system_call(SYS_write, STDERR_FILENO, word(message), length);
 }
 
 // Called by the holder of Control, while session.changes is set. state `running` is stored last: from then on
 // a thread's next call may begin a log in this file.
-bool begin_session(const char* folder, penstock_begun started, bool segments,
+bool begin_session(const char* folder, penstock_start_reason started, bool segments,
                    const penstock_session_header* before) noexcept {
   if (file.ticks_per_s == 0) {
     file.ticks_per_s = start_ticks();
@@ -241,7 +241,7 @@ bool forked_between_files = false;  // the parent was changing files at the fork
 // Called in the child, which has one thread; it takes no lock. The parent's file stays mapped until
 // begin_forked(), because names of descriptors are in it. The state is stored relaxed, because there is no
 // other thread.
-void leave_parents_session() noexcept {
+void leave_session_of_parent() noexcept {
   file_lock.reset();
   forked_between_files = session.changes.load(std::memory_order_relaxed);
   session.state.store(SessionState::forked, std::memory_order_relaxed);
@@ -249,16 +249,16 @@ void leave_parents_session() noexcept {
 
 // Called in the child's first counted call, under begin_lock, in any of its threads; its other threads wait
 // for that lock. It is a wrapped call, perhaps in a handler or inside malloc: no heap. Order: the parent's
-// file is unmapped after take_along() has read it, and the state is stored last, because it releases the
+// file is unmapped after copy_names() has read it, and the state is stored last, because it releases the
 // other threads.
-bool begin_forked(void (*take_along)(const char* parents_base)) noexcept {
+bool begin_forked(void (*copy_names)(const char* parents_base)) noexcept {
   // If the parent was between two files, session.base and file.reserved may not belong together. Then nothing
   // is unmapped and nothing copied.
   char* parents = forked_between_files ? nullptr : session.base;
   const std::uint64_t parents_bytes = file.reserved;
   const bool started = begin_file(forked_between_files ? nullptr : session.header, true, wants_segments());
   if (started) {
-    take_along(parents);
+    copy_names(parents);
   }
   if (parents != nullptr) {
     system_call(SYS_munmap, word(parents), static_cast<long>(parents_bytes));
@@ -289,7 +289,7 @@ void end_session(penstock_process_state state) noexcept {
   h.end_monotonic_ns = nanoseconds(CLOCK_MONOTONIC);
   __atomic_store_n(&h.state, static_cast<std::uint32_t>(state), __ATOMIC_RELEASE);
   if (hold.held()) {
-    give_back_spare_room();
+    trim_file();
   }
 }
 
