@@ -18,6 +18,7 @@
 #include <unistd.h>
 
 #include <algorithm>
+#include <array>
 #include <cerrno>
 #include <charconv>
 #include <cstring>
@@ -104,9 +105,13 @@ std::string status_field(pid_t pid, std::string_view field) {
   return "";
 }
 
-// getpwuid() returns static memory, so the name is copied at once.
+// getpwuid_r(), because the live view's inspecting thread may call this too. An entry that does not fit in
+// the buffer counts as unknown.
 std::string user_name(uid_t uid) {
-  const struct passwd* const known = ::getpwuid(uid);
+  struct passwd entry {};
+  struct passwd* known = nullptr;
+  std::array<char, 16384> texts{};
+  ::getpwuid_r(uid, &entry, texts.data(), texts.size(), &known);
   return known != nullptr ? known->pw_name : fmt::format("user {}", uid);
 }
 
@@ -293,13 +298,13 @@ bool Target::is_running() const {
 
 // Finds the file in the process's mappings, and reads its header from the file. In any thread, without a
 // lock. The header may change at any time, because the process writes it.
-std::optional<FoundSession> running_session(pid_t pid) {
+std::optional<SessionFile> running_session(pid_t pid) {
   const auto mappings = read_mappings(pid);
   if (!mappings.ok()) return std::nullopt;
   std::set<std::string_view> seen;  // a session's file has several mappings
   for (const TargetMapping& one : *mappings) {
     if (!is_session_of(one.path, pid) || !seen.insert(one.path).second) continue;
-    FoundSession found{.file = one.path};
+    SessionFile found{.file = one.path};
     std::ifstream in(one.path, std::ios::binary);
     if (in.read(reinterpret_cast<char*>(&found.header), sizeof found.header) &&
         is_running_session(found.header, pid))
@@ -309,10 +314,10 @@ std::optional<FoundSession> running_session(pid_t pid) {
 }
 
 // Reads the header from the target's memory, because the file was deleted.
-std::optional<FoundSession> removed_session(const Target& target) {
+std::optional<SessionFile> removed_session(const Target& target) {
   for (const TargetMapping& one : target.mappings()) {
     if (!one.removed || one.offset != 0 || !is_session_of(one.path, target.pid())) continue;
-    FoundSession found{.file = one.path};
+    SessionFile found{.file = one.path};
     if (target.read(one.begin, &found.header, sizeof found.header) &&
         is_running_session(found.header, target.pid()))
       return found;

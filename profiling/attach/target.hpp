@@ -66,14 +66,14 @@ class Target {
 };
 
 // The file of a session, with its header if it was read.
-struct FoundSession {
+struct SessionFile {
   std::string file;
   penstock_session_header header{};
 };
 // The session to which the process writes. nullopt if it is not watched, or if this user may not inspect it.
-std::optional<FoundSession> running_session(pid_t pid);
+std::optional<SessionFile> running_session(pid_t pid);
 // The session of a watched process whose file was deleted: its header and its former name.
-std::optional<FoundSession> removed_session(const Target& target);
+std::optional<SessionFile> removed_session(const Target& target);
 
 // The error for a target that existed when it was inspected and has ended.
 Error ended_meanwhile(const Target& target);

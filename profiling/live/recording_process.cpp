@@ -109,7 +109,7 @@ void sort_by_rank(std::vector<RecordingProcess>& processes) {
 
 }  // namespace
 
-std::string session_gone_text(int pid, const FoundSession& removed) {
+std::string session_gone_text(int pid, const SessionFile& removed) {
   std::string words = fmt::format("its session '{}' is gone: what it does is written nowhere",
                                   fs::path(removed.file).parent_path().string());
   if (removed.header.begun != PENSTOCK_START_REASON_PROCESS)
@@ -125,7 +125,7 @@ Result<std::vector<RecordingProcess>> recording_processes(const fs::path& folder
 Result<SessionProcesses> session_processes(const fs::path& folder) {
   PENSTOCK_ASSIGN(const std::vector<fs::path> files, session_files(folder));
   using Key = std::tuple<std::string, std::uint32_t, std::uint64_t>;
-  std::map<Key, FoundSession> newest;  // files in any state
+  std::map<Key, SessionFile> newest;  // files in any state
   Inheritance inheritance;
   for (const fs::path& file : files) {
     const Fd fd(retry_eintr([&] { return ::open(file.c_str(), O_RDONLY | kSessionOpenFlags); }));
@@ -136,7 +136,7 @@ Result<SessionProcesses> session_processes(const fs::path& folder) {
     const std::string file_host(field_text(header.host));
     if (header.inherited_from != 0)
       inheritance.insert_or_assign({file_host, header.pid}, header.inherited_from);
-    FoundSession& known = newest[{file_host, header.pid, header.process_start}];
+    SessionFile& known = newest[{file_host, header.pid, header.process_start}];
     if (!known.file.empty() && known.header.begin.monotonic_ns > header.begin.monotonic_ns) continue;
     known = {file.string(), header};
   }

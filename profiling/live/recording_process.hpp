@@ -12,7 +12,7 @@
 
 namespace penstock {
 
-struct FoundSession;  // profiling/attach/target.hpp
+struct SessionFile;  // profiling/attach/target.hpp
 
 // A process that is recording, described by its newest file in the session's folder.
 struct RecordingProcess {
@@ -48,7 +48,7 @@ Result<SessionProcesses> session_processes(const std::filesystem::path& folder);
 Result<RecordingProcess> recording_process(int pid);
 
 // Text for a watched process whose session was removed: the consequence and the remedy.
-std::string session_gone_text(int pid, const FoundSession& removed);
+std::string session_gone_text(int pid, const SessionFile& removed);
 
 // Switches the trace of a process on or off, by one write into the header of its file. Only the file's owner
 // and root may do that. Errors: permission_denied: another user's file. not_found: the process has ended or

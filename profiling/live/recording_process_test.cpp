@@ -70,7 +70,7 @@ TEST_F(RecordingProcessTest, SwitchesOneWord) {
   bytes.header().control = 6;  // bits that a later version may use
   const fs::path file = bytes.write(folder_.path());
   ASSERT_TRUE(set_trace(running()[0], true).ok());
-  EXPECT_EQ(SessionImage::open(file).value()->header().control, 7U);
+  EXPECT_EQ(ProcessFile::open(file).value()->header().control, 7U);
   EXPECT_TRUE(running()[0].trace);
   ASSERT_TRUE(set_trace(running()[0], false).ok());
   bytes.header().control = 6;

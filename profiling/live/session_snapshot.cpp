@@ -170,19 +170,19 @@ class PartialCopy {
  public:
   explicit PartialCopy(fs::path folder) : folder_(std::move(folder)) {}
   ~PartialCopy() {
-    if (kept_) return;
+    if (keeps_) return;
     for (const fs::path& file : files_) ::unlink(file.c_str());
     ::rmdir(folder_.c_str());
   }
   PartialCopy(const PartialCopy&) = delete;
   PartialCopy& operator=(const PartialCopy&) = delete;
   void add(const fs::path& file) { files_.push_back(file); }
-  void keep() { kept_ = true; }
+  void keep() { keeps_ = true; }
 
  private:
   fs::path folder_;
   std::vector<fs::path> files_;
-  bool kept_ = false;
+  bool keeps_ = false;
 };
 
 // Copies one file of a session while its process may continue. The first copy has everything that the header

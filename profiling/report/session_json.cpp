@@ -169,8 +169,8 @@ void coverage_of(std::string& out, std::string_view name, const Coverage& covera
   });
 }
 
-std::string_view state_name(const SessionImage& image) {
-  switch (image.header().state) {
+std::string_view state_name(const ProcessFile& process_file) {
+  switch (process_file.header().state) {
     case PENSTOCK_ENDED:
       return "ended";
     case PENSTOCK_EXECUTED:
@@ -199,11 +199,11 @@ void append_json_text(std::string& out, std::string_view text) {
 }
 
 void append_session_json(std::string& out, const Session& session, const SessionSummary& summary) {
-  const LayerSum& all = summary.in.all;
+  const LayerSum& all = summary.included.all;
   const SessionCoverage& coverage = summary.coverage;
   out += R"({"kind": "session", )";
   number(out, "processes", session.processes.size());
-  number(out, "images", session.images.size());
+  number(out, "images", session.process_files.size());
   number(out, "threads", coverage.threads);
   number(out, "running_processes", coverage.running_processes);
   list(out, "exit_codes", session.exit_codes,
@@ -214,8 +214,8 @@ void append_session_json(std::string& out, const Session& session, const Session
     else
       append_json_text(out, time);
   });
-  number(out, "files", summary.in.files);
-  number(out, "directories", summary.in.directories);
+  number(out, "files", summary.included.files);
+  number(out, "directories", summary.included.directories);
   number(out, "bytes_read", all.bytes_read);
   number(out, "bytes_written", all.bytes_written);
   number(out, "read_ops", all.reads);
@@ -304,8 +304,8 @@ void append_file_json(std::string& out, const FileSum& file) {
 }
 
 void append_process_json(std::string& out, const ProcessSum& process) {
-  const SessionImage& first = process.process->first();
-  const SessionImage& last = process.process->last();
+  const ProcessFile& first = process.process->first();
+  const ProcessFile& last = process.process->last();
   out += R"({"kind": "process", )";
   number(out, "pid", first.header().pid);
   number(out, "parent_pid", first.header().parent_pid);
@@ -313,7 +313,7 @@ void append_process_json(std::string& out, const ProcessSum& process) {
   text_member(out, "executable", last.executable());
   list(out, "command", last.command(), [&](std::string_view word) { append_json_text(out, word); });
   text_member(out, "state", state_name(last));
-  number(out, "images", process.process->images.size());
+  number(out, "images", process.process->process_files.size());
   number(out, "rank", last.header().rank);
   number(out, "ranks", last.header().ranks);
   number(out, "begin_ns", first.header().begin_realtime_ns);

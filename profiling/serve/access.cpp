@@ -72,7 +72,7 @@ bool has_token(const HttpRequest& request, std::string_view token) {
   return parameter && same_secret(*parameter, token);
 }
 
-bool is_from_here(const HttpRequest& request, std::uint16_t port) {
+bool is_for_this_server(const HttpRequest& request, std::uint16_t port) {
   const auto host = request.header("host");
   const auto is_ours = [&](std::string_view name) {
     // Browsers leave out the default port of http.

@@ -42,8 +42,8 @@ void ArmedTrace::update() {
   if (now >= until_) return disarm();
   if (now < next_update_) return;
   static_cast<void>(window_->update());  // if the folder was deleted, there is nothing to trace
-  const Clock::time_point looked = Clock::now();
-  next_update_ = looked + std::max<Clock::duration>(kShortInterval, kMostTimeShare * (looked - now));
+  const Clock::time_point updated = Clock::now();
+  next_update_ = updated + std::max<Clock::duration>(kShortInterval, kMostTimeShare * (updated - now));
 }
 
 Json ArmedTrace::json() const {

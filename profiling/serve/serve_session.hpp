@@ -59,7 +59,7 @@ class ServeSession {
   struct Job {
     SideJob job;
     std::vector<std::uint64_t> waiting;  // connections that get the job's answer
-    std::filesystem::path makes;         // the folder of a new snapshot
+    std::filesystem::path new_snapshot;  // the folder of a new snapshot
   };
 
   HttpResponse home(const HttpRequest& request);
@@ -67,7 +67,7 @@ class ServeSession {
   HttpResponse trace(const HttpRequest& request);
   HttpResponse download(const HttpRequest& request);
   std::optional<HttpResponse> wait_for(Kind kind, std::uint64_t connection);
-  HttpResponse outcome(Kind kind, const Job& job, Result<Fd>& made) const;
+  HttpResponse outcome(Kind kind, const Job& job, Result<Fd>& output) const;
   std::string name() const { return options_.folder.filename().string(); }
 
   const ServeOptions options_;

@@ -17,8 +17,9 @@ namespace penstock {
 // temporary output.
 class SideJob {
  public:
-  // `output`: the word in `words` to replace by the path of the output file; "" if the job prints its output.
-  static Result<SideJob> begin(std::vector<std::string> words, const std::string& output);
+  // `output`: the word in `arguments` to replace by the path of the output file; "" if the job prints its
+  // output.
+  static Result<SideJob> begin(std::vector<std::string> arguments, const std::string& output);
   SideJob(SideJob&& other) noexcept;
   SideJob& operator=(SideJob&&) = delete;
   ~SideJob();

@@ -141,7 +141,7 @@ TEST_F(FileSumsTest, WhoHasLookedKnowsWhatItIs) {
   EXPECT_EQ(files.at("/run/pipe").kind, PENSTOCK_OTHER_FILE);
   EXPECT_EQ(files.at("/data/a").kind, PENSTOCK_REGULAR);
   FileSums(session).each_entry(
-      [](const penstock_counters&, const SessionImage&, std::string_view path, unsigned kind) {
+      [](const penstock_counters&, const ProcessFile&, std::string_view path, unsigned kind) {
         EXPECT_EQ(kind, path == "/data/a" ? PENSTOCK_REGULAR : PENSTOCK_OTHER_FILE) << path;
       });
 }
@@ -193,8 +193,8 @@ TEST_F(FileSumsTest, ASummaryTellsWhatWasLeftOut) {
   const FileSums sums(session);
   const SessionSummary summary = summarise(session, sums, {});
   EXPECT_TRUE(summary.python);
-  EXPECT_EQ(summary.in.files, 1U);
-  EXPECT_EQ(summary.in.all.bytes_read, 1000U);
+  EXPECT_EQ(summary.included.files, 1U);
+  EXPECT_EQ(summary.included.all.bytes_read, 1000U);
   EXPECT_EQ(summary.left_out.files, 2U);
   EXPECT_EQ(summary.left_out.all.bytes_read, 340U);
   EXPECT_EQ(summary.failed_names, 1U);
@@ -308,6 +308,34 @@ TEST_F(FileSumsTest, TwoLooksTellWhatHappenedBetween) {
   ASSERT_EQ(change.hottest.size(), 1U);
   EXPECT_EQ(change.hottest[0].path, "/data/a");
   EXPECT_EQ(change.hottest[0].bytes_read, 600U);
+}
+
+TEST_F(FileSumsTest, ProgressKeepsTwoNamesOfOneKeyApart) {
+  SessionBytes bytes(100);
+  penstock_counters one = bytes.counters_of("/data/a", 100, 1, 100);
+  bytes.add(one);
+  one.name = bytes.add_name(one.file, "/data/other");
+  one.bytes_read = 7000;
+  bytes.add(one);
+  bytes.write(folder_.path());
+  const SessionProgress first = measure_progress(opened(), {});
+  ASSERT_EQ(first.files.size(), 2U);
+  EXPECT_EQ(first.all.bytes_read, 7100U);
+  one.thread = 101;
+  one.bytes_read = 50;
+  bytes.add(one);
+  bytes.write(folder_.path());
+  const SessionProgress second = measure_progress(opened(), {});
+  const Change change = change_of(&first, second, 10);
+  EXPECT_EQ(change.files, 1U);
+  ASSERT_EQ(change.hottest.size(), 1U);
+  EXPECT_EQ(change.hottest[0].path, "/data/other");
+  EXPECT_EQ(change.hottest[0].bytes_read, 50U);
+  const Change since_begin = change_of(nullptr, second, 10);
+  ASSERT_EQ(since_begin.hottest.size(), 2U);
+  EXPECT_EQ(since_begin.hottest[0].path, "/data/other");
+  EXPECT_EQ(since_begin.hottest[0].bytes_read, 7050U);
+  EXPECT_EQ(since_begin.hottest[1].bytes_read, 100U);
 }
 
 TEST(Folders, OfPaths) {

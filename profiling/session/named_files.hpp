@@ -23,8 +23,8 @@ class NamedFiles {
  public:
   NamedFiles(const Session& session, const FileSums& sums, const SessionFilter& filter);
 
-  // Null if the filter does not want what the image did to the file.
-  const NamedFile* find(std::uint64_t file, const SessionImage& image) const;
+  // Null if the filter does not want what the process file did to the file.
+  const NamedFile* find(std::uint64_t file, const ProcessFile& process_file) const;
   // The number of a file that find() returned, from 0.
   std::size_t number(const NamedFile& file) const { return static_cast<std::size_t>(&file - files_.data()); }
 

@@ -22,33 +22,33 @@ struct ProcessCounts {
   std::uint64_t kernel_written = 0;
   std::uint64_t seen_read = 0;
   std::uint64_t seen_written = 0;
-  bool known = true;          // the end of the last image is known
-  bool lacks_an_end = false;  // an image before the last one has no known end
+  bool known = true;          // the end of the last process file is known
+  bool lacks_an_end = false;  // an process file before the last one has no known end
   bool cut = false;           // the file was cut, so recorded calls are missing
   std::optional<std::size_t>
       counted_in_process;  // the process whose counters contain this one's final counts
 };
 
-// The final counters of the image. If it has none and the process runs, the kernel's current counters.
-std::optional<penstock_kernel_io> end_of(const SessionImage& image, const std::string& host) {
-  if (image.header().kernel_end_known != 0) return image.header().kernel_end;
+// The final counters of the process file. If it has none and the process runs, the kernel's current counters.
+std::optional<penstock_kernel_io> end_of(const ProcessFile& process_file, const std::string& host) {
+  if (process_file.header().kernel_end_known != 0) return process_file.header().kernel_end;
   penstock_kernel_io now{};
-  if (writer_runs(image, host) && read_kernel_io(image.header().pid, now)) return now;
+  if (writer_runs(process_file, host) && read_kernel_io(process_file.header().pid, now)) return now;
   return std::nullopt;
 }
 
-void add_seen(const SessionImage& image, ProcessCounts& counts, SessionCoverage& all) {
-  image.view().each<penstock_thread>(PENSTOCK_BLOCK_THREADS,
-                                     [&](const penstock_thread& thread, std::uint64_t) {
-                                       counts.seen_read += thread.kernel_read;
-                                       counts.seen_written += thread.kernel_written;
-                                       all.ring_bytes += thread.ring_read + thread.ring_written;
-                                       all.spliced_bytes += thread.spliced;
-                                       all.mapped_bytes += thread.mapped;
-                                       all.missed += thread.missed;
-                                       all.missed_ns += image.view().clock().duration_ns(thread.missed_ticks);
-                                       ++all.threads;
-                                     });
+void add_seen(const ProcessFile& process_file, ProcessCounts& counts, SessionCoverage& all) {
+  process_file.view().each<penstock_thread>(
+      PENSTOCK_BLOCK_THREADS, [&](const penstock_thread& thread, std::uint64_t) {
+        counts.seen_read += thread.kernel_read;
+        counts.seen_written += thread.kernel_written;
+        all.ring_bytes += thread.ring_read + thread.ring_written;
+        all.spliced_bytes += thread.spliced;
+        all.mapped_bytes += thread.mapped;
+        all.missed += thread.missed;
+        all.missed_ns += process_file.view().clock().duration_ns(thread.missed_ticks);
+        ++all.threads;
+      });
 }
 
 class ProcessTree {
@@ -56,10 +56,10 @@ class ProcessTree {
   explicit ProcessTree(const Session& session) : processes_(session.processes) {
     for (std::size_t i = 0; i < processes_.size(); ++i) {
       by_pid_.emplace(key(processes_[i].first(), processes_[i].first().header().pid), i);
-      for (const SessionImage* const image : processes_[i].images)
-        image->view().each_event([&](const penstock_event& event, std::string_view) {
+      for (const ProcessFile* const process_file : processes_[i].process_files)
+        process_file->view().each_event([&](const penstock_event& event, std::string_view) {
           if (event.kind == PENSTOCK_EVENT_FORK || event.kind == PENSTOCK_EVENT_SPAWN) {
-            starters_.emplace(key(*image, event.pid), i);
+            starters_.emplace(key(*process_file, event.pid), i);
             children_.emplace(i, event.pid);
           } else if (event.kind == PENSTOCK_EVENT_REAP) {
             reaped_.emplace(i, event.pid);
@@ -71,7 +71,7 @@ class ProcessTree {
   // The process that started `child`. If that process left no file (it only forked), the result is the
   // recorded process that started it.
   std::optional<std::size_t> parent_of(std::size_t child) const {
-    const SessionImage& first = processes_[child].first();
+    const ProcessFile& first = processes_[child].first();
     const auto parent = key(first, first.header().parent_pid);
     const auto found = latest(by_pid_, parent, child);
     return found ? found : latest(starters_, parent, child);
@@ -86,7 +86,7 @@ class ProcessTree {
 
  private:
   using Key = std::pair<std::string_view, std::uint32_t>;
-  static Key key(const SessionImage& image, std::uint32_t pid) { return {image.host(), pid}; }
+  static Key key(const ProcessFile& process_file, std::uint32_t pid) { return {process_file.host(), pid}; }
 
   // The newest process with this id that is not later than the child. Pids are used again, so there may be
   // several. The begin of a process is compared, not its first I/O: that may be later than the end of the
@@ -115,17 +115,17 @@ class ProcessTree {
   std::set<std::pair<std::size_t, std::uint32_t>> reaped_;
 };
 
-// Adds the kernel's counts from the begin to the end of each image, as far as the ends are known.
+// Adds the kernel's counts from the begin to the end of each process file, as far as the ends are known.
 void add_kernel(const SessionProcess& process, const std::string& host, ProcessCounts& counts) {
-  for (const SessionImage* const image : process.images) {
-    const auto end = end_of(*image, host);
+  for (const ProcessFile* const process_file : process.process_files) {
+    const auto end = end_of(*process_file, host);
     if (!end) {
       counts.known = false;
-      counts.lacks_an_end = counts.lacks_an_end || image != process.images.back();
+      counts.lacks_an_end = counts.lacks_an_end || process_file != process.process_files.back();
       continue;
     }
-    counts.kernel_read += end->rchar - image->header().kernel_begin.rchar;
-    counts.kernel_written += end->wchar - image->header().kernel_begin.wchar;
+    counts.kernel_read += end->rchar - process_file->header().kernel_begin.rchar;
+    counts.kernel_written += end->wchar - process_file->header().kernel_begin.wchar;
   }
 }
 
@@ -183,9 +183,9 @@ double Coverage::fraction() const {
   return static_cast<double>(seen) / static_cast<double>(kernel);
 }
 
-bool writer_runs(const SessionImage& image, std::string_view this_host) {
-  const penstock_session_header& header = image.header();
-  return header.state == PENSTOCK_RUNNING && image.host() == this_host &&
+bool writer_runs(const ProcessFile& process_file, std::string_view this_host) {
+  const penstock_session_header& header = process_file.header();
+  return header.state == PENSTOCK_RUNNING && process_file.host() == this_host &&
          process_runs(header.pid, header.process_start);
 }
 
@@ -196,10 +196,12 @@ SessionCoverage coverage_of(const Session& session) {
   std::vector<ProcessCounts> counts(session.processes.size());
   std::map<std::size_t, std::vector<std::size_t>> reaped_by;  // the children of each parent
   for (std::size_t i = 0; i < counts.size(); ++i) {
-    for (const SessionImage* const image : session.processes[i].images) add_seen(*image, counts[i], all);
+    for (const ProcessFile* const process_file : session.processes[i].process_files)
+      add_seen(*process_file, counts[i], all);
     add_kernel(session.processes[i], host, counts[i]);
-    counts[i].cut = std::ranges::any_of(session.processes[i].images,
-                                        [](const SessionImage* image) { return image->missing_bytes() > 0; });
+    counts[i].cut = std::ranges::any_of(
+        session.processes[i].process_files,
+        [](const ProcessFile* process_file) { return process_file->missing_bytes() > 0; });
     if (counts[i].cut) ++all.cut_processes;
   }
   for (std::size_t i = 0; i < counts.size(); ++i) {

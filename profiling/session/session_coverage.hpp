@@ -37,7 +37,7 @@ struct SessionCoverage {
 
 // True if the process that writes this file is running, and the file was made on the machine `this_host`
 // (this_host() in kernel_processes.hpp).
-bool writer_runs(const SessionImage& image, std::string_view this_host);
+bool writer_runs(const ProcessFile& process_file, std::string_view this_host);
 
 // For a process that still runs on this machine, it reads the kernel's current counters.
 SessionCoverage coverage_of(const Session& session);

@@ -77,7 +77,8 @@ bool is_start_up_noise(std::string_view path, unsigned kind, bool moved_bytes) {
   return in_python_library(path) && (is_code(path) || kind == PENSTOCK_DIRECTORY || !moved_bytes);
 }
 
-bool SessionFilter::wants(std::string_view path, unsigned kind, bool moved, const SessionImage& image) const {
+bool SessionFilter::wants(std::string_view path, unsigned kind, bool moved,
+                          const ProcessFile& process_file) const {
   const auto any = [&](const std::vector<std::string>& patterns) {
     return std::any_of(patterns.begin(), patterns.end(),
                        [&](const std::string& pattern) { return matches(pattern, path); });
@@ -86,7 +87,7 @@ bool SessionFilter::wants(std::string_view path, unsigned kind, bool moved, cons
   if (any(exclude)) return false;
   if (everything) return true;
   if (kind == PENSTOCK_OTHER_FILE || is_device(path)) return false;
-  return !image.is_python() || !is_start_up_noise(path, kind, moved);
+  return !process_file.is_python() || !is_start_up_noise(path, kind, moved);
 }
 
 }  // namespace penstock

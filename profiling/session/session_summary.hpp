@@ -38,7 +38,7 @@ struct Drops {
 Drops drops_of(const Session& session);
 
 struct SessionSummary {
-  FilesSum in;                                                    // files that the filter wants
+  FilesSum included;                                              // files that the filter wants
   FilesSum left_out;                                              // files that the filter left out
   std::uint64_t failed_names = 0;                                 // names for which every call failed
   std::array<std::uint64_t, PENSTOCK_SIZE_BUCKETS> file_sizes{};  // of files that were read or written

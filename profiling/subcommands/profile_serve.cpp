@@ -21,7 +21,7 @@ namespace fs = std::filesystem;
 constexpr std::int64_t kMostPort = 65535;
 constexpr std::chrono::milliseconds kShortInterval{25};  // interval while a trace or a job runs
 constexpr std::chrono::milliseconds kLongInterval{250};  // interval otherwise
-constexpr std::chrono::milliseconds kMostEnd{400};       // time limit for an inspection that runs at the end
+constexpr std::chrono::milliseconds kEndTimeout{400};    // time limit for an inspection that runs at the end
 
 Result<fs::path> folder_of(ProfileArguments arguments) {
   PENSTOCK_ASSIGN(const TraceTargets targets, trace_targets(arguments));
@@ -81,7 +81,7 @@ Result<int> run_serve(const CommandContext& context) {
   }
   // An inspection of millions of files takes some seconds, and its result is not needed. So the process exits
   // without waiting for it.
-  if (!served.end(kMostEnd)) ::_exit(128 + interrupt_signal());
+  if (!served.end(kEndTimeout)) ::_exit(128 + interrupt_signal());
   return 0;
 }
 

@@ -76,10 +76,10 @@ Result<int> run_top(const CommandContext& context) {
   for (std::unique_ptr<SessionProgress> before;;) {
     PENSTOCK_ASSIGN(Session session, open_session(folders));
     auto now = std::make_unique<SessionProgress>(measure_progress(std::move(session), filter));
-    const bool over = now->processes == 0;
+    const bool ended = now->processes == 0;
     // With --once the rates need two inspections, unless no process runs any more.
-    if (!once || over || before != nullptr) show(context, before.get(), *now);
-    if (over || (once && before != nullptr)) return 0;
+    if (!once || ended || before != nullptr) show(context, before.get(), *now);
+    if (ended || (once && before != nullptr)) return 0;
     before = std::move(now);
     PENSTOCK_TRY(sleep_until(before->time + interval));
   }

@@ -90,7 +90,7 @@ Result<int> trace_for(const CommandContext& context, TraceTargets targets, std::
                       static_cast<std::uint64_t>(std::chrono::ceil<std::chrono::seconds>(time).count()), "s");
     std::uint64_t shown = 0;
     do {
-      const auto looks = steady_clock::now();
+      const auto updated = steady_clock::now();
       PENSTOCK_TRY(window.update());
       const auto now = steady_clock::now();
       const auto passed =
@@ -98,7 +98,7 @@ Result<int> trace_for(const CommandContext& context, TraceTargets targets, std::
       progress.set_note(count_of(window.running(), "process", "processes"));
       progress.advance(passed - shown);
       shown = passed;
-      const auto pause = std::max<steady_clock::duration>(kLeastPause, kMostTimeShare * (now - looks));
+      const auto pause = std::max<steady_clock::duration>(kLeastPause, kMostTimeShare * (now - updated));
       stopped = !sleep_until(std::min(begin + time, now + pause)).ok();
     } while (!stopped && !window.finished() && steady_clock::now() < begin + time);
     window.end();
