@@ -212,7 +212,7 @@ TEST_F(DarshanTest, RecordsHoldWhatTheReportSays) {
   }
   EXPECT_EQ(counter(stdio, 7), 20);
   EXPECT_EQ(counter(stdio, 2), 4);
-  EXPECT_EQ(read, static_cast<std::int64_t>(summary_.in.all.bytes_read));
+  EXPECT_EQ(read, static_cast<std::int64_t>(summary_.included.all.bytes_read));
 }
 
 TEST_F(DarshanTest, ProcessesAreRanksAndLaunchedOnesTheLaunchers) {

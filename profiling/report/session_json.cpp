@@ -162,7 +162,7 @@ void layers(std::string& out, const FileSum& file) {
 void coverage_of(std::string& out, std::string_view name, const Coverage& coverage, bool known) {
   object(out, name, [&] {
     number(out, "kernel", coverage.kernel);
-    number(out, "seen", coverage.seen);
+    number(out, "seen", coverage.recorded);
     key(out, "fraction");
     const double fraction = coverage.fraction();
     out += known && std::isfinite(fraction) ? fmt::format("{:.6f}, ", fraction) : "null, ";
@@ -222,7 +222,7 @@ void append_session_json(std::string& out, const Session& session, const Session
   number(out, "write_ops", all.writes);
   number(out, "metadata_ops", all.metadata());
   number(out, "failed_ops", all.failures);
-  number(out, "missed_ops", coverage.missed);
+  number(out, "missed_ops", coverage.missed_calls);
   seconds(out, "missed_time_s", coverage.missed_ns);
   number(out, "begin_ns", summary.begin_ns);
   seconds(out, "wall_s", summary.wall_s * 1e9);

@@ -228,15 +228,16 @@ std::string coverage_share_text(const Coverage& coverage, std::string_view word,
   constexpr std::uint64_t kFewBytes = 64U << 10U;
   const double fraction = coverage.fraction();
   if (!std::isfinite(fraction))
-    return fmt::format("{} {} that the kernel did not count", bytes_text(coverage.seen, output), word);
-  if (coverage.kernel == coverage.seen)
-    return fmt::format("all that the kernel counted as {} ({})", word, bytes_text(coverage.seen, output));
-  if (coverage.kernel > coverage.seen && coverage.kernel - coverage.seen < kFewBytes)
+    return fmt::format("{} {} that the kernel did not count", bytes_text(coverage.recorded, output), word);
+  if (coverage.kernel == coverage.recorded)
+    return fmt::format("all that the kernel counted as {} ({})", word, bytes_text(coverage.recorded, output));
+  if (coverage.kernel > coverage.recorded && coverage.kernel - coverage.recorded < kFewBytes)
     return fmt::format("all that the kernel counted as {} but {} ({} seen{})", word,
-                       bytes_text(coverage.kernel - coverage.seen, output), bytes_text(coverage.seen, output),
+                       bytes_text(coverage.kernel - coverage.recorded, output),
+                       bytes_text(coverage.recorded, output),
                        word == "read" ? "; the rest most likely the loader's and libc's own" : "");
   return fmt::format("{:.2f}% of what the kernel counted as {} ({} of {})", 100 * fraction, word,
-                     bytes_text(coverage.seen, output), bytes_text(coverage.kernel, output));
+                     bytes_text(coverage.recorded, output), bytes_text(coverage.kernel, output));
 }
 
 std::vector<Fact> session_facts(const Session& session, const SessionSummary& summary,
@@ -255,17 +256,17 @@ std::vector<Fact> session_facts(const Session& session, const SessionSummary& su
       {"read", transfer_text(all.bytes_read, all.reads, "read", all.read_ns, summary.wall_s, output)});
   facts.push_back({"written", transfer_text(all.bytes_written, all.writes, "write", all.write_ns,
                                             summary.wall_s, output)});
-  facts.push_back(
-      {"metadata",
-       fmt::format("{} in {}: {}, {}, {}, {}, {}; {} failed", count_of(all.metadata(), "operation"),
-                   seconds_text(all.meta_ns), count_of(all.opens, "open"), count_of(all.stats, "stat"),
-                   count_of(all.seeks, "seek"), count_of(all.syncs, "sync"), count_of(all.maps, "map"),
-                   format_count(all.failures)) +
-           (summary.coverage.missed == 0
-                ? ""
-                : fmt::format("; in addition {} on names that were not there, in {}",
-                              count_of(summary.coverage.missed, "call that failed", "calls that failed"),
-                              seconds_text(summary.coverage.missed_ns)))});
+  facts.push_back({"metadata", fmt::format("{} in {}: {}, {}, {}, {}, {}; {} failed",
+                                           count_of(all.metadata(), "operation"), seconds_text(all.meta_ns),
+                                           count_of(all.opens, "open"), count_of(all.stats, "stat"),
+                                           count_of(all.seeks, "seek"), count_of(all.syncs, "sync"),
+                                           count_of(all.maps, "map"), format_count(all.failures)) +
+                                   (summary.coverage.missed_calls == 0
+                                        ? ""
+                                        : fmt::format("; in addition {} on names that were not there, in {}",
+                                                      count_of(summary.coverage.missed_calls,
+                                                               "call that failed", "calls that failed"),
+                                                      seconds_text(summary.coverage.missed_ns)))});
   facts.push_back({"time in I/O",
                    fmt::format("{} ({})", format_seconds(summary.io_s),
                                summary.io_is_union ? "during which at least one thread was in a call"

@@ -139,8 +139,8 @@ void HttpServer::receive(Connection& connection, const Answer& answer) {
     constexpr std::string_view kGoOn = "HTTP/1.1 100 Continue\r\n\r\n";
     // These are the first bytes of the connection, so the socket's buffer has space. If not all are sent, the
     // client is gone.
-    if (parsed.waits && ::send(connection.fd.get(), kGoOn.data(), kGoOn.size(), MSG_NOSIGNAL) !=
-                            static_cast<ssize_t>(kGoOn.size()))
+    if (parsed.wants_continue && ::send(connection.fd.get(), kGoOn.data(), kGoOn.size(), MSG_NOSIGNAL) !=
+                                     static_cast<ssize_t>(kGoOn.size()))
       connection.state = Connection::State::closed;
     return;
   }

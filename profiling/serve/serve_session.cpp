@@ -105,11 +105,11 @@ std::optional<HttpResponse> ServeSession::answer(const HttpRequest& request, std
       std::find_if(kPages.begin(), kPages.end(), [&](const Page& one) { return one.path == request.path; });
   if (page == kPages.end()) return plain_response(404, "there is no such page");
   const bool fits =
-      page->changes ? request.method == "POST" : request.method == "GET" || request.method == "HEAD";
+      page->needs_post ? request.method == "POST" : request.method == "GET" || request.method == "HEAD";
   if (!fits) {
     HttpResponse response =
-        plain_response(405, page->changes ? "this takes POST" : "this takes GET and HEAD");
-    response.headers.emplace_back("Allow", page->changes ? "POST" : "GET, HEAD");
+        plain_response(405, page->needs_post ? "this takes POST" : "this takes GET and HEAD");
+    response.headers.emplace_back("Allow", page->needs_post ? "POST" : "GET, HEAD");
     return response;
   }
   if (page->job) return wait_for(*page->job, connection);

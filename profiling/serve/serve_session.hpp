@@ -51,7 +51,7 @@ class ServeSession {
   enum class Kind { page, json, snapshot };
   struct Page {
     std::string_view path;
-    bool changes;             // it changes something, so only POST is accepted
+    bool needs_post;          // it changes something, so only POST is accepted
     std::optional<Kind> job;  // the job that makes the answer; nullopt: the page is answered at once
     HttpResponse (ServeSession::*answer)(const HttpRequest& request);
   };

@@ -195,11 +195,11 @@ std::span<const FileSums::Group> FileSums::part_of(std::size_t part, std::size_t
   return std::span(groups_).subspan(border(part), border(part + 1) - border(part));
 }
 
-void FileSums::each(const FileWanted& wanted, const Each& each, const Each& left_out) const {
+void FileSums::each(const FileFilter& wanted, const Each& each, const Each& left_out) const {
   each_of_part(0, 1, wanted, each, left_out);
 }
 
-void FileSums::each_of_part(std::size_t part, std::size_t parts, const FileWanted& wanted, const Each& each,
+void FileSums::each_of_part(std::size_t part, std::size_t parts, const FileFilter& wanted, const Each& each,
                             const Each& left_out) const {
   std::vector<EntryOfFile> group;
   FileSumBuilder in;

@@ -83,7 +83,7 @@ struct CountersAt {
 
 // The filter of each(): true if what this process file did to this file counts. `moved`: some process read,
 // wrote or mapped bytes of the file.
-using FileWanted =
+using FileFilter =
     std::function<bool(std::string_view path, unsigned kind, bool moved, const ProcessFile& process_file)>;
 
 class FileSums {
@@ -98,10 +98,10 @@ class FileSums {
   // that the mappings are read from begin to end. Any thread may call it, several at once. The FileSum is
   // valid only during the call.
   using Each = std::function<void(const FileSum&)>;
-  void each(const FileWanted& wanted, const Each& each, const Each& left_out = {}) const;
+  void each(const FileFilter& wanted, const Each& each, const Each& left_out = {}) const;
   // each() for one part of the files: part number `part`, from 0, of `parts` parts of equal size. Together
   // the parts are all files.
-  void each_of_part(std::size_t part, std::size_t parts, const FileWanted& wanted, const Each& each,
+  void each_of_part(std::size_t part, std::size_t parts, const FileFilter& wanted, const Each& each,
                     const Each& left_out = {}) const;
   // Calls `each` for every single entry: what one thread of one process did to a file.
   using EachEntry =

@@ -26,7 +26,7 @@ class FileSumsTest : public testing::Test {
     const fs::path paths[] = {folder_.path()};
     return open_session(paths).value();
   }
-  std::map<std::string, FileSum> sums_of(const Session& session, const FileWanted& wanted = {}) const {
+  std::map<std::string, FileSum> sums_of(const Session& session, const FileFilter& wanted = {}) const {
     std::map<std::string, FileSum> files;
     FileSums(session).each(wanted, [&](const FileSum& file) { files[std::string(file.path)] = file; });
     return files;
@@ -201,7 +201,7 @@ TEST_F(FileSumsTest, ASummaryTellsWhatWasLeftOut) {
   EXPECT_DOUBLE_EQ(summary.wall_s, 10);
   EXPECT_EQ(summary.file_sizes[size_bucket(1000)], 1U);
   EXPECT_FALSE(summary.io_is_union);
-  EXPECT_EQ(summarise(session, sums, {.include = {}, .exclude = {}, .everything = true}).in.files, 3U);
+  EXPECT_EQ(summarise(session, sums, {.include = {}, .exclude = {}, .everything = true}).included.files, 3U);
 }
 
 TEST_F(FileSumsTest, WithSegmentsTimeIsTheUnionOverThreads) {

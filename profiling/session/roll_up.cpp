@@ -127,10 +127,10 @@ bool TopFiles::ranks_higher(const FileSum& a, const FileSum& b) const {
 void TopFiles::add(const FileSum& file) {
   if (figure_(file) <= 0) return;
   ++seen_;
-  keep(file);
+  push(file);
 }
 
-void TopFiles::keep(const FileSum& file) {
+void TopFiles::push(const FileSum& file) {
   if (most_ == 0) return;
   const auto higher = [this](const FileSum& a, const FileSum& b) { return ranks_higher(a, b); };
   if (heap_.size() == most_) {
@@ -144,7 +144,7 @@ void TopFiles::keep(const FileSum& file) {
 
 void TopFiles::add(const TopFiles& more) {
   seen_ += more.seen_;
-  for (const FileSum& file : more.heap_) keep(file);
+  for (const FileSum& file : more.heap_) push(file);
 }
 
 std::vector<FileSum> TopFiles::ranked() const {

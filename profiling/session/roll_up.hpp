@@ -81,7 +81,7 @@ class TopFiles {
 
  private:
   bool ranks_higher(const FileSum& a, const FileSum& b) const;  // `a` ranks higher than `b`
-  void keep(const FileSum& file);
+  void push(const FileSum& file);
   std::size_t most_;
   std::uint64_t seen_ = 0;  // files whose figure is not 0
   double (*figure_)(const FileSum&);

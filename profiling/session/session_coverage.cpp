@@ -20,8 +20,8 @@ namespace {
 struct ProcessCounts {
   std::uint64_t kernel_read = 0;
   std::uint64_t kernel_written = 0;
-  std::uint64_t seen_read = 0;
-  std::uint64_t seen_written = 0;
+  std::uint64_t recorded_read = 0;
+  std::uint64_t recorded_written = 0;
   bool known = true;          // the end of the last process file is known
   bool lacks_an_end = false;  // an process file before the last one has no known end
   bool cut = false;           // the file was cut, so recorded calls are missing
@@ -37,15 +37,15 @@ std::optional<penstock_kernel_io> end_of(const ProcessFile& process_file, const 
   return std::nullopt;
 }
 
-void add_seen(const ProcessFile& process_file, ProcessCounts& counts, SessionCoverage& all) {
+void add_recorded(const ProcessFile& process_file, ProcessCounts& counts, SessionCoverage& all) {
   process_file.view().each<penstock_thread>(
       PENSTOCK_BLOCK_THREADS, [&](const penstock_thread& thread, std::uint64_t) {
-        counts.seen_read += thread.kernel_read;
-        counts.seen_written += thread.kernel_written;
+        counts.recorded_read += thread.kernel_read;
+        counts.recorded_written += thread.kernel_written;
         all.ring_bytes += thread.ring_read + thread.ring_written;
         all.spliced_bytes += thread.spliced;
         all.mapped_bytes += thread.mapped;
-        all.missed += thread.missed;
+        all.missed_calls += thread.missed;
         all.missed_ns += process_file.view().clock().duration_ns(thread.missed_ticks);
         ++all.threads;
       });
@@ -179,8 +179,8 @@ std::uint64_t not_negative(std::uint64_t sum) {
 }  // namespace
 
 double Coverage::fraction() const {
-  if (kernel == 0) return seen == 0 ? 1 : std::numeric_limits<double>::quiet_NaN();
-  return static_cast<double>(seen) / static_cast<double>(kernel);
+  if (kernel == 0) return recorded == 0 ? 1 : std::numeric_limits<double>::quiet_NaN();
+  return static_cast<double>(recorded) / static_cast<double>(kernel);
 }
 
 bool writer_runs(const ProcessFile& process_file, std::string_view this_host) {
@@ -197,7 +197,7 @@ SessionCoverage coverage_of(const Session& session) {
   std::map<std::size_t, std::vector<std::size_t>> reaped_by;  // the children of each parent
   for (std::size_t i = 0; i < counts.size(); ++i) {
     for (const ProcessFile* const process_file : session.processes[i].process_files)
-      add_seen(*process_file, counts[i], all);
+      add_recorded(*process_file, counts[i], all);
     add_kernel(session.processes[i], host, counts[i]);
     counts[i].cut = std::ranges::any_of(
         session.processes[i].process_files,
@@ -232,8 +232,8 @@ SessionCoverage coverage_of(const Session& session) {
     }
     kernel_read += counts[i].kernel_read;
     kernel_written += counts[i].kernel_written;
-    all.rchar.seen += counts[i].seen_read;
-    all.wchar.seen += counts[i].seen_written;
+    all.rchar.recorded += counts[i].recorded_read;
+    all.wchar.recorded += counts[i].recorded_written;
   }
   all.rchar.kernel = not_negative(kernel_read);
   all.wchar.kernel = not_negative(kernel_written);

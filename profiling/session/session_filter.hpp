@@ -30,7 +30,7 @@ struct SessionFilter {
   bool everything = false;  // include pipes, sockets, devices and the start of Python
 
   bool wants(std::string_view path, unsigned kind, bool moved, const ProcessFile& process_file) const;
-  FileWanted wanted() const { return std::bind_front(&SessionFilter::wants, this); }
+  FileFilter wanted() const { return std::bind_front(&SessionFilter::wants, this); }
 };
 
 }  // namespace penstock

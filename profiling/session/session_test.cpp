@@ -85,7 +85,7 @@ TEST_F(SessionTest, AFileThatWasCutShortIsNamedAndCoversNothing) {
   EXPECT_EQ(coverage.cut_processes, 1U);
   EXPECT_EQ(coverage.unknown_processes, 1U);
   EXPECT_EQ(coverage.rchar.kernel, 100U);
-  EXPECT_EQ(coverage.rchar.seen, 100U);
+  EXPECT_EQ(coverage.rchar.recorded, 100U);
 }
 
 TEST_F(SessionTest, OfASessionAndItsSnapshotTheLaterStateIsCounted) {
@@ -258,7 +258,7 @@ TEST_F(SessionTest, CoverageTakesReapedChildrenFromTheirParent) {
   child.write(folder_.path());
   const SessionCoverage coverage = coverage_of(opened());
   EXPECT_EQ(coverage.rchar.kernel, 3000U + 5500U);
-  EXPECT_EQ(coverage.rchar.seen, 3000U + 5500U);
+  EXPECT_EQ(coverage.rchar.recorded, 3000U + 5500U);
   EXPECT_DOUBLE_EQ(coverage.rchar.fraction(), 1);
   EXPECT_EQ(coverage.unknown_processes, 0U);
   EXPECT_EQ(coverage.threads, 2U);
@@ -279,7 +279,7 @@ TEST_F(SessionTest, AKilledChildIsComparedTogetherWithTheParentThatReapedIt) {
   child.write(folder_.path());
   const SessionCoverage coverage = coverage_of(opened());
   EXPECT_EQ(coverage.rchar.kernel, 10'000U);
-  EXPECT_EQ(coverage.rchar.seen, 10'000U);
+  EXPECT_EQ(coverage.rchar.recorded, 10'000U);
   EXPECT_EQ(coverage.unknown_processes, 0U);
 }
 
@@ -298,7 +298,7 @@ TEST_F(SessionTest, AChildThatWasNotReapedIsToldByItsParentsCounters) {
   }
   const SessionCoverage coverage = coverage_of(opened());
   EXPECT_EQ(coverage.rchar.kernel, 10'000U);
-  EXPECT_EQ(coverage.rchar.seen, 10'000U);
+  EXPECT_EQ(coverage.rchar.recorded, 10'000U);
 }
 
 TEST_F(SessionTest, AForkThatDidNothingSeparatesNoProcesses) {
@@ -316,7 +316,7 @@ TEST_F(SessionTest, AForkThatDidNothingSeparatesNoProcesses) {
   grandchild.write(folder_.path());
   const SessionCoverage coverage = coverage_of(opened());
   EXPECT_EQ(coverage.rchar.kernel, 4000U + 5000U);
-  EXPECT_EQ(coverage.rchar.seen, 9000U);
+  EXPECT_EQ(coverage.rchar.recorded, 9000U);
 }
 
 // The kernel adds a child's counts to its parent only when the parent waits for it.
@@ -337,7 +337,7 @@ TEST_F(SessionTest, AChildThatWasNotReapedIsNotSubtracted) {
     child.write(folder_.path());
     const SessionCoverage coverage = coverage_of(opened());
     EXPECT_EQ(coverage.rchar.kernel, 9000U) << waited;
-    EXPECT_EQ(coverage.rchar.seen, 9000U) << waited;
+    EXPECT_EQ(coverage.rchar.recorded, 9000U) << waited;
   }
 }
 
@@ -350,7 +350,7 @@ TEST_F(SessionTest, WhatCannotBeKnownIsUnknown) {
   const SessionCoverage coverage = coverage_of(opened());
   EXPECT_EQ(coverage.unknown_processes, 1U);
   EXPECT_EQ(coverage.rchar.kernel, 0U);
-  EXPECT_EQ(coverage.rchar.seen, 0U);
+  EXPECT_EQ(coverage.rchar.recorded, 0U);
 }
 
 TEST_F(SessionTest, EachWindowStandsForItself) {

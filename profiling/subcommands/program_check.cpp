@@ -23,7 +23,7 @@ constexpr int kDeepestScript = 4;  // the same limit as in the kernel
 constexpr std::size_t kMostHeaders = 512;
 
 struct Loader {
-  bool named = false;  // the program names its loader, so it is linked dynamically
+  bool has_loader = false;  // the program names its loader, so it is linked dynamically
   std::string path;
 };
 
@@ -80,8 +80,8 @@ Result<void> check_elf(const std::string& program, int fd, const std::string& st
   if (!loader)
     return make_error(Errc::permission_denied,
                       fmt::format("'{}' is no program: its headers are wrong", program));
-  if (!loader->named && is_loader(program)) return success();
-  if (!loader->named)
+  if (!loader->has_loader && is_loader(program)) return success();
+  if (!loader->has_loader)
     return not_watchable(program,
                          "it is linked statically, so that no library can be loaded into it; link it "
                          "dynamically, or use the dynamic build that many systems also have");

@@ -30,7 +30,7 @@ std::uint64_t key_of(const void* block) noexcept {
 void AsyncOperations::begin(ThreadLog& log, const void* block, penstock_call call, int fd,
                             std::int64_t offset, std::int64_t length) noexcept {
   const HandleFile file = file_of(log, fd);
-  const Hold lock(lock_);
+  const LockGuard lock(lock_);
   std::uint32_t index = 0;
   if (lock.held()) {
     pending_.make(kMost);
@@ -53,18 +53,18 @@ void AsyncOperations::begin(ThreadLog& log, const void* block, penstock_call cal
   one.begin = ticks();
 }
 
-bool AsyncOperations::take(const void* block, Pending& taken) noexcept {
-  const Hold lock(lock_);
+bool AsyncOperations::find_and_remove(const void* block, Pending& removed) noexcept {
+  const LockGuard lock(lock_);
   const std::uint32_t index = lock.held() ? pending_.find(key_of(block)) : 0;
   if (index == 0) {
     return false;
   }
-  taken = pending_.at(index);
+  removed = pending_.at(index);
   pending_.remove(index);
   return true;
 }
 
-void AsyncOperations::count_end(ThreadLog& log, const Pending& one, std::int64_t result) noexcept {
+void AsyncOperations::count_result(ThreadLog& log, const Pending& one, std::int64_t result) noexcept {
   Operation operation{.call = one.call,
                       .layer = layer_,
                       .failed = result < 0 ? static_cast<int>(-result) : 0,
@@ -85,19 +85,19 @@ void AsyncOperations::count_end(ThreadLog& log, const Pending& one, std::int64_t
 }
 
 void AsyncOperations::end(ThreadLog& log, const void* block, std::int64_t result) noexcept {
-  if (Pending one; take(block, one)) {
-    count_end(log, one, result);
+  if (Pending one; find_and_remove(block, one)) {
+    count_result(log, one, result);
   }
 }
 
 void AsyncOperations::drop(const void* block) noexcept {
   Pending one;
-  take(block, one);
+  find_and_remove(block, one);
 }
 
 void AsyncOperations::count_ended(ThreadLog& log,
                                   bool (*ended)(const Pending& one, std::int64_t& result)) noexcept {
-  const Hold lock(lock_);
+  const LockGuard lock(lock_);
   if (!lock.held()) {
     return;
   }
@@ -107,7 +107,7 @@ void AsyncOperations::count_ended(ThreadLog& log,
     }
     std::int64_t result = 0;
     if (ended(pending_.at(i), result)) {
-      count_end(log, pending_.at(i), result);
+      count_result(log, pending_.at(i), result);
     } else {
       count_drop(session.header->dropped_operations);
     }
@@ -123,8 +123,8 @@ void AsyncOperations::forget_all() noexcept {
 bool copy_memory(const void* from, void* to, std::size_t bytes) noexcept {
   iovec here{.iov_base = to, .iov_len = bytes};
   iovec there{.iov_base = const_cast<void*>(from), .iov_len = bytes};
-  return system_call(SYS_process_vm_readv, system_call(SYS_getpid), word(&here), 1, word(&there), 1, 0) ==
-         static_cast<long>(bytes);
+  return system_call(SYS_process_vm_readv, system_call(SYS_getpid), as_argument(&here), 1,
+                     as_argument(&there), 1, 0) == static_cast<long>(bytes);
 }
 
 }  // namespace penstock::interpose

@@ -29,8 +29,8 @@ class AsyncOperations {
   void forget_all() noexcept;
 
  private:
-  bool take(const void* block, Pending& taken) noexcept;
-  void count_end(ThreadLog& log, const Pending& one, std::int64_t result) noexcept;
+  bool find_and_remove(const void* block, Pending& removed) noexcept;
+  void count_result(ThreadLog& log, const Pending& one, std::int64_t result) noexcept;
 
   const penstock_layer layer_;
   OwnedLock lock_;

@@ -172,7 +172,7 @@ void count_all_deferred(ThreadLog& log) noexcept {
 // block needs an Update, which also follows a change of the session.
 penstock_counters* count_and_record(ThreadLog& log, int fd, penstock_counters& counters,
                                     const Operation& operation) noexcept {
-  if (room_left(log.segments) < sizeof(penstock_segment)) [[unlikely]] {
+  if (free_bytes(log.segments) < sizeof(penstock_segment)) [[unlikely]] {
     return count_slowly(log, fd, operation);
   }
   const OuterUpdate update(log);
@@ -197,8 +197,9 @@ penstock_counters* count_slowly(ThreadLog& log, int fd, const Operation& operati
   return count_of_descriptor(log, fd, operation);
 }
 
-// Called by closed(), before the program's call. A nested handler must not touch the log's spare description,
-// which the interrupted update may be using; forget() gives the description to the shared lists instead.
+// Called by close_and_count(), before the program's call. A nested handler must not touch the log's spare
+// description, which the interrupted update may be using; forget() gives the description to the shared lists
+// instead.
 penstock_counters* forget_counted(ThreadLog& log, int fd) noexcept {
   const Description* description = description_of(fd);
   if (description == nullptr) [[unlikely]] {
@@ -209,9 +210,9 @@ penstock_counters* forget_counted(ThreadLog& log, int fd) noexcept {
     forget(fd);
     return nullptr;
   }
-  const ThreadLog::Cached& known = cached(log, fd, PENSTOCK_POSIX);
+  const ThreadLog::Cached& known = cache_entry(log, fd, PENSTOCK_POSIX);
   penstock_counters* c = known.counters;
-  if (c == nullptr || !fits(*c, PENSTOCK_CALL_CLOSE) ||
+  if (c == nullptr || !can_count(*c, PENSTOCK_CALL_CLOSE) ||
       known.tag != cache_tag(description->serial.load(std::memory_order_relaxed), PENSTOCK_POSIX))
       [[unlikely]] {
     c = find_counters(log, fd, PENSTOCK_POSIX, PENSTOCK_CALL_CLOSE);
@@ -346,7 +347,7 @@ void count_open(ThreadLog& log, int at, const char* path, int flags, int fd,
     }
   }
   // If there is no room, the tag is 0, which no description has: the next operation tries again.
-  ThreadLog::Cached& entry = cached(log, fd, operation.layer);
+  ThreadLog::Cached& entry = cache_entry(log, fd, operation.layer);
   entry.counters = c;
   entry.tag = c == nullptr && description->file != 0
                   ? 0

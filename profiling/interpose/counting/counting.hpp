@@ -5,10 +5,10 @@
 // Threads: all functions run in a wrapper, in the thread that the log belongs to, before or after the
 // program's call.
 // Locks: none is held on entry, except that of a Ring or of AsyncOperations if asynchronous I/O is counted.
-// The rare paths take file_lock. Memory: the common path (count(), count_moved(), count_in()) only adds to
-// memory that is mapped already. The rare paths take blocks of the session's file, and memory from the
-// kernel. Nothing calls malloc, or uses a FILE or the locale. errno does not change. Signals: a handler may
-// come at any instruction and do I/O that is counted by the same log. Update detects that and defers the
+// The rare paths take file_lock. Memory: the common path (count(), count_moved(), count_in_counters()) only
+// adds to memory that is mapped already. The rare paths take blocks of the session's file, and memory from
+// the kernel. Nothing calls malloc, or uses a FILE or the locale. errno does not change. Signals: a handler
+// may come at any instruction and do I/O that is counted by the same log. Update detects that and defers the
 // handler's operation. There are no atomic operations on counters: only this thread and its handlers write
 // them, and other processes read them as they are. Forks: a child's first counted call begins a session of
 // its own (thread_lives.cpp).
@@ -66,7 +66,7 @@ inline const penstock_brief& as_brief(const penstock_counters& c) noexcept {
   return work(c);
 }
 
-// Adds one if `is_so`. fits() is checked before, so that no counter overflows.
+// Adds one if `is_so`. can_count() is checked before, so that no counter overflows.
 template <typename Count>
 [[gnu::always_inline]] inline void add_one(Count& count, bool is_so = true) noexcept {
   count = static_cast<Count>(count + (is_so ? 1U : 0U));
@@ -103,7 +103,7 @@ template <typename Count>
   });
 }
 
-// Whole counters only: fits() and counters_of() never give brief ones for a write.
+// Whole counters only: can_count() and counters_of() never give brief ones for a write.
 inline void add_write(penstock_counters& c, std::int64_t offset, std::int64_t bytes, std::uint64_t begin,
                       std::uint64_t end) noexcept {
   const auto last = static_cast<std::int64_t>(c.last_written);
@@ -127,7 +127,7 @@ inline void add_write(penstock_counters& c, std::int64_t offset, std::int64_t by
 // Adds a call that is neither a read nor a write.
 [[gnu::always_inline]] inline void add_other(penstock_counters& c, const Operation& operation) noexcept {
   if (operation.call == PENSTOCK_CALL_SYNC) {
-    c.syncs += 1;  // only whole counters get here (only_whole()); brief ones have no `syncs`
+    c.syncs += 1;  // only whole counters get here (needs_whole_counters()); brief ones have no `syncs`
   } else if (operation.call == PENSTOCK_CALL_MAP) {
     c.maps += 1;
     c.mapped_bytes += static_cast<std::uint64_t>(operation.length);
@@ -158,7 +158,7 @@ inline void add_write(penstock_counters& c, std::int64_t offset, std::int64_t by
   });
 }
 
-// Adds an operation to counters that fit it (fits()). A failed one counts only as a failure.
+// Adds an operation to counters that fit it (can_count()). A failed one counts only as a failure.
 [[gnu::always_inline]] inline void add_to(penstock_counters& c, const Operation& operation) noexcept {
   if (operation.failed != 0) [[unlikely]] {
     in_its_form(c, [](auto& fields) { fields.failures += 1; });
@@ -280,12 +280,12 @@ inline std::uint64_t cache_tag(std::uint64_t serial, penstock_layer layer) noexc
 }
 // The entry of the log's cache for this descriptor and layer. It may have another one's counters: the tag
 // decides.
-inline ThreadLog::Cached& cached(ThreadLog& log, int fd, penstock_layer layer) noexcept {
+inline ThreadLog::Cached& cache_entry(ThreadLog& log, int fd, penstock_layer layer) noexcept {
   return log.cache[(static_cast<unsigned>(fd) + unsigned{layer} * 97U) % ThreadLog::kCached];
 }
 
 // After this many calls of one kind another entry is started, so that no counter overflows. The limits leave
-// room for handlers: between fits() and the addition they may add to the same entry.
+// room for handlers: between can_count() and the addition they may add to the same entry.
 constexpr std::uint32_t kMostOperations = 1U << 31U;
 constexpr std::uint32_t kMostInBrief = 192;
 // The number of calls of this kind so far. Only for kinds that brief counters can count.
@@ -319,13 +319,13 @@ inline std::uint32_t whole_calls_of(const penstock_counters& c, penstock_call ca
   }
 }
 // Whether only whole counters can count this kind of call.
-inline bool only_whole(penstock_call call) noexcept {
+inline bool needs_whole_counters(penstock_call call) noexcept {
   return call == PENSTOCK_CALL_WRITE || call == PENSTOCK_CALL_SYNC || call == PENSTOCK_CALL_MAP;
 }
 // Whether the call may be added to these counters; if not, counters_of() makes another entry.
-inline bool fits(const penstock_counters& c, penstock_call call) noexcept {
+inline bool can_count(const penstock_counters& c, penstock_call call) noexcept {
   if (c.form == PENSTOCK_BRIEF) [[likely]] {
-    return !only_whole(call) && calls_of(as_brief(c), call) < kMostInBrief;
+    return !needs_whole_counters(call) && calls_of(as_brief(c), call) < kMostInBrief;
   }
   return c.form != PENSTOCK_CONTINUED && whole_calls_of(c, call) < kMostOperations;
 }
@@ -339,11 +339,12 @@ inline bool fits(const penstock_counters& c, penstock_call call) noexcept {
 [[gnu::always_inline]] inline penstock_counters* count(ThreadLog& log, int fd,
                                                        const Operation& operation) noexcept {
   const Description* description = description_of(fd);
-  const ThreadLog::Cached& known = cached(log, fd, operation.layer);
+  const ThreadLog::Cached& known = cache_entry(log, fd, operation.layer);
   penstock_counters* counters = known.counters;
   if (description == nullptr ||
       known.tag != cache_tag(description->serial.load(std::memory_order_relaxed), operation.layer) ||
-      log.updating != nullptr || (counters != nullptr && !fits(*counters, operation.call))) [[unlikely]] {
+      log.updating != nullptr || (counters != nullptr && !can_count(*counters, operation.call)))
+      [[unlikely]] {
     const Operation copy = operation;
     return count_slowly(log, fd, copy);
   }
@@ -367,8 +368,8 @@ penstock_counters* counters_now(ThreadLog& log, int fd, penstock_layer layer, pe
 // The counters for the close of a descriptor; null: none. Called before the close. The descriptor is
 // forgotten at once: after the close another thread may get the same number for another file.
 penstock_counters* forget_counted(ThreadLog& log, int fd) noexcept;
-[[gnu::always_inline]] inline void count_in(ThreadLog& log, penstock_counters& counters,
-                                            const Operation& operation) noexcept {
+[[gnu::always_inline]] inline void count_in_counters(ThreadLog& log, penstock_counters& counters,
+                                                     const Operation& operation) noexcept {
   Update update(log);
   if (update.nested()) [[unlikely]] {
     const Operation copy = operation;
@@ -385,11 +386,11 @@ template <penstock_call kCall>
                                                std::int64_t offset, std::int64_t bytes, std::uint64_t begin,
                                                std::uint64_t end) noexcept {
   const Description* description = description_of(fd);
-  const ThreadLog::Cached& known = cached(log, fd, layer);
+  const ThreadLog::Cached& known = cache_entry(log, fd, layer);
   penstock_counters* counters = known.counters;
   if (description == nullptr ||
       known.tag != cache_tag(description->serial.load(std::memory_order_relaxed), layer) ||
-      log.updating != nullptr || (counters != nullptr && !fits(*counters, kCall))) [[unlikely]] {
+      log.updating != nullptr || (counters != nullptr && !can_count(*counters, kCall))) [[unlikely]] {
     count_slowly(
         log, fd,
         {.call = kCall, .layer = layer, .offset = offset, .length = bytes, .begin = begin, .end = end});

@@ -28,18 +28,18 @@ TEST_F(Deferred, AnOperationWithinAnUpdateIsCountedBehindIt) {
   {
     // Above every stack frame, so an update seems to run.
     log->updating = reinterpret_cast<const char*>(std::numeric_limits<std::uintptr_t>::max());
-    count_in(*log, *c, read);
+    count_in_counters(*log, *c, read);
     EXPECT_EQ(as_brief(*c).reads, 0U);
     EXPECT_EQ(log->deferred_count, 1U);
     log->updating = nullptr;
   }
-  count_in(*log, *c, read);
+  count_in_counters(*log, *c, read);
   EXPECT_EQ(as_brief(*c).reads, 2U);
   EXPECT_EQ(c->bytes_read, 10U);
   EXPECT_EQ(log->deferred_count, 0U);
   // A longjmp() may leave a mark of an update. It is below this stack frame, and is ignored.
   log->updating = reinterpret_cast<const char*>(1);
-  count_in(*log, *c, read);
+  count_in_counters(*log, *c, read);
   EXPECT_EQ(as_brief(*c).reads, 3U);
   EXPECT_EQ(log->updating, nullptr);
 }

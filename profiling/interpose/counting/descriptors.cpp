@@ -269,15 +269,16 @@ void forget_range(unsigned first, unsigned last) noexcept {
 
 // Called in a fork's child, at its first counted call. The parent's other threads may have held lists' locks;
 // without this their lists would stay locked for ever.
-void for_each_description(void (*visit)(Description& description, void* with), void* with) noexcept {
+void for_each_description_in_child(void (*visit)(Description& description, void* with), void* with) noexcept {
   for (FreeList& list : free_lists) {
     list.locked.clear();
   }
-  for_each_living_description(visit, with);
+  for_each_description_concurrently(visit, with);
 }
 
 // A description may be freed and used again while it is visited: `visit` must accept either use.
-void for_each_living_description(void (*visit)(Description& description, void* with), void* with) noexcept {
+void for_each_description_concurrently(void (*visit)(Description& description, void* with),
+                                       void* with) noexcept {
   for (unsigned number = 0; number < kDescriptorPages; ++number) {
     if (DescriptorPage* page = page_at(number); page != nullptr) {
       for (std::atomic<Description*>& at : *page) {

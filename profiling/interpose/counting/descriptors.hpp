@@ -90,9 +90,10 @@ void describe_duplicate(int from, int to) noexcept;
 void forget_range(unsigned first, unsigned last) noexcept;
 
 // Calls `visit` for each descriptor that is described, while other threads continue.
-void for_each_living_description(void (*visit)(Description& description, void* with), void* with) noexcept;
+void for_each_description_concurrently(void (*visit)(Description& description, void* with),
+                                       void* with) noexcept;
 // Calls `visit` for each descriptor that is described, in a fork's child whose other threads, if any, are
 // waiting. It resets locks first.
-void for_each_description(void (*visit)(Description& description, void* with), void* with) noexcept;
+void for_each_description_in_child(void (*visit)(Description& description, void* with), void* with) noexcept;
 
 }  // namespace penstock::interpose

@@ -44,7 +44,7 @@ Entry* entry_of(unsigned kind, std::uint64_t handle) noexcept {
 // Called after the library has opened the handle. A handle's number may be used again, so an old entry is
 // replaced.
 void remember_handle(unsigned kind, std::uint64_t handle, HandleFile file) noexcept {
-  const Hold hold(handles_lock);
+  const LockGuard hold(handles_lock);
   if (!hold.held()) {
     return;
   }
@@ -62,7 +62,7 @@ void remember_handle(unsigned kind, std::uint64_t handle, HandleFile file) noexc
 }
 
 HandleFile find_handle(unsigned kind, std::uint64_t handle) noexcept {
-  const Hold hold(handles_lock);
+  const LockGuard hold(handles_lock);
   const Entry* known = hold.held() ? entry_of(kind, handle) : nullptr;
   return known == nullptr ? HandleFile{} : known->file;
 }
@@ -76,7 +76,7 @@ void free_handles_after_fork() noexcept {
 // Called before the close. If the close fails, the handle stays open, and its further operations are not
 // counted in this layer.
 HandleFile forget_handle(unsigned kind, std::uint64_t handle) noexcept {
-  const Hold hold(handles_lock);
+  const LockGuard hold(handles_lock);
   Entry* known = hold.held() ? entry_of(kind, handle) : nullptr;
   if (known == nullptr) {
     return {};

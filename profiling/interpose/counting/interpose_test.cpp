@@ -287,7 +287,7 @@ TEST_F(InSession, BriefOnesTakeNoMoreThanTheyCanCount) {
     penstock_counters* brief = counters_of(*log, record, PENSTOCK_POSIX, PENSTOCK_CALL_STAT, 1);
     ASSERT_NE(brief, nullptr);
     ASSERT_EQ(brief->form, PENSTOCK_BRIEF);
-    EXPECT_FALSE(fits(*brief, call));
+    EXPECT_FALSE(can_count(*brief, call));
     penstock_counters* whole = counters_of(*log, record, PENSTOCK_POSIX, call, 2);
     ASSERT_NE(whole, brief);
     EXPECT_EQ(whole->form, PENSTOCK_WHOLE);  // no read was counted before
@@ -300,10 +300,10 @@ TEST_F(InSession, BriefOnesTakeNoMoreThanTheyCanCount) {
     ASSERT_NE(brief, nullptr);
     ASSERT_EQ(brief->form, PENSTOCK_BRIEF);
     for (unsigned i = 0; i < kMostInBrief; ++i) {
-      EXPECT_TRUE(fits(*brief, call));
+      EXPECT_TRUE(can_count(*brief, call));
       add_to(*brief, {.call = call, .offset = 0, .begin = 1, .end = 2});
     }
-    EXPECT_FALSE(fits(*brief, call));
+    EXPECT_FALSE(can_count(*brief, call));
     EXPECT_EQ(calls_of(as_brief(*brief), call), kMostInBrief);
     EXPECT_NE(counters_of(*log, record, PENSTOCK_POSIX, call, 3), brief);
   }
@@ -322,15 +322,15 @@ TEST_F(InSession, WhatIsOnlyReadTakesLessRoomUntilItIsWritten) {
   EXPECT_EQ(reinterpret_cast<char*>(behind) - reinterpret_cast<char*>(part), sizeof(penstock_brief));
   EXPECT_EQ(part->form, PENSTOCK_BRIEF);
   add_read(*part, 0, 100, 1, 2);
-  EXPECT_TRUE(fits(*part, PENSTOCK_CALL_READ));
-  EXPECT_FALSE(fits(*part, PENSTOCK_CALL_WRITE));
+  EXPECT_TRUE(can_count(*part, PENSTOCK_CALL_READ));
+  EXPECT_FALSE(can_count(*part, PENSTOCK_CALL_WRITE));
 
   penstock_counters* whole = counters_of(*log, file, PENSTOCK_POSIX, PENSTOCK_CALL_WRITE, 3);
   ASSERT_NE(whole, nullptr);
   EXPECT_EQ(whole->form, PENSTOCK_WHOLE_CONTINUATION);
   EXPECT_EQ(whole->name, part->name);
   EXPECT_EQ(part->form, PENSTOCK_CONTINUED);  // a thread that caches it asks again
-  EXPECT_FALSE(fits(*part, PENSTOCK_CALL_READ));
+  EXPECT_FALSE(can_count(*part, PENSTOCK_CALL_READ));
   EXPECT_EQ(counters_of(*log, file, PENSTOCK_POSIX, PENSTOCK_CALL_READ, 4), whole);
   add_read(*whole, 100, 100, 4, 5);  // continues at the end of the part
   EXPECT_EQ(whole->consecutive_reads, 1U);
@@ -398,11 +398,11 @@ TEST_F(InSession, ADescriptionsNameIsTakenAlongOnce) {
 TEST(TraceLimit, IsANumberOrWhatIsUsual) {
   const auto limit = [](const char* text) {
     ::setenv("PENSTOCK_PROFILE_TRACE_LIMIT", text, 1);
-    const std::uint64_t bytes = trace_limit_of_environment();
+    const std::uint64_t bytes = trace_limit_from_environment();
     ::unsetenv("PENSTOCK_PROFILE_TRACE_LIMIT");
     return bytes;
   };
-  const std::uint64_t usual = trace_limit_of_environment();
+  const std::uint64_t usual = trace_limit_from_environment();
   EXPECT_GT(usual, 0U);
   EXPECT_EQ(limit("131072"), 131072U);
   EXPECT_EQ(limit("0"), 0U);

@@ -165,7 +165,7 @@ bool inspect(int at, const char* path, struct stat& about) noexcept {
 #else
   constexpr long kStat = SYS_fstatat;
 #endif
-  return system_call(kStat, at, word(path), word(&about), AT_EMPTY_PATH) == 0;
+  return system_call(kStat, at, as_argument(path), as_argument(&about), AT_EMPTY_PATH) == 0;
 }
 
 // One readlink in /proc, made directly; it never waits for the file's device. The digits are written by hand,
@@ -180,7 +180,8 @@ bool name_of_descriptor(int fd, AbsoluteName& name) noexcept {
   for (std::size_t i = 0; i < count; ++i) {
     link[14 + i] = digits[count - 1 - i];
   }
-  const long n = system_call(SYS_readlinkat, AT_FDCWD, word(link), word(name.text), AbsoluteName::kRoom - 1);
+  const long n = system_call(SYS_readlinkat, AT_FDCWD, as_argument(link), as_argument(name.text),
+                             AbsoluteName::kRoom - 1);
   if (n <= 0) {
     return false;
   }
@@ -201,7 +202,7 @@ bool name_of_descriptor(int fd, AbsoluteName& name) noexcept {
 // refers to it.
 void note_working_directory() noexcept {
   const unsigned next = (directory.load(std::memory_order_relaxed) + 1) % kDirectories;
-  if (system_call(SYS_getcwd, word(directories[next]), kDirectoryRoom) <= 0) {
+  if (system_call(SYS_getcwd, as_argument(directories[next]), kDirectoryRoom) <= 0) {
     directories[next][0] = 0;
   }
   directory.store(next, std::memory_order_release);
@@ -230,7 +231,7 @@ bool is_readable(const void* from, std::size_t bytes) noexcept {
   for (const char* const end = at + bytes; at < end; at += bytes_left_in_page(at)) {
     const char* const set = at - reinterpret_cast<std::uint64_t>(at) % sizeof(std::uint64_t);
     if (set == nullptr ||
-        system_call(SYS_rt_sigprocmask, kNoWay, word(set), 0, sizeof(std::uint64_t)) == -EFAULT) {
+        system_call(SYS_rt_sigprocmask, kNoWay, as_argument(set), 0, sizeof(std::uint64_t)) == -EFAULT) {
       return false;
     }
   }

@@ -190,7 +190,7 @@ std::uint32_t request_of(Ring& ring, const RingCompletion& completion) noexcept 
 
 // Called before the kernel gets the request: so it is in the table when its completion is read, even by
 // another thread, which waits for Ring::lock.
-void request_begins(ThreadLog& log, Ring& ring, const RingEntry& entry) noexcept {
+void add_request(ThreadLog& log, Ring& ring, const RingEntry& entry) noexcept {
   const std::uint32_t index = ring.pending.add(entry.user_data);
   if (index == 0) {
     count_drop(session.header->dropped_operations);
@@ -262,7 +262,7 @@ void request_begins(ThreadLog& log, Ring& ring, const RingEntry& entry) noexcept
 
 // Silent requests (kSkipsCompletion) that precede it in its chain have completed as well, because a chain
 // runs in order. They are counted first, so that positions and tables change in that order.
-void request_completed(ThreadLog& log, Ring& ring, const RingCompletion& completion) noexcept {
+void complete_request(ThreadLog& log, Ring& ring, const RingCompletion& completion) noexcept {
   if ((completion.flags & kCompletionNotice) != 0 || completion.user_data == ~std::uint64_t{0}) {
     return;  // a request's second completion, and liburing's own timeouts
   }
@@ -304,7 +304,7 @@ void request_completed(ThreadLog& log, Ring& ring, const RingCompletion& complet
 }
 
 // Only requests without neighbours are taken as completed: in a chain an earlier request may have failed.
-void requests_end(ThreadLog& log, Ring& ring) noexcept {
+void count_silent_requests(ThreadLog& log, Ring& ring) noexcept {
   for (std::uint32_t i = 1; i <= ring.pending.highest_index(); ++i) {
     if (ring.pending.is_used(i) && (ring.pending.at(i).flags & kSkipsCompletion) != 0 &&
         ring.pending.at(i).next_in_chain == 0 && ring.pending.at(i).previous_in_chain == 0) {

@@ -5,8 +5,8 @@
 // (all members of a ring but `next` and `fd`), never both at once. Under a ring's lock the counting may take
 // the session's file_lock, and may wait in Update while another thread changes the session. That thread must
 // therefore not wait for a ring's lock while session.changes is set. Memory: from private_memory(). Nothing
-// calls malloc or stdio. Signals: a handler whose own thread holds the lock gets Hold::held() == false and
-// counts nothing. Forks: a child resets both kinds of locks, and never uses the parent's rings again
+// calls malloc or stdio. Signals: a handler whose own thread holds the lock gets LockGuard::held() == false
+// and counts nothing. Forks: a child resets both kinds of locks, and never uses the parent's rings again
 // (forget_rings()).
 #include "profiling/interpose/counting/rings.hpp"
 
@@ -47,8 +47,8 @@ Ring* find_ring(int fd) noexcept {
 Ring* new_ring(int fd, const RingParameters& parameters) noexcept {
   // The kernel has given the number to a new ring, so the old ring has ended. Outside rings_lock, because
   // this takes the old ring's lock.
-  ring_ends(fd);
-  const Hold lock(rings_lock);
+  remove_ring(fd);
+  const LockGuard lock(rings_lock);
   Ring* ring = lock.held() ? find_ring(kFree) : nullptr;
   if (lock.held() && ring == nullptr) {
     if (void* memory = private_memory(sizeof(Ring))) {
@@ -115,7 +115,7 @@ void count_completions(ThreadLog& log, Ring& ring) noexcept {
     tail = tail_of(ring.cq_tail);
     if (tail - ring.cq_seen <= room) {
       ring.cq_seen += 1;
-      request_completed(log, ring, completion);
+      complete_request(log, ring, completion);
     }
   }
 }
@@ -124,7 +124,7 @@ void count_completions(ThreadLog& log, Ring& ring) noexcept {
 void count_request(ThreadLog& log, Ring& ring, std::uint32_t index) noexcept {
   index &= ring.parameters.sq_entries - 1;
   const unsigned wide = (ring.parameters.flags & kSetupWideEntries) != 0 ? 1U : 0U;
-  request_begins(log, ring, ring.entries[index << wide]);
+  add_request(log, ring, ring.entries[index << wide]);
 }
 
 // For a ring that the program fills by itself: counts the requests that it published since the last call.
@@ -152,7 +152,7 @@ void count_published_requests(ThreadLog& log, Ring& ring) noexcept {
 void end_ring(ThreadLog& log, Ring& ring) noexcept {
   count_published_requests(log, ring);
   count_completions(log, ring);
-  requests_end(log, ring);
+  count_silent_requests(log, ring);
   ring.pending.free_memory();
   if (ring.files != nullptr) {
     free_private_memory(ring.files, ring.file_count * sizeof(HandleFile));
@@ -177,7 +177,7 @@ void with_ring(int fd, Do action) noexcept {
   if (ring == nullptr) {
     return;
   }
-  const Hold lock(ring->lock);
+  const LockGuard lock(ring->lock);
   if (lock.held() && ring->fd.load(std::memory_order_relaxed) == fd) {
     action(*log, *ring);
   }
@@ -191,7 +191,7 @@ void with_library_ring(const LibraryRing& library, Do action) noexcept {
   for (Ring* ring = log == nullptr ? nullptr : first_ring.load(std::memory_order_acquire); ring != nullptr;
        ring = ring->next) {
     if (ring->fd.load(std::memory_order_acquire) >= 0 && ring->cq_tail == library.cq.tail) {
-      const Hold lock(ring->lock);
+      const LockGuard lock(ring->lock);
       if (lock.held()) {
         action(*log, *ring);
       }
@@ -207,7 +207,7 @@ void with_all_rings(Do action) noexcept {
   ThreadLog* log = any_rings() ? thread_log() : nullptr;
   for (Ring* ring = log == nullptr ? nullptr : first_ring.load(std::memory_order_acquire); ring != nullptr;
        ring = ring->next) {
-    const Hold lock(ring->lock);
+    const LockGuard lock(ring->lock);
     if (lock.held() && ring->fd.load(std::memory_order_relaxed) >= 0) {
       action(*log, *ring);
     }
@@ -216,7 +216,7 @@ void with_all_rings(Do action) noexcept {
 
 }  // namespace
 
-void ring_begins(const LibraryRing& library, const RingParameters& parameters) noexcept {
+void add_library_ring(const LibraryRing& library, const RingParameters& parameters) noexcept {
   ThreadLog* log = thread_log();
   Ring* ring = log == nullptr ? nullptr : new_ring(library.fd, parameters);
   if (ring == nullptr) {
@@ -232,9 +232,9 @@ void ring_begins(const LibraryRing& library, const RingParameters& parameters) n
   ring->fd.store(library.fd, std::memory_order_release);
 }
 
-// The memory is known only if the program gave it; else ring_mapped() learns it when the program maps the
-// ring.
-void ring_set_up(int fd, const RingParameters& parameters) noexcept {
+// The memory is known only if the program gave it; else note_ring_memory() learns it when the program maps
+// the ring.
+void add_program_ring(int fd, const RingParameters& parameters) noexcept {
   ThreadLog* log = thread_log();
   Ring* ring = log == nullptr ? nullptr : new_ring(fd, parameters);
   if (ring == nullptr) {
@@ -250,14 +250,14 @@ void ring_set_up(int fd, const RingParameters& parameters) noexcept {
   ring->fd.store(fd, std::memory_order_release);
 }
 
-void ring_ends(const LibraryRing& library) noexcept {
+void remove_ring(const LibraryRing& library) noexcept {
   with_library_ring(library, [](ThreadLog& log, Ring& ring) { end_ring(log, ring); });
 }
-void ring_ends(int fd) noexcept {
+void remove_ring(int fd) noexcept {
   with_ring(fd, [](ThreadLog& log, Ring& ring) { end_ring(log, ring); });
 }
 
-bool ring_mapped(int fd, std::int64_t offset, void* memory) noexcept {
+bool note_ring_memory(int fd, std::int64_t offset, void* memory) noexcept {
   bool is_ring = false;
   with_ring(fd, [&](ThreadLog&, Ring& ring) {
     is_ring = true;
@@ -278,7 +278,7 @@ bool ring_mapped(int fd, std::int64_t offset, void* memory) noexcept {
 
 // Called before munmap(): afterwards the memory may be unmapped, and reading it would crash the program's own
 // thread.
-void ring_unmapped(const void* memory, std::size_t bytes) noexcept {
+void remove_rings_in(const void* memory, std::size_t bytes) noexcept {
   with_all_rings([&](ThreadLog& log, Ring& ring) {
     const auto* from = static_cast<const char*>(memory);
     const auto within = [&](const void* p) {
@@ -322,7 +322,7 @@ void inspect(int fd) noexcept {
 }
 
 // Ring::lock is held within. file_of() may ask /proc for a descriptor that the library has not seen opened.
-void ring_files(int fd, const int* fds, std::uint32_t count) noexcept {
+void set_registered_files(int fd, const int* fds, std::uint32_t count) noexcept {
   with_ring(fd, [&](ThreadLog& log, Ring& ring) {
     if (ring.files != nullptr) {
       free_private_memory(ring.files, ring.file_count * sizeof(HandleFile));
@@ -335,7 +335,7 @@ void ring_files(int fd, const int* fds, std::uint32_t count) noexcept {
   });
 }
 
-void ring_files_updated(int fd, std::uint32_t first, const int* fds, std::uint32_t count) noexcept {
+void update_registered_files(int fd, std::uint32_t first, const int* fds, std::uint32_t count) noexcept {
   with_ring(fd, [&](ThreadLog& log, Ring& ring) {
     for (std::uint32_t i = 0; i < count && first + i < ring.file_count; ++i) {
       if (fds[i] != kSkipFile) {
@@ -346,28 +346,28 @@ void ring_files_updated(int fd, std::uint32_t first, const int* fds, std::uint32
 }
 
 // Called after io_uring_register() has succeeded: the kernel has read `argument`, so it can be read here.
-void ring_registered(int fd, unsigned operation, const void* argument, unsigned count) noexcept {
+void note_ring_registration(int fd, unsigned operation, const void* argument, unsigned count) noexcept {
   switch (operation) {
     case kRegisterFiles:
-      ring_files(fd, static_cast<const int*>(argument), count);
+      set_registered_files(fd, static_cast<const int*>(argument), count);
       break;
     case kUnregisterFiles:
-      ring_files(fd, nullptr, 0);
+      set_registered_files(fd, nullptr, 0);
       break;
     case kRegisterFiles2: {
       const auto& files = *static_cast<const RingFilesRegister*>(argument);
       const bool sparse = (files.flags & kRegisterSparse) != 0;
-      ring_files(fd, sparse ? nullptr : reinterpret_cast<const int*>(files.data), files.count);
+      set_registered_files(fd, sparse ? nullptr : reinterpret_cast<const int*>(files.data), files.count);
       break;
     }
     case kRegisterFilesUpdate: {
       const auto& update = *static_cast<const RingFilesUpdate*>(argument);
-      ring_files_updated(fd, update.offset, reinterpret_cast<const int*>(update.data), count);
+      update_registered_files(fd, update.offset, reinterpret_cast<const int*>(update.data), count);
       break;
     }
     case kRegisterFilesUpdate2: {
       const auto& update = *static_cast<const RingFilesUpdate*>(argument);
-      ring_files_updated(fd, update.offset, reinterpret_cast<const int*>(update.data), update.count);
+      update_registered_files(fd, update.offset, reinterpret_cast<const int*>(update.data), update.count);
       break;
     }
     default:
@@ -383,7 +383,7 @@ void count_finished_rings() noexcept {
     count_completions(log, ring);
     count_published_requests(log, ring);
     count_completions(log, ring);
-    requests_end(log, ring);
+    count_silent_requests(log, ring);
   });
 }
 

@@ -41,7 +41,7 @@ thread_local bool is_beginning_log __attribute__((tls_model("initial-exec"))) = 
 thread_local ThreadLog* former_log __attribute__((tls_model("initial-exec"))) = nullptr;
 
 pthread_key_t ended_key;
-bool watching = false;
+bool has_thread_key = false;
 
 constinit OwnedLock logs_lock;
 constinit OwnedLock begin_lock;
@@ -53,11 +53,11 @@ constinit penstock_block* threads_block = nullptr;
 // is no room, and in a handler whose own thread holds logs_lock: then the thread tries again at its next
 // call.
 penstock_thread* add_thread(std::uint32_t thread) noexcept {
-  const Hold hold(logs_lock);
+  const LockGuard hold(logs_lock);
   if (!hold.held()) {
     return nullptr;
   }
-  if (room_left(threads_block) < sizeof(penstock_thread)) {
+  if (free_bytes(threads_block) < sizeof(penstock_thread)) {
     penstock_block* fresh = new_block(PENSTOCK_BLOCK_THREADS, sizeof(penstock_thread),
                                       PENSTOCK_BLOCK_GRANULE - sizeof(penstock_block));
     if (fresh == nullptr) {
@@ -65,10 +65,10 @@ penstock_thread* add_thread(std::uint32_t thread) noexcept {
     }
     threads_block = fresh;
   }
-  auto* entry = reinterpret_cast<penstock_thread*>(free_part(threads_block));
+  auto* entry = reinterpret_cast<penstock_thread*>(first_free_byte(threads_block));
   entry->thread = thread;
   entry->begin_ticks = ticks();
-  use(threads_block, sizeof(penstock_thread));
+  publish_entries(threads_block, sizeof(penstock_thread));
   return entry;
 }
 
@@ -93,7 +93,7 @@ void clear_log(ThreadLog& log) noexcept {
 // Gives the log to the next thread that needs one, which fills the rest of its blocks. Never called in a
 // handler, so the lock is always obtained.
 void add_to_free_logs(ThreadLog& log) noexcept {
-  const Hold hold(logs_lock);
+  const LockGuard hold(logs_lock);
   log.next_free = free_logs;
   free_logs = &log;
 }
@@ -116,7 +116,7 @@ void end_thread(void* ended) noexcept {
   {
     const Update update(*log);
     log->totals->end_ticks = ticks();
-    system_call(SYS_prctl, 16 /* PR_GET_NAME */, word(log->totals->name));
+    system_call(SYS_prctl, 16 /* PR_GET_NAME */, as_argument(log->totals->name));
     if (!log->retired) {
       note_moment(log->totals->end_ticks);
     }
@@ -132,7 +132,7 @@ void end_thread(void* ended) noexcept {
 // memory.
 ThreadLog* take_unowned_log() noexcept {
   {
-    const Hold hold(logs_lock);
+    const LockGuard hold(logs_lock);
     if (!hold.held()) {
       return nullptr;
     }
@@ -150,7 +150,7 @@ ThreadLog* take_unowned_log() noexcept {
   if (!log->files.grow()) {
     return nullptr;
   }
-  const Hold hold(logs_lock);
+  const LockGuard hold(logs_lock);
   log->next_log = all_logs;
   all_logs = log;
   return log;
@@ -173,7 +173,8 @@ void clear_own_log(const ThreadLog& log) noexcept {
   iovec here{.iov_base = &own, .iov_len = sizeof(own)};
   iovec there{.iov_base = log.owner, .iov_len = sizeof(own)};
   if (!thread_exists(log) ||
-      system_call(SYS_process_vm_readv, self, word(&here), 1, word(&there), 1, 0) != sizeof(own) ||
+      system_call(SYS_process_vm_readv, self, as_argument(&here), 1, as_argument(&there), 1, 0) !=
+          sizeof(own) ||
       own != &log) {
     return;
   }
@@ -209,7 +210,7 @@ void copy_names_of_parent(const char* parents_base) noexcept {
     own_log->base = session.base;
   }
   NameCopy copy{.from = parents_base, .log = own_log};
-  for_each_description(&copy_name_of, &copy);
+  for_each_description_in_child(&copy_name_of, &copy);
 }
 
 }  // namespace
@@ -223,7 +224,7 @@ void copy_names_to_session(const char* old_base) noexcept {
     log->base = session.base;
   }
   NameCopy copy{.from = old_base, .log = log};
-  for_each_living_description(&copy_name_of, &copy);
+  for_each_description_concurrently(&copy_name_of, &copy);
   if (log != nullptr) {
     add_to_free_logs(*log);
   }
@@ -238,7 +239,7 @@ bool wait_for_updates() noexcept {
   for (;;) {
     bool busy = false;
     {
-      const Hold hold(logs_lock);
+      const LockGuard hold(logs_lock);
       for (const ThreadLog* log = all_logs; log != nullptr; log = log->next_log) {
         busy = busy || (log->updating != nullptr && thread_exists(*log));
       }
@@ -256,7 +257,7 @@ bool wait_for_updates() noexcept {
 // `retired` is set before own_log is cleared: a thread that still has its pointer finds the log retired in
 // its next Update and moves it to the new session itself.
 void retire_logs() noexcept {
-  const Hold hold(logs_lock);
+  const LockGuard hold(logs_lock);
   for (ThreadLog* log = all_logs; log != nullptr; log = log->next_log) {
     log->retired = true;
     if (log->owner != nullptr) {
@@ -267,7 +268,7 @@ void retire_logs() noexcept {
 }
 
 bool is_written_to(const char* base) noexcept {
-  const Hold hold(logs_lock);
+  const LockGuard hold(logs_lock);
   for (const ThreadLog* log = all_logs; log != nullptr; log = log->next_log) {
     if (log->base == base && log->owner != nullptr && thread_exists(*log)) {
       return true;
@@ -277,7 +278,7 @@ bool is_written_to(const char* base) noexcept {
 }
 
 void watch_threads() noexcept {
-  watching = pthread_key_create(&ended_key, &end_thread) == 0;
+  has_thread_key = pthread_key_create(&ended_key, &end_thread) == 0;
 }
 
 namespace {
@@ -286,7 +287,7 @@ namespace {
 // others wait for begin_lock. Within an Update. A handler whose own thread holds the lock records nothing.
 bool begin_or_find_session(ThreadLog& log) noexcept {
   if (session.state.load(std::memory_order_acquire) == SessionState::forked) {
-    const Hold hold(begin_lock);
+    const LockGuard hold(begin_lock);
     if (!hold.held()) {
       return false;
     }
@@ -344,7 +345,7 @@ ThreadLog* begin_log() noexcept {
     }
   }
   log = own_log;
-  if (watching && log != nullptr) {
+  if (has_thread_key && log != nullptr) {
     pthread_setspecific(ended_key, log);
   }
   errno = saved;
@@ -360,7 +361,7 @@ ThreadLog* begin_log() noexcept {
 void forget_parents_logs() noexcept {
   logs_lock.reset();
   begin_lock.reset();
-  if (watching) {
+  if (has_thread_key) {
     // Otherwise end_thread() would give this log back, although another thread may have it by then.
     pthread_setspecific(ended_key, nullptr);
   }

@@ -7,8 +7,8 @@
 // Memory: from the kernel and the session's file. No malloc, no stdio, no locale.
 // Signals: a handler never enters here while its own thread does: its operation is deferred (Update).
 // Crash: other processes read the file while it is written, and the process may be killed at any instruction.
-// So an entry is complete before use() adds it to its block, and a name that it refers to is in the file
-// before it.
+// So an entry is complete before publish_entries() adds it to its block, and a name that it refers to is in
+// the file before it.
 #include "profiling/interpose/counting/thread_log.hpp"
 
 #include <string.h>
@@ -52,7 +52,7 @@ bool FileTable::grow() noexcept {
     std::uint64_t hash = slot >> kAddressBits;
     if (count > kTagMask + 1) {
       const penstock_counters& c = *counters_at(slot);
-      hash = mixed(c.file, layer_of(c));
+      hash = hash_of(c.file, layer_of(c));
     }
     std::uint64_t at = hash & (count - 1);
     while (marks[at] != 0) {
@@ -103,7 +103,7 @@ constexpr std::uint64_t kUsualName = 128;  // usual length of a name, in bytes
                                                               penstock_block_kind kind,
                                                               std::uint16_t entry_bytes,
                                                               std::uint64_t bytes) noexcept {
-  if (room_left(block) >= bytes) [[likely]] {
+  if (free_bytes(block) >= bytes) [[likely]] {
     return block;
   }
   return add_block_of_thread(log, block, kind, entry_bytes, bytes);
@@ -133,7 +133,7 @@ void fetch_for_writing(const char* at, std::uint64_t bytes, std::uint64_t room) 
 }  // namespace
 
 // Called for the log's own thread, and for a log without an owner (copy_names_to_session()). The text is
-// written before use() makes it visible.
+// written before publish_entries() makes it visible.
 std::uint64_t add_name(ThreadLog& log, std::uint64_t file, const char* text, std::uint32_t length,
                        penstock_file_kind kind) noexcept {
   const std::uint64_t bytes = sizeof(penstock_name) + (length + 7) / 8 * 8;
@@ -141,13 +141,13 @@ std::uint64_t add_name(ThreadLog& log, std::uint64_t file, const char* text, std
   if (block == nullptr) [[unlikely]] {
     return 0;
   }
-  char* at = free_part(block);
+  char* at = first_free_byte(block);
   const penstock_name name{
       .file = file, .length = length, .kind = static_cast<std::uint16_t>(kind), .reserved = 0};
   memcpy(at, &name, sizeof(name));
   copy_name(at + sizeof(name), text, length);
-  use(block, bytes);
-  fetch_for_writing(at + bytes, kUsualName, room_left(block));
+  publish_entries(block, bytes);
+  fetch_for_writing(at + bytes, kUsualName, free_bytes(block));
   return static_cast<std::uint64_t>(at - log.base);
 }
 
@@ -167,7 +167,7 @@ template <penstock_form kForm>
     count_drop(session.header->dropped_records);
     return nullptr;
   }
-  char* at = free_part(block);
+  char* at = first_free_byte(block);
   auto* c = reinterpret_cast<penstock_counters*>(at);
   c->file = file;
   c->name = name;
@@ -179,8 +179,8 @@ template <penstock_form kForm>
   } else {
     as_brief(*c).first_ticks = begin;
   }
-  use(block, kBytes);
-  fetch_for_writing(at + kBytes, kBytes, room_left(block));
+  publish_entries(block, kBytes);
+  fetch_for_writing(at + kBytes, kBytes, free_bytes(block));
   return c;
 }
 [[gnu::noinline]] penstock_counters* add_whole(ThreadLog& log, std::uint64_t file, std::uint64_t name,
@@ -227,7 +227,7 @@ penstock_counters* counters_of(ThreadLog& log, const FileRecord& file, penstock_
                                penstock_call call, std::uint64_t begin) noexcept {
   std::uint64_t slot = log.files.slot_of(file.file, layer);
   if (penstock_counters* before = log.files.at(slot); before != nullptr) [[unlikely]] {
-    return fits(*before, call) ? before : make_continuation(log, slot, *before, begin);
+    return can_count(*before, call) ? before : make_continuation(log, slot, *before, begin);
   }
   if (log.files.is_full()) [[unlikely]] {
     if (!log.files.grow()) {
@@ -240,8 +240,9 @@ penstock_counters* counters_of(ThreadLog& log, const FileRecord& file, penstock_
   if (name == 0 && file.text != nullptr) [[likely]] {
     name = add_name(log, file.file, file.text, file.length, file.kind);
   }
-  penstock_counters* c = only_whole(call) ? add_whole(log, file.file, name, layer, begin)
-                                          : add_counters<PENSTOCK_BRIEF>(log, file.file, name, layer, begin);
+  penstock_counters* c = needs_whole_counters(call)
+                             ? add_whole(log, file.file, name, layer, begin)
+                             : add_counters<PENSTOCK_BRIEF>(log, file.file, name, layer, begin);
   if (c != nullptr) [[likely]] {
     log.files.set(slot, *c);
   }
@@ -309,9 +310,9 @@ penstock_counters* find_counters(ThreadLog& log, int fd, penstock_layer layer, p
       return nullptr;
     }
   }
-  ThreadLog::Cached& known = cached(log, fd, layer);
+  ThreadLog::Cached& known = cache_entry(log, fd, layer);
   const std::uint64_t tag = cache_tag(description->serial.load(std::memory_order_relaxed), layer);
-  if (known.tag == tag && (known.counters == nullptr || fits(*known.counters, call))) {
+  if (known.tag == tag && (known.counters == nullptr || can_count(*known.counters, call))) {
     return known.counters;
   }
   penstock_counters* c = nullptr;
@@ -344,11 +345,11 @@ namespace {
 
 }  // namespace
 
-// Called within an Update, or an OuterUpdate if the block has room. The entry is stored before use() makes it
-// visible.
+// Called within an Update, or an OuterUpdate if the block has room. The entry is stored before
+// publish_entries() makes it visible.
 void add_segment(ThreadLog& log, std::uint64_t file, const Operation& operation) noexcept {
   penstock_block* block = log.segments;
-  if (room_left(block) < sizeof(penstock_segment)) {
+  if (free_bytes(block) < sizeof(penstock_segment)) {
     block = another_segment_block(log);
     if (block == nullptr) {
       count_drop(session.header->dropped_segments);
@@ -356,7 +357,7 @@ void add_segment(ThreadLog& log, std::uint64_t file, const Operation& operation)
     }
     note_moment(operation.end);
   }
-  auto* segment = reinterpret_cast<penstock_segment*>(free_part(block));
+  auto* segment = reinterpret_cast<penstock_segment*>(first_free_byte(block));
   *segment = penstock_segment{.file = file,
                               .offset = static_cast<std::uint64_t>(operation.offset),
                               .length = static_cast<std::uint64_t>(operation.length),
@@ -366,7 +367,7 @@ void add_segment(ThreadLog& log, std::uint64_t file, const Operation& operation)
                               .call = static_cast<std::uint8_t>(operation.call),
                               .layer = static_cast<std::uint8_t>(operation.layer),
                               .failed = static_cast<std::uint16_t>(operation.failed)};
-  use(block, sizeof(penstock_segment));
+  publish_entries(block, sizeof(penstock_segment));
   __builtin_prefetch(segment + 2, 1);  // the cache line that one of the next two calls writes to
 }
 
@@ -378,8 +379,8 @@ void add_span(ThreadLog& log, const penstock_span& span) noexcept {
     count_drop(session.header->dropped_spans);
     return;
   }
-  memcpy(free_part(block), &span, sizeof(span));
-  use(block, sizeof(span));
+  memcpy(first_free_byte(block), &span, sizeof(span));
+  publish_entries(block, sizeof(span));
 }
 
 }  // namespace penstock::interpose

@@ -47,7 +47,7 @@ class FileTable {
 
   // The index of the slot of (file, layer), or of the free slot for it. Valid until the next grow().
   std::uint64_t slot_of(std::uint64_t file, penstock_layer layer) const noexcept {
-    const std::uint64_t hash = mixed(file, layer);
+    const std::uint64_t hash = hash_of(file, layer);
     for (std::uint64_t i = hash & (slot_count_ - 1);; i = (i + 1) & (slot_count_ - 1)) {
       if (marks_[i] == 0) {
         return i;
@@ -62,7 +62,7 @@ class FileTable {
   }
   // Prefetches the slot of (file, layer), which will be used soon.
   void prefetch(std::uint64_t file, penstock_layer layer) const noexcept {
-    const std::uint64_t at = mixed(file, layer) & (slot_count_ - 1);
+    const std::uint64_t at = hash_of(file, layer) & (slot_count_ - 1);
     __builtin_prefetch(marks_ + at, 1);
     __builtin_prefetch(slots_ + at, 1);
   }
@@ -77,7 +77,7 @@ class FileTable {
   // Stores the address of `counters` in the slot. A free slot may be filled only if the table is not full
   // (is_full()).
   void set(std::uint64_t slot, const penstock_counters& counters) noexcept {
-    const std::uint64_t hash = mixed(counters.file, layer_of(counters));
+    const std::uint64_t hash = hash_of(counters.file, layer_of(counters));
     filled_ += marks_[slot] == 0 ? 1 : 0;
     slots_[slot] = tag_of(hash) << kAddressBits | reinterpret_cast<std::uint64_t>(&counters) / kAddressUnit;
     marks_[slot] = mark_of(hash);
@@ -94,7 +94,7 @@ class FileTable {
   static penstock_layer layer_of(const penstock_counters& counters) noexcept {
     return static_cast<penstock_layer>(counters.layer);
   }
-  static std::uint64_t mixed(std::uint64_t file, penstock_layer layer) noexcept {
+  static std::uint64_t hash_of(std::uint64_t file, penstock_layer layer) noexcept {
     const std::uint64_t h = (file + static_cast<std::uint64_t>(layer)) * 0x9e3779b97f4a7c15U;
     return h ^ (h >> 32U);
   }
@@ -229,15 +229,15 @@ penstock_counters* counters_of(ThreadLog& log, const FileRecord& file, penstock_
 penstock_counters* find_counters(ThreadLog& log, int fd, penstock_layer layer, penstock_call call) noexcept;
 
 // The bytes of a block that no entry uses yet; 0 for null.
-inline std::uint64_t room_left(const penstock_block* block) noexcept {
+inline std::uint64_t free_bytes(const penstock_block* block) noexcept {
   return block == nullptr ? 0 : block->bytes - sizeof(penstock_block) - block->used;
 }
 // Where the bytes of a block begin that no entry uses yet.
-inline char* free_part(penstock_block* block) noexcept {
+inline char* first_free_byte(penstock_block* block) noexcept {
   return reinterpret_cast<char*>(block) + sizeof(penstock_block) + block->used;
 }
 // Makes the next `bytes` of entries visible to readers; they must be complete.
-inline void use(penstock_block* block, std::uint64_t bytes) noexcept {
+inline void publish_entries(penstock_block* block, std::uint64_t bytes) noexcept {
   __atomic_store_n(&block->used, block->used + bytes, __ATOMIC_RELEASE);
 }
 

@@ -39,7 +39,7 @@ bool absolute_folder(const char* given, char* to, std::size_t room) noexcept {
   }
   std::size_t at = 0;
   if (given[0] != '/') {
-    if (system_call(SYS_getcwd, word(to), static_cast<long>(room)) <= 0) {
+    if (system_call(SYS_getcwd, as_argument(to), static_cast<long>(room)) <= 0) {
       return false;
     }
     at = strlen(to);
@@ -56,7 +56,7 @@ bool absolute_folder(const char* given, char* to, std::size_t room) noexcept {
 }
 
 int make_folder(const char* folder) noexcept {
-  const long made = system_call(SYS_mkdirat, AT_FDCWD, word(folder), 0700);
+  const long made = system_call(SYS_mkdirat, AT_FDCWD, as_argument(folder), 0700);
   return made == 0 || made == -EEXIST ? 0 : static_cast<int>(-made);
 }
 

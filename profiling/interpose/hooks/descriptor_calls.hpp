@@ -15,8 +15,8 @@ namespace penstock::interpose {
 
 // A call that opens `path` from the directory `at`. `flags`: those of open(). It may search for new slots
 // (rewrite_new_objects()).
-int opened(int at, const char* path, int flags, auto call) noexcept {
-  return timed(PENSTOCK_CALL_OPEN, call, [=](ThreadLog& log, int fd, Operation& operation) {
+int open_and_count(int at, const char* path, int flags, auto call) noexcept {
+  return call_and_time(PENSTOCK_CALL_OPEN, call, [=](ThreadLog& log, int fd, Operation& operation) {
     const int saved = errno;
     operation.failed = fd < 0 ? saved : 0;
     count_open(log, at, path, flags, fd, operation);
@@ -28,7 +28,7 @@ int opened(int at, const char* path, int flags, auto call) noexcept {
 }
 
 // A call that closes `fd`. The descriptor is forgotten before the call.
-int closed(int fd, auto call) noexcept {
+int close_and_count(int fd, auto call) noexcept {
   // A fork's child often closes descriptors before it executes another program. That alone must not begin a
   // session in the child.
   const bool quiet = session.state.load(std::memory_order_relaxed) != SessionState::running;
@@ -40,7 +40,7 @@ int closed(int fd, auto call) noexcept {
     return call();
   }
   if (any_rings()) [[unlikely]] {
-    ring_ends(fd);
+    remove_ring(fd);
   }
   // Before the close: right after it another thread may open another file under this number.
   penstock_counters* counters = forget_counted(*log, fd);
@@ -49,14 +49,14 @@ int closed(int fd, auto call) noexcept {
   operation.end = ticks();
   operation.failed = failure_of(result);
   if (counters != nullptr) [[likely]] {
-    count_in(*log, *counters, operation);
+    count_in_counters(*log, *counters, operation);
   }
   return result;
 }
 
 // After dup() and similar calls: `to` refers to the same description as `from`. Not in a vfork's child, whose
 // descriptors are not those of its parent. errno does not change.
-inline int duplicated(int from, int to) noexcept {
+inline int note_duplicate(int from, int to) noexcept {
   if (to >= 0 && !log_suspended()) {
     const int saved = errno;
     ThreadLog* log =
@@ -76,7 +76,7 @@ inline int duplicated(int from, int to) noexcept {
 // After fcntl() with this result: notes a duplicate of `fd`, or its new O_APPEND flag.
 inline int after_fcntl(int fd, int command, void* argument, int result) noexcept {
   if (command == F_DUPFD || command == F_DUPFD_CLOEXEC) {
-    return duplicated(fd, result);
+    return note_duplicate(fd, result);
   }
   if (command == F_SETFL && result == 0) {
     if (Description* description = description_of(fd)) {
@@ -104,7 +104,7 @@ inline int note_pair_without_files(int result, const int ends[2]) noexcept {
 }
 
 off64_t seek_and_count(int fd, auto call) noexcept {
-  return timed(PENSTOCK_CALL_SEEK, call, [=](ThreadLog& log, off64_t at, Operation& operation) {
+  return call_and_time(PENSTOCK_CALL_SEEK, call, [=](ThreadLog& log, off64_t at, Operation& operation) {
     operation.failed = failure_of(at);
     count(log, fd, operation);
     if (Description* description = at < 0 ? nullptr : description_of(fd)) {

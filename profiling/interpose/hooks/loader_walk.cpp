@@ -62,7 +62,7 @@ bool wait_until_zero(const std::atomic<unsigned>& of) noexcept {
       return false;
     }
     const timespec pause{.tv_sec = 0, .tv_nsec = 50'000};
-    tries < 50 ? system_call(SYS_sched_yield) : system_call(SYS_nanosleep, word(&pause), 0);
+    tries < 50 ? system_call(SYS_sched_yield) : system_call(SYS_nanosleep, as_argument(&pause), 0);
   }
   return true;
 }

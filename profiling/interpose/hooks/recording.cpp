@@ -3,11 +3,11 @@
 // Threads: the holder of Control, one at a time. rewrite_new_objects() is for any thread.
 // Locks: Control is held by the caller; rewrite_new_objects() takes it.
 // Signals: Control blocks all of them in its thread.
-// Memory: redirect_calls() may call malloc, outside of change().
+// Memory: redirect_calls() may call malloc, outside of change_session().
 //
 // How a change works: session.changes is set, a barrier runs in all threads, and then this thread waits until
 // no log is inside an update. From then on no thread writes to the session; threads that want to write wait
-// in Update. So inside change() this thread must not
+// in Update. So inside change_session() this thread must not
 //
 // - make an Update;
 // - wait for a lock that a thread may hold while it waits in Update (a ring's, or that of pending
@@ -53,10 +53,10 @@ bool barrier() noexcept {
 
 // Calls `what` while no thread is inside an update; its result is an errno value. `changes` is cleared in any
 // case: until then every counted call of the program waits.
-template <typename What>
-int change(What what) noexcept {
+template <typename Action>
+int change_session(Action action) noexcept {
   session.changes.store(true, std::memory_order_seq_cst);
-  const int failed = !barrier() ? ENOSYS : !wait_for_updates() ? EBUSY : what();
+  const int failed = !barrier() ? ENOSYS : !wait_for_updates() ? EBUSY : action();
   session.changes.store(false, std::memory_order_seq_cst);
   return failed;
 }
@@ -68,14 +68,14 @@ int change(What what) noexcept {
 Control::Control() noexcept {
   sigset_t all;
   sigfillset(&all);
-  system_call(SYS_rt_sigprocmask, SIG_BLOCK, word(&all), word(&before_), kSetBytes);
-  new (&hold_) Hold(control_lock);
+  system_call(SYS_rt_sigprocmask, SIG_BLOCK, as_argument(&all), as_argument(&before_), kSetBytes);
+  new (&hold_) LockGuard(control_lock);
 }
 
 // The lock is released first: a handler that runs as soon as signals are unblocked may want it.
 Control::~Control() {
-  hold_.~Hold();
-  system_call(SYS_rt_sigprocmask, SIG_SETMASK, word(&before_), 0, kSetBytes);
+  hold_.~LockGuard();
+  system_call(SYS_rt_sigprocmask, SIG_SETMASK, as_argument(&before_), 0, kSetBytes);
 }
 
 // Called in a fork's child. If another thread of the parent held Control, it had blocked signals only for
@@ -89,7 +89,7 @@ void forget_parents_control() noexcept {
 // be wrong, so it is forgotten first. Logs are retired before the new file begins, so that no thread finds a
 // log of the old one with the new state.
 int begin_recording(const char* folder, penstock_start_reason started, bool segments) noexcept {
-  const int failed = change([&]() -> int {
+  const int failed = change_session([&]() -> int {
     forget_range(0, ~0U);
     stream_process += 1;
     forget_asynchronous();
@@ -113,7 +113,7 @@ int begin_recording(const char* folder, penstock_start_reason started, bool segm
 int end_recording() noexcept {
   count_finished_asynchronous();
   label_with_steps();
-  const int failed = change([&]() -> int {
+  const int failed = change_session([&]() -> int {
     stop_session();
     session.state.store(SessionState::off, std::memory_order_release);
     retire_logs();
@@ -132,7 +132,7 @@ int end_recording() noexcept {
 // made, the old one is ended already, and nothing is recorded from then on.
 int switch_file(penstock_start_reason started) noexcept {
   label_with_steps();
-  return change([&]() -> int {
+  return change_session([&]() -> int {
     char folder[sizeof(session.folder)];
     memcpy(folder, session.folder, sizeof(folder));
     const char* before = session.base;
@@ -154,7 +154,7 @@ int switch_file(penstock_start_reason started) noexcept {
 // kernel's counters begin after it.
 SlotCounts redirect_calls() noexcept {
   const SlotCounts rewritten = rewrite_slots();
-  change([]() -> int {
+  change_session([]() -> int {
     begin_kernel_counters();
     return 0;
   });

@@ -27,7 +27,7 @@ class Control {
  private:
   sigset_t before_{};
   union {
-    Hold hold_;
+    LockGuard hold_;
   };
 };
 // In a fork's child: frees the lock, because its holder may not exist in the child, and forgets the parent's

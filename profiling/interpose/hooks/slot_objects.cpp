@@ -158,8 +158,8 @@ bool is_writable(void* at) noexcept {
   std::uint32_t unused = 0;
   auto* word_at = reinterpret_cast<std::uint32_t*>(reinterpret_cast<std::uintptr_t>(at) & ~std::uintptr_t{3});
   const long add_nothing = static_cast<long>(FUTEX_OP(FUTEX_OP_ADD, 0, FUTEX_OP_CMP_LT, 0));
-  return system_call(SYS_futex, word(&unused), FUTEX_WAKE_OP | FUTEX_PRIVATE_FLAG, 0, 0, word(word_at),
-                     add_nothing) >= 0;
+  return system_call(SYS_futex, as_argument(&unused), FUTEX_WAKE_OP | FUTEX_PRIVATE_FLAG, 0, 0,
+                     as_argument(word_at), add_nothing) >= 0;
 }
 
 // Another thread may be loading the object right now, without the lock of this walk. It makes the protected

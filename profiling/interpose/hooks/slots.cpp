@@ -121,7 +121,7 @@ std::size_t find_name(const char* text) noexcept {
   return kMostNames;
 }
 
-void add_name(Wrapped& wrapped, std::uintptr_t wrapper) noexcept {
+void add_wrapped_name(Wrapped& wrapped, std::uintptr_t wrapper) noexcept {
   if (wrapper == 0 || name_count == kMostNames || find_name(wrapped.name) != kMostNames) {
     return;
   }
@@ -146,11 +146,11 @@ void make_names() noexcept {
   own_base = reinterpret_cast<std::uintptr_t>(about.dli_fbase);
   if (void* own = dlopen(about.dli_fname, RTLD_LAZY | RTLD_NOLOAD); own != nullptr) {
     for (Wrapped* one = __start_penstock_wrapped; one != __stop_penstock_wrapped; ++one) {
-      add_name(*one, reinterpret_cast<std::uintptr_t>(dlsym(own, one->name)));
+      add_wrapped_name(*one, reinterpret_cast<std::uintptr_t>(dlsym(own, one->name)));
     }
     dlclose(own);
   }
-  add_loader_wrappers(&add_name);
+  add_loader_wrappers(&add_wrapped_name);
 }
 
 std::uintptr_t real_of(const Name& name) noexcept {

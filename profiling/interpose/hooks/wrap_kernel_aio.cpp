@@ -24,7 +24,7 @@ namespace penstock::interpose {
 
 thread_local bool inside_io_submit __attribute__((tls_model("initial-exec"))) = false;
 
-void block_begins(ThreadLog& log, const KernelBlock& block) noexcept {
+void add_kernel_operation(ThreadLog& log, const KernelBlock& block) noexcept {
   penstock_call call = PENSTOCK_CALL_OTHER;
   switch (block.opcode) {
     case KernelBlock::kRead:
@@ -46,11 +46,11 @@ void block_begins(ThreadLog& log, const KernelBlock& block) noexcept {
                       static_cast<std::int64_t>(block.bytes));
 }
 
-void block_dropped(const KernelBlock& block) noexcept {
+void remove_kernel_operation(const KernelBlock& block) noexcept {
   kernel_blocks.drop(&block);
 }
 
-void blocks_ended(const KernelEvent* events, long count) noexcept {
+void count_kernel_events(const KernelEvent* events, long count) noexcept {
   ThreadLog* log = count <= 0 ? nullptr : thread_log();
   for (long i = 0; log != nullptr && i < count; ++i) {
     kernel_blocks.end(*log, events[i].block, events[i].result);
@@ -75,13 +75,13 @@ PENSTOCK_WRAP(int, io_submit, (void* context, long count, KernelBlock** blocks))
 PENSTOCK_WRAP(int, io_getevents,
               (void* context, long at_least, long at_most, KernelEvent* events, timespec* patience)) {
   const int came = real_io_getevents(context, at_least, at_most, events, patience);
-  blocks_ended(events, came);
+  count_kernel_events(events, came);
   return came;
 }
 PENSTOCK_WRAP(int, io_pgetevents,
               (void* context, long at_least, long at_most, KernelEvent* events, timespec* patience,
                sigset_t* signals)) {
   const int came = real_io_pgetevents(context, at_least, at_most, events, patience, signals);
-  blocks_ended(events, came);
+  count_kernel_events(events, came);
   return came;
 }

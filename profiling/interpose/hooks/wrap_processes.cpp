@@ -215,14 +215,14 @@ namespace {
 // neither can one that gains rights (set-user-ID). Called between fork and exec, also in a vfork's child. So
 // it uses only a small buffer on the stack and direct system calls.
 bool is_watchable(const char* path) noexcept {
-  const long fd = system_call(SYS_openat, AT_FDCWD, word(path), O_RDONLY | O_CLOEXEC);
+  const long fd = system_call(SYS_openat, AT_FDCWD, as_argument(path), O_RDONLY | O_CLOEXEC);
   if (fd < 0) {
     return true;  // execve() will report the error
   }
   struct stat about {};
   alignas(8) char begin[1024];
-  const long bytes = system_call(SYS_pread64, fd, word(begin), sizeof(begin), 0);
-  const bool known = system_call(SYS_fstat, fd, word(&about)) == 0;
+  const long bytes = system_call(SYS_pread64, fd, as_argument(begin), sizeof(begin), 0);
+  const bool known = system_call(SYS_fstat, fd, as_argument(&about)) == 0;
   system_call(SYS_close, fd);
   if (known && (about.st_mode & (S_ISUID | S_ISGID)) != 0) {
     return false;
@@ -296,7 +296,8 @@ long penstock::interpose::execute(const char* path, char* const* arguments,
                                   char* const* environment) noexcept {
   PENSTOCK_WATCHED_ENVIRONMENT(watched, environment);
   before_exec(path);
-  const long failed = system_call(SYS_execve, word(path), word(arguments), word(watched.get()));
+  const long failed =
+      system_call(SYS_execve, as_argument(path), as_argument(arguments), as_argument(watched.get()));
   errno = static_cast<int>(-failed);
   return after_failed_exec(-1);
 }
@@ -362,7 +363,7 @@ namespace {
 // Around posix_spawn(): libc makes the child in the parent's memory, by clone() inside itself, without this
 // library's wrappers. So only the event is added, after success.
 template <typename Spawn>
-int spawned(pid_t* pid, const char* path, Spawn spawn) noexcept {
+int spawn_and_record(pid_t* pid, const char* path, Spawn spawn) noexcept {
   pid_t child = 0;
   const int result = spawn(&child);
   if (result == 0 && !log_suspended()) {
@@ -379,7 +380,7 @@ int spawned(pid_t* pid, const char* path, Spawn spawn) noexcept {
                 (pid_t * pid, const char* path, const posix_spawn_file_actions_t* actions,                   \
                  const posix_spawnattr_t* attributes, char* const arguments[], char* const environment[])) { \
     PENSTOCK_WATCHED_ENVIRONMENT(watched, environment);                                                      \
-    return spawned(pid, path, [&](pid_t* child) {                                                            \
+    return spawn_and_record(pid, path, [&](pid_t* child) {                                                   \
       return real_##name(child, path, actions, attributes, arguments, watched.get());                        \
     });                                                                                                      \
   }
@@ -400,7 +401,7 @@ bool has_ended(int status) noexcept {
 }
 
 template <typename Wait>
-pid_t waited(int* status, Wait wait) noexcept {
+pid_t wait_and_record(int* status, Wait wait) noexcept {
   int wait_status = 0;
   const pid_t pid = wait(&wait_status);
   if (pid > 0) {
@@ -417,16 +418,17 @@ pid_t waited(int* status, Wait wait) noexcept {
 }
 }  // namespace
 PENSTOCK_WRAP(pid_t, wait, (int* status)) {
-  return waited(status, [&](int* wait_status) { return real_wait(wait_status); });
+  return wait_and_record(status, [&](int* wait_status) { return real_wait(wait_status); });
 }
 PENSTOCK_WRAP(pid_t, waitpid, (pid_t which, int* status, int flags)) {
-  return waited(status, [&](int* wait_status) { return real_waitpid(which, wait_status, flags); });
+  return wait_and_record(status, [&](int* wait_status) { return real_waitpid(which, wait_status, flags); });
 }
 PENSTOCK_WRAP(pid_t, wait3, (int* status, int flags, rusage* usage)) {
-  return waited(status, [&](int* wait_status) { return real_wait3(wait_status, flags, usage); });
+  return wait_and_record(status, [&](int* wait_status) { return real_wait3(wait_status, flags, usage); });
 }
 PENSTOCK_WRAP(pid_t, wait4, (pid_t which, int* status, int flags, rusage* usage)) {
-  return waited(status, [&](int* wait_status) { return real_wait4(which, wait_status, flags, usage); });
+  return wait_and_record(status,
+                         [&](int* wait_status) { return real_wait4(which, wait_status, flags, usage); });
 }
 PENSTOCK_WRAP(int, waitid, (int kind, unsigned which, siginfo_t* info, int flags)) {
   siginfo_t own{};
@@ -443,9 +445,9 @@ PENSTOCK_WRAP(int, waitid, (int kind, unsigned which, siginfo_t* info, int flags
 
 namespace {
 // Called in the thread that ends the process, perhaps in a handler that interrupted any code. What its own
-// thread has locked is skipped (Hold::held()), so it never waits for itself. Operations that it has deferred
-// are lost. Other threads continue; what they add after this is still in the mapped file. exit() is handled
-// by the library's destructor (load.cpp).
+// thread has locked is skipped (LockGuard::held()), so it never waits for itself. Operations that it has
+// deferred are lost. Other threads continue; what they add after this is still in the mapped file. exit() is
+// handled by the library's destructor (load.cpp).
 void before_end() noexcept {
   if (!log_suspended()) {
     count_unseen_transfers();

@@ -1,7 +1,7 @@
 // Wrappers of stdio's functions that open, close, position and flush streams.
 //
 // Threads: any thread of the program.
-// Locks: StreamCall holds the FILE's lock around the call. closing() holds it only while it reads the
+// Locks: StreamCall holds the FILE's lock around the call. close_and_count() holds it only while it reads the
 // stream's state, because fclose() frees the FILE. Memory: nothing is allocated. errno is that of the call.
 // Signals: see streams.hpp.
 #include <fcntl.h>
@@ -40,8 +40,8 @@ void note_opened_stream(FILE* file) noexcept {
   errno = saved;
 }
 
-FILE* opened(const char* path, const char* mode, auto call) noexcept {
-  return timed(PENSTOCK_CALL_OPEN, call, [=](ThreadLog& log, FILE* file, Operation& operation) {
+FILE* open_and_count(const char* path, const char* mode, auto call) noexcept {
+  return call_and_time(PENSTOCK_CALL_OPEN, call, [=](ThreadLog& log, FILE* file, Operation& operation) {
     const int saved = errno;
     operation.layer = PENSTOCK_STDIO;
     operation.failed = file == nullptr ? saved : 0;
@@ -52,7 +52,7 @@ FILE* opened(const char* path, const char* mode, auto call) noexcept {
 }
 
 // Notes a stream without a name: a temporary file, or a pipe to another program.
-FILE* nameless(FILE* file) noexcept {
+FILE* note_unnamed_stream(FILE* file) noexcept {
   if (file != nullptr && !log_suspended()) {
     forget(file->_fileno);
     note_opened_stream(file);
@@ -70,7 +70,7 @@ bool has_failed(const FILE* result) noexcept {
 // Around a call that closes a stream, and opens it again if `opens_again`. The call writes the bytes that are
 // still in the buffer. Wide characters in the buffer are converted to bytes before; only the file's position
 // shows how many bytes that gave.
-auto closing(FILE* file, bool opens_again, auto call) noexcept {
+auto close_and_count(FILE* file, bool opens_again, auto call) noexcept {
   const int fd = descriptor_of(*file);
   ThreadLog* log = fd < 0 ? nullptr : thread_log();
   if (log == nullptr) {
@@ -115,23 +115,23 @@ auto closing(FILE* file, bool opens_again, auto call) noexcept {
   add_kernel_written(*log, held + more);
   if (counters != nullptr) {
     if (more > 0) {
-      count_in(*log, *counters,
-               {.call = PENSTOCK_CALL_WRITE,
-                .layer = PENSTOCK_STDIO,
-                .offset = position,
-                .length = more,
-                .begin = operation.end,
-                .end = operation.end});
+      count_in_counters(*log, *counters,
+                        {.call = PENSTOCK_CALL_WRITE,
+                         .layer = PENSTOCK_STDIO,
+                         .offset = position,
+                         .length = more,
+                         .begin = operation.end,
+                         .end = operation.end});
     }
-    count_in(*log, *counters, operation);
+    count_in_counters(*log, *counters, operation);
   }
   errno = saved;
   return result;
 }
 
-FILE* opened_again(const char* path, const char* mode, FILE* file, auto call) noexcept {
-  FILE* again =
-      closing(file, path == nullptr, [&] { return path == nullptr ? call() : opened(path, mode, call); });
+FILE* reopen_and_count(const char* path, const char* mode, FILE* file, auto call) noexcept {
+  FILE* again = close_and_count(file, path == nullptr,
+                                [&] { return path == nullptr ? call() : open_and_count(path, mode, call); });
   if (path == nullptr) {
     note_opened_stream(again);
   }
@@ -163,7 +163,7 @@ class ReadBySeek {
     }
     struct stat about {};
     const std::int64_t begin = f._offset / block * block;
-    const bool known = system_call(SYS_fstat, f._fileno, word(&about)) == 0 && S_ISREG(about.st_mode);
+    const bool known = system_call(SYS_fstat, f._fileno, as_argument(&about)) == 0 && S_ISREG(about.st_mode);
     return known && about.st_size > begin && about.st_size < f._offset ? about.st_size - begin : 0;
   }
 
@@ -213,7 +213,7 @@ auto tell_position(FILE* file, auto call) noexcept {
 // Around fflush(), which gives the bytes in the buffer to the kernel. It is not a sync, because it asks
 // nothing of the device. It is counted as another metadata operation, and its time is added to that of
 // writes.
-int flushed(FILE* file, auto call) noexcept {
+int flush_and_count(FILE* file, auto call) noexcept {
   if (file == nullptr) {
     count_macro_bytes_of_all();
     const int result = call();
@@ -249,21 +249,23 @@ int flushed(FILE* file, auto call) noexcept {
 }  // namespace
 
 PENSTOCK_WRAP_TWINS(FILE*, fopen, fopen64, (const char* path, const char* mode),
-                    opened(path, mode, [&] { return real(path, mode); }))
+                    open_and_count(path, mode, [&] { return real(path, mode); }))
 PENSTOCK_WRAP_TWINS(FILE*, freopen, freopen64, (const char* path, const char* mode, FILE* file),
-                    opened_again(path, mode, file, [&] { return real(path, mode, file); }))
+                    reopen_and_count(path, mode, file, [&] { return real(path, mode, file); }))
 PENSTOCK_WRAP(FILE*, fdopen, (int fd, const char* mode)) {
   FILE* file = real_fdopen(fd, mode);
   note_opened_stream(file);
   return file;
 }
-PENSTOCK_WRAP_TWINS(FILE*, tmpfile, tmpfile64, (), nameless(real()))
+PENSTOCK_WRAP_TWINS(FILE*, tmpfile, tmpfile64, (), note_unnamed_stream(real()))
 PENSTOCK_WRAP(FILE*, popen, (const char* command, const char* mode)) {
-  return nameless(real_popen(command, mode));
+  return note_unnamed_stream(real_popen(command, mode));
 }
-PENSTOCK_WRAP_TWINS(int, pclose, fclose, (FILE * file), closing(file, false, [&] { return real(file); }))
+PENSTOCK_WRAP_TWINS(int, pclose, fclose, (FILE * file),
+                    close_and_count(file, false, [&] { return real(file); }))
 
-PENSTOCK_WRAP_TWINS(int, fflush, fflush_unlocked, (FILE * file), flushed(file, [&] { return real(file); }))
+PENSTOCK_WRAP_TWINS(int, fflush, fflush_unlocked, (FILE * file),
+                    flush_and_count(file, [&] { return real(file); }))
 
 PENSTOCK_WRAP(int, fseek, (FILE * file, long offset, int whence)) {
   return seek_and_count(file, whence, [&] { return real_fseek(file, offset, whence); });

@@ -60,9 +60,9 @@ class BufferFastPath {
         (file->_flags & kInBackup) != 0 || log->updating != nullptr || segments_wanted()) [[unlikely]] {
       return;
     }
-    const ThreadLog::Cached& known = cached(*log, fd, PENSTOCK_STDIO);
+    const ThreadLog::Cached& known = cache_entry(*log, fd, PENSTOCK_STDIO);
     if (known.tag != cache_tag(description->serial.load(std::memory_order_relaxed), PENSTOCK_STDIO) ||
-        known.counters == nullptr || !fits(*known.counters, kCall)) [[unlikely]] {
+        known.counters == nullptr || !can_count(*known.counters, kCall)) [[unlikely]] {
       return;
     }
     log_ = log;

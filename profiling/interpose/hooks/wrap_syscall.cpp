@@ -102,7 +102,7 @@ long call_on_queue(const Arguments& arguments) noexcept {
     case SYS_io_uring_setup: {
       const long fd = arguments();
       if (fd >= 0) {
-        ring_set_up(static_cast<int>(fd), *pointer<const RingParameters>(arguments.b));
+        add_program_ring(static_cast<int>(fd), *pointer<const RingParameters>(arguments.b));
       }
       return fd;
     }
@@ -119,15 +119,15 @@ long call_on_queue(const Arguments& arguments) noexcept {
     case SYS_io_uring_register: {
       const long result = arguments();
       if (result >= 0) {
-        ring_registered(arguments.fd(), static_cast<unsigned>(arguments.b), pointer<const void>(arguments.c),
-                        static_cast<unsigned>(arguments.d));
+        note_ring_registration(arguments.fd(), static_cast<unsigned>(arguments.b),
+                               pointer<const void>(arguments.c), static_cast<unsigned>(arguments.d));
       }
       return result;
     }
     case SYS_io_getevents:
     case SYS_io_pgetevents: {
       const long came = arguments();
-      blocks_ended(pointer<const KernelEvent>(arguments.d), came);
+      count_kernel_events(pointer<const KernelEvent>(arguments.d), came);
       return came;
     }
     default:
@@ -142,7 +142,7 @@ int as_int(auto call) noexcept {
 // Calls on names, from the directory `at`. The path is the program's memory; it is read only after the kernel
 // has read it.
 long on_name(int at, long path, penstock_file_kind kind, auto call) noexcept {
-  return counted_path(at, pointer<const char>(path), kind, call);
+  return call_on_path_and_count(at, pointer<const char>(path), kind, call);
 }
 
 // stat() and its relatives, and calls on names: counted after the call.
@@ -181,7 +181,7 @@ long call_on_name(const Arguments& arguments) noexcept {
       return on_name(AT_FDCWD, arguments.a, PENSTOCK_REGULAR, arguments);
     case SYS_chdir:
     case SYS_fchdir:
-      return directory_changed(call());
+      return note_directory_change(call());
     case SYS_unlinkat:
     case SYS_renameat:
     case SYS_renameat2:
@@ -203,22 +203,23 @@ long call_on_descriptor(const Arguments& arguments) noexcept {
   switch (arguments.number) {
 #ifdef SYS_open
     case SYS_open:
-      return opened(AT_FDCWD, pointer<const char>(arguments.a), static_cast<int>(arguments.b), call);
+      return open_and_count(AT_FDCWD, pointer<const char>(arguments.a), static_cast<int>(arguments.b), call);
     case SYS_creat:
-      return opened(AT_FDCWD, pointer<const char>(arguments.a), O_CREAT | O_WRONLY | O_TRUNC, call);
+      return open_and_count(AT_FDCWD, pointer<const char>(arguments.a), O_CREAT | O_WRONLY | O_TRUNC, call);
     case SYS_dup2:
-      return duplicated(arguments.fd(), call());
+      return note_duplicate(arguments.fd(), call());
     case SYS_pipe:
 #endif
     case SYS_pipe2:
       return note_pair_without_files(call(), pointer<const int>(arguments.a));
     case SYS_openat:
-      return opened(arguments.fd(), pointer<const char>(arguments.b), static_cast<int>(arguments.c), call);
+      return open_and_count(arguments.fd(), pointer<const char>(arguments.b), static_cast<int>(arguments.c),
+                            call);
 #ifdef SYS_openat2
     case SYS_openat2:
-      return opened(arguments.fd(), pointer<const char>(arguments.b),
-                    arguments.c == 0 ? 0 : static_cast<int>(*pointer<const std::uint64_t>(arguments.c)),
-                    call);
+      return open_and_count(
+          arguments.fd(), pointer<const char>(arguments.b),
+          arguments.c == 0 ? 0 : static_cast<int>(*pointer<const std::uint64_t>(arguments.c)), call);
 #endif
 #ifdef SYS_close_range
     case SYS_close_range:
@@ -228,30 +229,30 @@ long call_on_descriptor(const Arguments& arguments) noexcept {
       return call();
 #endif
     case SYS_close:
-      return closed(arguments.fd(), call);
+      return close_and_count(arguments.fd(), call);
     case SYS_dup:
     case SYS_dup3:
-      return duplicated(arguments.fd(), call());
+      return note_duplicate(arguments.fd(), call());
     case SYS_fcntl:
       return after_fcntl(arguments.fd(), static_cast<int>(arguments.b), pointer<void>(arguments.c), call());
     case SYS_lseek:
       return seek_and_count(arguments.fd(), arguments);
     case SYS_mmap:
-      return word(mapped(static_cast<int>(arguments.e), static_cast<int>(arguments.d),
-                         static_cast<std::size_t>(arguments.b), arguments.f,
-                         [&] { return pointer<void>(arguments()); }));
+      return as_argument(map_and_count(static_cast<int>(arguments.e), static_cast<int>(arguments.d),
+                                       static_cast<std::size_t>(arguments.b), arguments.f,
+                                       [&] { return pointer<void>(arguments()); }));
     case SYS_munmap:
-      return unmapped(pointer<void>(arguments.a), static_cast<std::size_t>(arguments.b), call);
+      return unmap_and_end_rings(pointer<void>(arguments.a), static_cast<std::size_t>(arguments.b), call);
     case SYS_fsync:
     case SYS_fdatasync:
     case SYS_syncfs:
     case SYS_sync_file_range:
-      return counted(PENSTOCK_CALL_SYNC, arguments.fd(), arguments);
+      return call_and_count(PENSTOCK_CALL_SYNC, arguments.fd(), arguments);
     case SYS_ftruncate:
     case SYS_fallocate:
     case SYS_fadvise64:
     case SYS_getdents64:
-      return counted(PENSTOCK_CALL_OTHER, arguments.fd(), arguments);
+      return call_and_count(PENSTOCK_CALL_OTHER, arguments.fd(), arguments);
     default:
       return call_on_name(arguments);
   }

@@ -1,5 +1,6 @@
 // A spin lock that knows its owner. If a signal handler wants a lock that its own interrupted thread holds,
-// it does not wait for ever: Hold::held() is false, and the handler must skip its work. Other threads wait.
+// it does not wait for ever: LockGuard::held() is false, and the handler must skip its work. Other threads
+// wait.
 //
 // Threads: any thread, and any handler.
 // Memory: nothing is allocated; the owner is the address of a thread-local variable.
@@ -20,14 +21,14 @@ class OwnedLock {
   void reset() noexcept { owner_.store(nullptr, std::memory_order_relaxed); }
 
  private:
-  friend class Hold;
+  friend class LockGuard;
   std::atomic<const void*> owner_{nullptr};
 };
 
 // Holds the lock as long as it exists. The constructor waits while another thread has it.
-class Hold {
+class LockGuard {
  public:
-  explicit Hold(OwnedLock& lock) noexcept : lock_(lock) {
+  explicit LockGuard(OwnedLock& lock) noexcept : lock_(lock) {
     const void* self = &identity();
     if (lock.owner_.load(std::memory_order_relaxed) == self) {
       return;
@@ -43,13 +44,13 @@ class Hold {
     }
     held_ = true;
   }
-  ~Hold() {
+  ~LockGuard() {
     if (held_) {
       lock_.owner_.store(nullptr, std::memory_order_release);
     }
   }
-  Hold(const Hold&) = delete;
-  Hold& operator=(const Hold&) = delete;
+  LockGuard(const LockGuard&) = delete;
+  LockGuard& operator=(const LockGuard&) = delete;
   // False: this thread already holds the lock further up its stack.
   bool held() const noexcept { return held_; }
 

@@ -18,7 +18,7 @@ inline void* private_memory(std::size_t bytes, int also = 0) noexcept {
 }
 // Unmaps memory from private_memory(); `bytes` as in that call.
 inline void free_private_memory(void* memory, std::size_t bytes) noexcept {
-  system_call(SYS_munmap, word(memory), static_cast<long>(bytes));
+  system_call(SYS_munmap, as_argument(memory), static_cast<long>(bytes));
 }
 
 }  // namespace penstock::interpose
