@@ -337,9 +337,9 @@ Result<std::uint64_t> Tracee::run_until_return(std::uint64_t stack, Clock::time_
     user_regs_struct regs{};
     if (::ptrace(PTRACE_GETREGS, thread_, nullptr, &regs) != 0) return thread_lost_error("is gone");
     if (regs.rip != saved_registers_.rip + kInstruction || regs.rsp != stack) continue;
-    const std::uint64_t given = regs.orig_rax;
+    const std::uint64_t result = regs.orig_rax;
     PENSTOCK_TRY(skip_system_call());
-    return given;
+    return result;
   }
 }
 

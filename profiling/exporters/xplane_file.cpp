@@ -232,9 +232,9 @@ Result<void> write_xplane(const Session& session, const NamedFiles& files, std::
   Longest longest(session, files, most);
   each_segment(session, [&](const penstock_segment& segment, const ProcessFile& process_file) {
     if (!is_traced(segment, process_file, files)) return;
-    const bool taken = longest.selects(ticks_of(segment));
-    ++(taken ? counts.calls : counts.calls_left_out);
-    if (taken) trace.call(segment, process_file);
+    const bool is_selected = longest.selects(ticks_of(segment));
+    ++(is_selected ? counts.calls : counts.calls_left_out);
+    if (is_selected) trace.call(segment, process_file);
   });
   std::uint64_t spans = 0;
   for (const auto& process_file : session.process_files)

@@ -188,7 +188,7 @@ class PartialCopy {
 // Copies one file of a session while its process may continue. The first copy has everything that the header
 // reported at that time. Then the kernel's counters are read, and directly afterwards the changes since the
 // first copy are copied. So the counters, the kernel's counts and the coverage are from the same moment.
-Result<void> copy_session_file(const fs::path& from, const fs::path& folder, PartialCopy& made) {
+Result<void> copy_session_file(const fs::path& from, const fs::path& folder, PartialCopy& partial) {
   const fs::path to = folder / from.filename();
   const Fd in(retry_eintr([&] { return ::open(from.c_str(), O_RDONLY | kSessionOpenFlags); }));
   struct stat about {};
@@ -202,7 +202,7 @@ Result<void> copy_session_file(const fs::path& from, const fs::path& folder, Par
   const bool goes_on = read_header(in.get(), header) && header.state == PENSTOCK_RUNNING;
   Fd out(retry_eintr([&] { return ::open(to.c_str(), O_RDWR | O_CREAT | O_EXCL | O_CLOEXEC, 0600); }));
   if (!out) return errno_error(errno, "cannot write", to.string());
-  made.add(to);
+  partial.add(to);
   PENSTOCK_TRY(copy_bytes(in.get(), out.get(), from.string(), to.string()));
   std::optional<penstock_kernel_io> kernel;
   std::int64_t now_ns = 0;
@@ -239,19 +239,19 @@ Result<void> snapshot_session(const fs::path& folder, const fs::path& to) {
   if (files.empty())
     return make_error(Errc::not_found, fmt::format("no process left a file in '{}'", folder.string()));
   PENSTOCK_ASSIGN(const fs::path fresh, make_session_folder(to));
-  PartialCopy made(fresh);
-  for (const fs::path& file : files) PENSTOCK_TRY(copy_session_file(file, fresh, made));
+  PartialCopy partial(fresh);
+  for (const fs::path& file : files) PENSTOCK_TRY(copy_session_file(file, fresh, partial));
   if (const SessionNote note = read_note(folder); !note.started.empty())
     PENSTOCK_TRY(write_note(fresh, note));
-  made.keep();
+  partial.keep();
   return success();
 }
 
 Result<void> snapshot_process(const RecordingProcess& process, const fs::path& to) {
   PENSTOCK_ASSIGN(const fs::path fresh, make_session_folder(to));
-  PartialCopy made(fresh);
-  PENSTOCK_TRY(copy_session_file(process.file, fresh, made));
-  made.keep();
+  PartialCopy partial(fresh);
+  PENSTOCK_TRY(copy_session_file(process.file, fresh, partial));
+  partial.keep();
   return success();
 }
 

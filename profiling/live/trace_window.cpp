@@ -135,21 +135,21 @@ bool switch_process(std::vector<TracedProcess>& all, const RecordingProcess& pro
 
 }  // namespace
 
-Result<TraceTargets> trace_targets(std::span<const std::string> words) {
+Result<TraceTargets> trace_targets(std::span<const std::string> arguments) {
   TraceTargets targets;
-  for (const std::string& word : words) {
-    if (is_process_number(word)) {
-      PENSTOCK_ASSIGN(const int pid, process_number(word));
+  for (const std::string& argument : arguments) {
+    if (is_process_number(argument)) {
+      PENSTOCK_ASSIGN(const int pid, process_number(argument));
       PENSTOCK_ASSIGN(RecordingProcess process, recording_process(pid));
       targets.processes.push_back(std::move(process));
       continue;
     }
     std::error_code failed;
-    fs::path folder = fs::absolute(word, failed).lexically_normal();
+    fs::path folder = fs::absolute(argument, failed).lexically_normal();
     if (!folder.has_filename()) folder = folder.parent_path();
     if (failed || !fs::is_directory(folder, failed))
       return make_error(Errc::not_found,
-                        fmt::format("'{}' is neither a process's number nor a session's folder", word));
+                        fmt::format("'{}' is neither a process's number nor a session's folder", argument));
     targets.folders.push_back(std::move(folder));
   }
   return targets;

@@ -21,7 +21,7 @@ struct TraceTargets {
 };
 // Parses arguments: process ids and folders of sessions. Error: not_found for a process that is not watched,
 // or a folder that does not exist.
-Result<TraceTargets> trace_targets(std::span<const std::string> words);
+Result<TraceTargets> trace_targets(std::span<const std::string> arguments);
 
 // The result for one target process: how long it recorded its calls, or why it did not.
 struct TracedProcess {

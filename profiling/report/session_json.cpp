@@ -230,10 +230,10 @@ void append_session_json(std::string& out, const Session& session, const Session
   text_member(out, "io_time", summary.io_is_union ? "union over threads" : "sum over threads");
   times(out, all);
   object(out, "calls_kept", [&] {
-    const SegmentFacts kept = summary.segments.value_or(SegmentFacts{});
-    number(out, "calls", kept.segments);
-    number(out, "first_ns", kept.first_ns);
-    number(out, "last_ns", kept.last_ns);
+    const SegmentFacts segments = summary.segments.value_or(SegmentFacts{});
+    number(out, "calls", segments.segments);
+    number(out, "first_ns", segments.first_ns);
+    number(out, "last_ns", segments.last_ns);
   });
   number(out, "dropped", summary.drops.records + summary.drops.operations);
   object(out, "drops", [&] {

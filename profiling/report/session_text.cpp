@@ -187,11 +187,11 @@ std::string end_text(const Session& session, const SessionSummary& summary) {
 // How many calls are recorded, and for which time. It is shown if the trace was on for only a part of the
 // run, or if the oldest calls were dropped.
 std::string trace_extent_text(const SessionSummary& summary) {
-  const SegmentFacts& kept = *summary.segments;
+  const SegmentFacts& segments = *summary.segments;
   const auto seconds = [](std::int64_t ns) { return format_seconds(static_cast<double>(ns) / 1e9); };
-  return fmt::format("{}, from {} after the begin on, within {}", count_of(kept.segments, "call"),
-                     seconds(std::max<std::int64_t>(0, kept.first_ns - summary.begin_ns)),
-                     seconds(std::max<std::int64_t>(0, kept.last_ns - kept.first_ns)));
+  return fmt::format("{}, from {} after the begin on, within {}", count_of(segments.segments, "call"),
+                     seconds(std::max<std::int64_t>(0, segments.first_ns - summary.begin_ns)),
+                     seconds(std::max<std::int64_t>(0, segments.last_ns - segments.first_ns)));
 }
 
 bool path_exists(std::string_view path) {

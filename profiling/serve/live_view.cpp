@@ -155,8 +155,8 @@ Result<void> LiveView::inspect() {
   run_inspected_ = processes.empty();
   if (run_inspected_) show_whole_run(now->session);
   // A session that has ended has no rates, only totals.
-  const Change whole = run_inspected_ ? change_of(nullptr, *now, kMostFiles) : Change{};
-  publish(members_of(*now, run_inspected_ ? whole : change, processes));
+  const Change run_change = run_inspected_ ? change_of(nullptr, *now, kMostFiles) : Change{};
+  publish(members_of(*now, run_inspected_ ? run_change : change, processes));
   before_ = std::move(now);
   if (run_inspected_) writes_here_.clear();
   return success();

@@ -74,20 +74,20 @@ void leave_out_earlier_states(Session& session) {
   std::stable_sort(process_files.begin(), process_files.end(),
                    [](const auto& a, const auto& b) { return is_earlier(*a, *b); });
   std::map<std::pair<fs::path, fs::path>, std::size_t> left_out;
-  std::vector<std::unique_ptr<ProcessFile>> kept;
+  std::vector<std::unique_ptr<ProcessFile>> latest_states;
   for (auto& process_file : process_files) {
-    if (kept.empty() || !same_process_file(*kept.back(), *process_file)) {
-      kept.push_back(std::move(process_file));
+    if (latest_states.empty() || !same_process_file(*latest_states.back(), *process_file)) {
+      latest_states.push_back(std::move(process_file));
       continue;
     }
-    if (is_better(*process_file, *kept.back())) std::swap(kept.back(), process_file);
-    if (progress_of(*process_file) > progress_of(*kept.back())) {
+    if (is_better(*process_file, *latest_states.back())) std::swap(latest_states.back(), process_file);
+    if (progress_of(*process_file) > progress_of(*latest_states.back())) {
       ++session.unread_files;  // it was cut short; open_session() has already reported that
       continue;
     }
-    ++left_out[{process_file->path().parent_path(), kept.back()->path().parent_path()}];
+    ++left_out[{process_file->path().parent_path(), latest_states.back()->path().parent_path()}];
   }
-  process_files = std::move(kept);
+  process_files = std::move(latest_states);
   for (const auto& [folders, files] : left_out)
     session.problems.push_back(
         fmt::format("{} of '{}' {} of what '{}' has of the same process (a snapshot, or a copy): only the "
@@ -192,13 +192,13 @@ void find_unwatched(Session& session) {
 std::vector<std::string_view> ProcessFile::command() const {
   std::string_view all(header().command,
                        std::min<std::size_t>(header().command_bytes, sizeof header().command));
-  std::vector<std::string_view> words;
+  std::vector<std::string_view> arguments;
   while (!all.empty()) {
     const std::size_t end = all.find('\0');
-    words.push_back(all.substr(0, end));
+    arguments.push_back(all.substr(0, end));
     all = end == std::string_view::npos ? "" : all.substr(end + 1);
   }
-  return words;
+  return arguments;
 }
 
 void ProcessFile::refine_clock(const penstock_moment& moment) {
@@ -258,8 +258,9 @@ Result<std::unique_ptr<ProcessFile>> ProcessFile::of(std::span<const std::byte> 
 
 Result<void> ProcessFile::parse(std::span<const std::byte> bytes, const NextData& next_data) {
   PENSTOCK_ASSIGN(view_, SessionView::parse(bytes, next_data));
-  const std::vector<std::string_view> words = command();
-  python_ = program().starts_with("python") || (!words.empty() && base_name(words[0]).starts_with("python"));
+  const std::vector<std::string_view> arguments = command();
+  python_ = program().starts_with("python") ||
+            (!arguments.empty() && base_name(arguments[0]).starts_with("python"));
   inspect_end();
   return success();
 }

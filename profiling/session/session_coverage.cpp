@@ -151,9 +151,9 @@ void restore_unreaped_children(const std::vector<SessionProcess>& processes, con
     while (!children.empty() && counts.known &&
            (is_negative(counts.kernel_read) || is_negative(counts.kernel_written))) {
       const std::size_t child = children.back();
-      const penstock_kernel_io given = counts_given_to_parent(processes[child], host);
-      counts.kernel_read += given.rchar;
-      counts.kernel_written += given.wchar;
+      const penstock_kernel_io child_counts = counts_given_to_parent(processes[child], host);
+      counts.kernel_read += child_counts.rchar;
+      counts.kernel_written += child_counts.wchar;
       all_counts[child].counted_in_process.reset();
       children.pop_back();
     }
@@ -216,9 +216,9 @@ SessionCoverage coverage_of(const Session& session) {
     if (!reaped) continue;
     if (counts[i].lacks_an_end)
       counts[*parent].lacks_an_end = true;  // its counts contain bytes of an unknown process
-    const penstock_kernel_io given = counts_given_to_parent(process, host);
-    counts[*parent].kernel_read -= given.rchar;
-    counts[*parent].kernel_written -= given.wchar;
+    const penstock_kernel_io child_counts = counts_given_to_parent(process, host);
+    counts[*parent].kernel_read -= child_counts.rchar;
+    counts[*parent].kernel_written -= child_counts.wchar;
     if (!counts[i].known) counts[i].counted_in_process = parent;
     reaped_by[*parent].push_back(i);
   }

@@ -51,9 +51,9 @@ penstock_session_header& SessionBytes::header() {
   return *reinterpret_cast<penstock_session_header*>(bytes_.data());
 }
 
-void SessionBytes::set_command(const std::vector<std::string>& words) {
+void SessionBytes::set_command(const std::vector<std::string>& arguments) {
   std::string all;
-  for (const std::string& word : words) all += word + '\0';
+  for (const std::string& word : arguments) all += word + '\0';
   all.resize(std::min(all.size(), sizeof header().command));
   std::memcpy(header().command, all.data(), all.size());
   header().command_bytes = static_cast<std::uint32_t>(all.size());

@@ -155,9 +155,9 @@ void SessionView::find_blocks(const NextData& next_data) {
     }
     const std::uint64_t emptied = times_emptied(bytes_.data() + at);
     const auto head = entry_of<penstock_block>(bytes_.subspan(at));
-    const std::uint64_t there = bytes_.size() - at;
+    const std::uint64_t remaining = bytes_.size() - at;
     if (head.magic != PENSTOCK_BLOCK_MAGIC || head.bytes < granule || head.bytes % granule != 0) {
-      if (head.magic != 0) torn_bytes_ += std::min(granule, there);
+      if (head.magic != 0) torn_bytes_ += std::min(granule, remaining);
       at += granule;
       continue;
     }
@@ -166,7 +166,7 @@ void SessionView::find_blocks(const NextData& next_data) {
     block.entry_bytes = head.entry_bytes;
     block.offset = at;
     block.times_emptied = emptied;
-    block.bytes = std::min(head.bytes, there);
+    block.bytes = std::min(head.bytes, remaining);
     block.entries = bytes_.subspan(at + sizeof head, std::min(head.used, block.bytes - sizeof head));
     if (head.kind != PENSTOCK_BLOCK_FREE) blocks_.push_back(block);
     at += (block.bytes + granule - 1) / granule * granule;
@@ -195,11 +195,11 @@ penstock_counters SessionView::counters_at(std::uint64_t offset) const {
 std::optional<penstock_segment> SessionView::segment_at(std::uint64_t offset) const {
   if (offset > bytes_.size() || bytes_.size() - offset < sizeof(penstock_segment)) return penstock_segment{};
   const auto segment = entry_of<penstock_segment>(bytes_.subspan(offset));
-  const auto behind =
+  const auto next_block =
       std::upper_bound(blocks_.begin(), blocks_.end(), offset,
                        [](std::uint64_t at, const SessionBlock& block) { return at < block.offset; });
-  if (behind == blocks_.begin()) return segment;
-  const SessionBlock& block = *std::prev(behind);
+  if (next_block == blocks_.begin()) return segment;
+  const SessionBlock& block = *std::prev(next_block);
   if (times_emptied(bytes_.data() + block.offset) != block.times_emptied) return std::nullopt;
   return segment;
 }

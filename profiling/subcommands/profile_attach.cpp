@@ -29,10 +29,10 @@ namespace {
 namespace fs = std::filesystem;
 
 std::vector<std::string> command_line_of(int pid) {
-  std::vector<std::string> words;
+  std::vector<std::string> arguments;
   std::ifstream in(fmt::format("/proc/{}/cmdline", pid), std::ios::binary);
-  for (std::string word; words.size() < 1024 && std::getline(in, word, '\0');) words.push_back(word);
-  return words;
+  for (std::string word; arguments.size() < 1024 && std::getline(in, word, '\0');) arguments.push_back(word);
+  return arguments;
 }
 
 // Creates the session's folder. The other process writes there, so its user must own the folder.

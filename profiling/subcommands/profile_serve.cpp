@@ -35,12 +35,12 @@ Result<fs::path> folder_of(ProfileArguments arguments) {
 
 // The options with which `profile report` shows the same as this page.
 std::vector<std::string> report_arguments(const CommandContext& context) {
-  std::vector<std::string> words;
-  for (const std::string& glob : context.options.texts("include")) words.push_back("--include=" + glob);
-  for (const std::string& glob : context.options.texts("exclude")) words.push_back("--exclude=" + glob);
-  if (context.options.flag("all")) words.emplace_back("--all");
-  if (context.output.si_units) words.insert(words.end(), {"--units", "si"});
-  return words;
+  std::vector<std::string> arguments;
+  for (const std::string& glob : context.options.texts("include")) arguments.push_back("--include=" + glob);
+  for (const std::string& glob : context.options.texts("exclude")) arguments.push_back("--exclude=" + glob);
+  if (context.options.flag("all")) arguments.emplace_back("--all");
+  if (context.output.si_units) arguments.insert(arguments.end(), {"--units", "si"});
+  return arguments;
 }
 
 void print_address(const CommandContext& context, const ServeOptions& options) {

@@ -32,7 +32,7 @@ void AsyncOperations::begin(ThreadLog& log, const void* block, penstock_call cal
   const HandleFile file = file_of(log, fd);
   const LockGuard lock(lock_);
   std::uint32_t index = 0;
-  if (lock.held()) {
+  if (lock.has_lock()) {
     pending_.make(kMost);
     if (const std::uint32_t before = pending_.find(key_of(block)); before != 0) {
       pending_.remove(before);  // it has ended, but the program never asked for the result
@@ -55,7 +55,7 @@ void AsyncOperations::begin(ThreadLog& log, const void* block, penstock_call cal
 
 bool AsyncOperations::find_and_remove(const void* block, Pending& removed) noexcept {
   const LockGuard lock(lock_);
-  const std::uint32_t index = lock.held() ? pending_.find(key_of(block)) : 0;
+  const std::uint32_t index = lock.has_lock() ? pending_.find(key_of(block)) : 0;
   if (index == 0) {
     return false;
   }
@@ -98,7 +98,7 @@ void AsyncOperations::drop(const void* block) noexcept {
 void AsyncOperations::count_ended(ThreadLog& log,
                                   bool (*ended)(const Pending& one, std::int64_t& result)) noexcept {
   const LockGuard lock(lock_);
-  if (!lock.held()) {
+  if (!lock.has_lock()) {
     return;
   }
   for (std::uint32_t i = 1; i <= pending_.highest_index(); ++i) {

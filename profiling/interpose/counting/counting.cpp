@@ -379,10 +379,10 @@ bool still_refers_to(ThreadLog& log, int fd, const Description& description) noe
   }
   memcpy(text.text, name + 1, name->length);
   text.text[name->length] = 0;
-  struct stat here {};
-  struct stat there {};
-  return inspect(fd, "", here) && inspect(AT_FDCWD, text.text, there) && here.st_dev == there.st_dev &&
-         here.st_ino == there.st_ino;
+  struct stat open_file {};
+  struct stat named_file {};
+  return inspect(fd, "", open_file) && inspect(AT_FDCWD, text.text, named_file) &&
+         open_file.st_dev == named_file.st_dev && open_file.st_ino == named_file.st_ino;
 }
 
 }  // namespace

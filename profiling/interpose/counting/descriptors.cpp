@@ -64,15 +64,15 @@ std::uint64_t reserve_serials() noexcept {
 
 // Fills a description that no other thread can find. The serial is stored last: a thread that still has the
 // pointer of the old use sees its serial change only once the fields are the new ones.
-Description* initialised(Description* made, std::uint64_t serial) noexcept {
-  made->file = 0;
-  made->name = 0;
-  made->kind = PENSTOCK_REGULAR;
-  made->appends = false;
-  made->position.store(0, std::memory_order_relaxed);
-  made->references.store(1, std::memory_order_relaxed);
-  made->serial.store(serial, std::memory_order_release);
-  return made;
+Description* initialised(Description* description, std::uint64_t serial) noexcept {
+  description->file = 0;
+  description->name = 0;
+  description->kind = PENSTOCK_REGULAR;
+  description->appends = false;
+  description->position.store(0, std::memory_order_relaxed);
+  description->references.store(1, std::memory_order_relaxed);
+  description->serial.store(serial, std::memory_order_release);
+  return description;
 }
 
 // Null if there is no memory. mmap under the list's lock: other threads take another list meanwhile.
@@ -90,9 +90,9 @@ Description* take_free_description() noexcept {
     }
     list.first() = fresh;
   }
-  Description* taken = list.first();
-  list.first() = taken->next_free;
-  return taken;
+  Description* description = list.first();
+  list.first() = description->next_free;
+  return description;
 }
 
 void add_to_free_list(Description* description) noexcept {
@@ -165,22 +165,22 @@ Description* description_in_more_pages(unsigned fd) noexcept {
 
 // Costs an atomic addition on a shared counter; the usual path is SpareDescription.
 Description* make_description() noexcept {
-  Description* made = take_free_description();
-  return made == nullptr ? nullptr : initialised(made, reserve_serials());
+  Description* description = take_free_description();
+  return description == nullptr ? nullptr : initialised(description, reserve_serials());
 }
 
 // Called only within an update of the calling thread's log: otherwise a handler could use the same spare
 // description.
 Description* SpareDescription::make() noexcept {
-  Description* made = spare_ != nullptr ? spare_ : take_free_description();
-  if (made == nullptr) [[unlikely]] {
+  Description* description = spare_ != nullptr ? spare_ : take_free_description();
+  if (description == nullptr) [[unlikely]] {
     return nullptr;
   }
   spare_ = nullptr;
   if (next_serial_ % kReservedSerials == 0) [[unlikely]] {
     next_serial_ = reserve_serials();
   }
-  return initialised(made, next_serial_++);
+  return initialised(description, next_serial_++);
 }
 
 // Called within an update, never in a nested handler.

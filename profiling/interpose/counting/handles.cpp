@@ -45,7 +45,7 @@ Entry* entry_of(unsigned kind, std::uint64_t handle) noexcept {
 // replaced.
 void remember_handle(unsigned kind, std::uint64_t handle, HandleFile file) noexcept {
   const LockGuard hold(handles_lock);
-  if (!hold.held()) {
+  if (!hold.has_lock()) {
     return;
   }
   Entry* place = entry_of(kind, handle);
@@ -63,7 +63,7 @@ void remember_handle(unsigned kind, std::uint64_t handle, HandleFile file) noexc
 
 HandleFile find_handle(unsigned kind, std::uint64_t handle) noexcept {
   const LockGuard hold(handles_lock);
-  const Entry* known = hold.held() ? entry_of(kind, handle) : nullptr;
+  const Entry* known = hold.has_lock() ? entry_of(kind, handle) : nullptr;
   return known == nullptr ? HandleFile{} : known->file;
 }
 
@@ -77,7 +77,7 @@ void free_handles_after_fork() noexcept {
 // counted in this layer.
 HandleFile forget_handle(unsigned kind, std::uint64_t handle) noexcept {
   const LockGuard hold(handles_lock);
-  Entry* known = hold.held() ? entry_of(kind, handle) : nullptr;
+  Entry* known = hold.has_lock() ? entry_of(kind, handle) : nullptr;
   if (known == nullptr) {
     return {};
   }

@@ -77,20 +77,20 @@ std::uint32_t PendingTable::find_after(std::uint32_t index) const noexcept {
 }
 
 void PendingTable::remove(std::uint32_t index) noexcept {
-  Pending& gone = nodes_[index];
-  std::uint32_t* at = buckets_ + bucket(gone.key);
+  Pending& removed = nodes_[index];
+  std::uint32_t* at = buckets_ + bucket(removed.key);
   while (*at != index) {
     at = &nodes_[*at].next;
   }
-  *at = gone.next;
-  if (gone.previous_in_chain != 0) {
-    nodes_[gone.previous_in_chain].next_in_chain = gone.next_in_chain;
+  *at = removed.next;
+  if (removed.previous_in_chain != 0) {
+    nodes_[removed.previous_in_chain].next_in_chain = removed.next_in_chain;
   }
-  if (gone.next_in_chain != 0) {
-    nodes_[gone.next_in_chain].previous_in_chain = gone.previous_in_chain;
+  if (removed.next_in_chain != 0) {
+    nodes_[removed.next_in_chain].previous_in_chain = removed.previous_in_chain;
   }
-  gone.key = kFree;
-  gone.next = free_;
+  removed.key = kFree;
+  removed.next = free_;
   free_ = index;
 }
 

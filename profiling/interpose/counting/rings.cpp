@@ -5,9 +5,9 @@
 // (all members of a ring but `next` and `fd`), never both at once. Under a ring's lock the counting may take
 // the session's file_lock, and may wait in Update while another thread changes the session. That thread must
 // therefore not wait for a ring's lock while session.changes is set. Memory: from private_memory(). Nothing
-// calls malloc or stdio. Signals: a handler whose own thread holds the lock gets LockGuard::held() == false
-// and counts nothing. Forks: a child resets both kinds of locks, and never uses the parent's rings again
-// (forget_rings()).
+// calls malloc or stdio. Signals: a handler whose own thread holds the lock gets LockGuard::has_lock() ==
+// false and counts nothing. Forks: a child resets both kinds of locks, and never uses the parent's rings
+// again (forget_rings()).
 #include "profiling/interpose/counting/rings.hpp"
 
 #include <new>
@@ -49,8 +49,8 @@ Ring* new_ring(int fd, const RingParameters& parameters) noexcept {
   // this takes the old ring's lock.
   remove_ring(fd);
   const LockGuard lock(rings_lock);
-  Ring* ring = lock.held() ? find_ring(kFree) : nullptr;
-  if (lock.held() && ring == nullptr) {
+  Ring* ring = lock.has_lock() ? find_ring(kFree) : nullptr;
+  if (lock.has_lock() && ring == nullptr) {
     if (void* memory = private_memory(sizeof(Ring))) {
       ring = new (memory) Ring;
       // `next` first: a reader may follow it as soon as first_ring leads to this ring.
@@ -178,7 +178,7 @@ void with_ring(int fd, Do action) noexcept {
     return;
   }
   const LockGuard lock(ring->lock);
-  if (lock.held() && ring->fd.load(std::memory_order_relaxed) == fd) {
+  if (lock.has_lock() && ring->fd.load(std::memory_order_relaxed) == fd) {
     action(*log, *ring);
   }
 }
@@ -192,7 +192,7 @@ void with_library_ring(const LibraryRing& library, Do action) noexcept {
        ring = ring->next) {
     if (ring->fd.load(std::memory_order_acquire) >= 0 && ring->cq_tail == library.cq.tail) {
       const LockGuard lock(ring->lock);
-      if (lock.held()) {
+      if (lock.has_lock()) {
         action(*log, *ring);
       }
       return;
@@ -208,7 +208,7 @@ void with_all_rings(Do action) noexcept {
   for (Ring* ring = log == nullptr ? nullptr : first_ring.load(std::memory_order_acquire); ring != nullptr;
        ring = ring->next) {
     const LockGuard lock(ring->lock);
-    if (lock.held() && ring->fd.load(std::memory_order_relaxed) >= 0) {
+    if (lock.has_lock() && ring->fd.load(std::memory_order_relaxed) >= 0) {
       action(*log, *ring);
     }
   }

@@ -54,7 +54,7 @@ constinit penstock_block* threads_block = nullptr;
 // call.
 penstock_thread* add_thread(std::uint32_t thread) noexcept {
   const LockGuard hold(logs_lock);
-  if (!hold.held()) {
+  if (!hold.has_lock()) {
     return nullptr;
   }
   if (free_bytes(threads_block) < sizeof(penstock_thread)) {
@@ -133,7 +133,7 @@ void end_thread(void* ended) noexcept {
 ThreadLog* take_unowned_log() noexcept {
   {
     const LockGuard hold(logs_lock);
-    if (!hold.held()) {
+    if (!hold.has_lock()) {
       return nullptr;
     }
     if (free_logs != nullptr) {
@@ -288,7 +288,7 @@ namespace {
 bool begin_or_find_session(ThreadLog& log) noexcept {
   if (session.state.load(std::memory_order_acquire) == SessionState::forked) {
     const LockGuard hold(begin_lock);
-    if (!hold.held()) {
+    if (!hold.has_lock()) {
       return false;
     }
     if (session.state.load(std::memory_order_acquire) == SessionState::forked) {

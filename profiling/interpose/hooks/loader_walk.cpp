@@ -144,11 +144,11 @@ void find_lock() noexcept {
 void inspect_lock() noexcept {
   const pthread_mutex_t* const known = lock.load();
 #ifdef __GLIBC__
-  const bool held = known != nullptr && __atomic_load_n(&known->__data.__lock, __ATOMIC_RELAXED) != 0;
+  const bool is_held = known != nullptr && __atomic_load_n(&known->__data.__lock, __ATOMIC_RELAXED) != 0;
 #else
-  const bool held = false;
+  const bool is_held = false;
 #endif
-  loader.store(known == nullptr ? Loader::unknown : held ? Loader::stuck : Loader::usable);
+  loader.store(known == nullptr ? Loader::unknown : is_held ? Loader::stuck : Loader::usable);
   noted_pid.store(system_call(SYS_getpid));
 }
 

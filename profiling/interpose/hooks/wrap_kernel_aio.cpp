@@ -74,14 +74,14 @@ PENSTOCK_WRAP(int, io_submit, (void* context, long count, KernelBlock** blocks))
 }
 PENSTOCK_WRAP(int, io_getevents,
               (void* context, long at_least, long at_most, KernelEvent* events, timespec* patience)) {
-  const int came = real_io_getevents(context, at_least, at_most, events, patience);
-  count_kernel_events(events, came);
-  return came;
+  const int event_count = real_io_getevents(context, at_least, at_most, events, patience);
+  count_kernel_events(events, event_count);
+  return event_count;
 }
 PENSTOCK_WRAP(int, io_pgetevents,
               (void* context, long at_least, long at_most, KernelEvent* events, timespec* patience,
                sigset_t* signals)) {
-  const int came = real_io_pgetevents(context, at_least, at_most, events, patience, signals);
-  count_kernel_events(events, came);
-  return came;
+  const int event_count = real_io_pgetevents(context, at_least, at_most, events, patience, signals);
+  count_kernel_events(events, event_count);
+  return event_count;
 }

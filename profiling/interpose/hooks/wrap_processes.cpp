@@ -445,7 +445,7 @@ PENSTOCK_WRAP(int, waitid, (int kind, unsigned which, siginfo_t* info, int flags
 
 namespace {
 // Called in the thread that ends the process, perhaps in a handler that interrupted any code. What its own
-// thread has locked is skipped (LockGuard::held()), so it never waits for itself. Operations that it has
+// thread has locked is skipped (LockGuard::has_lock()), so it never waits for itself. Operations that it has
 // deferred are lost. Other threads continue; what they add after this is still in the mapped file. exit() is
 // handled by the library's destructor (load.cpp).
 void before_end() noexcept {

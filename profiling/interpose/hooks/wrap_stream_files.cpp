@@ -79,12 +79,12 @@ auto close_and_count(FILE* file, bool opens_again, auto call) noexcept {
     }
     return call();
   }
-  std::int64_t held = 0;
+  std::int64_t buffered = 0;
   std::int64_t position = 0;
   {
     const StreamCall on(file);
     if (on.is_counted()) {
-      held = on.unwritten_before();
+      buffered = on.unwritten_before();
       position = on.stream().position;
       on.stream().file = nullptr;
     }
@@ -104,15 +104,15 @@ auto close_and_count(FILE* file, bool opens_again, auto call) noexcept {
   const int saved = errno;
   if (has_failed(result)) {
     operation.failed = saved;
-    held = 0;  // how many of the bytes in the buffer were written is not known: counted as 0
+    buffered = 0;  // how many of the bytes in the buffer were written is not known: counted as 0
   }
   std::int64_t more = 0;  // bytes of wide characters
   if (twin >= 0) {
     const std::int64_t after = kernel_position(static_cast<int>(twin));
-    more = after > before + held ? after - before - held : 0;
+    more = after > before + buffered ? after - before - buffered : 0;
     system_call(SYS_close, twin);
   }
-  add_kernel_written(*log, held + more);
+  add_kernel_written(*log, buffered + more);
   if (counters != nullptr) {
     if (more > 0) {
       count_in_counters(*log, *counters,

@@ -17,8 +17,8 @@ int print_and_count(FILE* file, auto call) noexcept {
   }
   on.read_clock();
   const int bytes = call();
-  const std::int64_t held = unwritten(*file) - on.unwritten_before();
-  on.after_write(bytes >= 0 ? bytes : held > 0 ? held : 0);
+  const std::int64_t buffered = unwritten(*file) - on.unwritten_before();
+  on.after_write(bytes >= 0 ? bytes : buffered > 0 ? buffered : 0);
   return bytes;
 }
 

@@ -143,9 +143,9 @@ size_t write_items(FILE* file, const void* data, size_t size, size_t count, auto
     return call(size, count);
   }
   on.time_write(bytes);
-  const size_t given = call(1, bytes);
-  on.after_write(static_cast<std::int64_t>(given));
-  return given == bytes ? count : given / size;
+  const size_t accepted = call(1, bytes);
+  on.after_write(static_cast<std::int64_t>(accepted));
+  return accepted == bytes ? count : accepted / size;
 }
 
 // Reads a line into `room` bytes, and puts a NUL after it. NULs in the file stay in the line.
@@ -155,8 +155,8 @@ char* read_line(FILE* file, char* out, size_t size, size_t room, auto call) noex
   }
   if (room > 1 && in_buffer(file) != 0) {
     if (BufferFastPath<PENSTOCK_CALL_READ> fast_path(file); fast_path.is_open()) [[likely]] {
-      const size_t there = in_buffer(file);
-      const void* end = memchr(file->_IO_read_ptr, '\n', there < room - 1 ? there : room - 1);
+      const size_t available = in_buffer(file);
+      const void* end = memchr(file->_IO_read_ptr, '\n', available < room - 1 ? available : room - 1);
       if (end != nullptr) [[likely]] {
         const auto bytes = static_cast<size_t>(static_cast<const char*>(end) - file->_IO_read_ptr) + 1;
         fast_path.read(file, out, bytes);
@@ -237,8 +237,8 @@ int write_text(FILE* file, const char* text, size_t more, auto call) noexcept {
   const size_t bytes = strlen(text) + more;
   on.time_write(bytes);
   const int result = call();
-  const std::int64_t held = unwritten(*file) - on.unwritten_before();
-  on.after_write(result != EOF ? static_cast<std::int64_t>(bytes) : held > 0 ? held : 0);
+  const std::int64_t buffered = unwritten(*file) - on.unwritten_before();
+  on.after_write(result != EOF ? static_cast<std::int64_t>(bytes) : buffered > 0 ? buffered : 0);
   return result;
 }
 

@@ -126,9 +126,9 @@ long call_on_queue(const Arguments& arguments) noexcept {
     }
     case SYS_io_getevents:
     case SYS_io_pgetevents: {
-      const long came = arguments();
-      count_kernel_events(pointer<const KernelEvent>(arguments.d), came);
-      return came;
+      const long event_count = arguments();
+      count_kernel_events(pointer<const KernelEvent>(arguments.d), event_count);
+      return event_count;
     }
     default:
       return call_on_process(arguments);

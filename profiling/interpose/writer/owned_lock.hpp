@@ -1,6 +1,6 @@
 // A spin lock that knows its owner. If a signal handler wants a lock that its own interrupted thread holds,
-// it does not wait for ever: LockGuard::held() is false, and the handler must skip its work. Other threads
-// wait.
+// it does not wait for ever: LockGuard::has_lock() is false, and the handler must skip its work. Other
+// threads wait.
 //
 // Threads: any thread, and any handler.
 // Memory: nothing is allocated; the owner is the address of a thread-local variable.
@@ -42,17 +42,17 @@ class LockGuard {
         system_call(SYS_sched_yield);
       }
     }
-    held_ = true;
+    has_lock_ = true;
   }
   ~LockGuard() {
-    if (held_) {
+    if (has_lock_) {
       lock_.owner_.store(nullptr, std::memory_order_release);
     }
   }
   LockGuard(const LockGuard&) = delete;
   LockGuard& operator=(const LockGuard&) = delete;
   // False: this thread already holds the lock further up its stack.
-  bool held() const noexcept { return held_; }
+  bool has_lock() const noexcept { return has_lock_; }
 
  private:
   static const char& identity() noexcept {
@@ -60,7 +60,7 @@ class LockGuard {
     return of_thread;
   }
   OwnedLock& lock_;
-  bool held_ = false;
+  bool has_lock_ = false;
 };
 
 }  // namespace penstock::interpose

@@ -220,26 +220,26 @@ penstock_block* add_block(penstock_block_kind kind, std::uint16_t entry_bytes, s
   if (!is_own_session()) {
     return nullptr;
   }
-  const std::uint64_t whole = round_up_to_granules(bytes + sizeof(penstock_block));
+  const std::uint64_t block_bytes = round_up_to_granules(bytes + sizeof(penstock_block));
   const std::uint64_t at = session.header->file_end;
-  if (at + whole > file.bytes) {
+  if (at + block_bytes > file.bytes) {
     std::uint64_t growth = file.bytes / 4;
     growth = growth > kUsualGrowth ? kUsualGrowth : growth;
     growth = growth < file.bytes / 64 ? file.bytes / 64 : growth;
     growth = round_up_to_granules(growth > kMostGrowth ? kMostGrowth : growth);
-    growth = growth < whole ? whole : growth;
-    if (!grow_to(file.bytes + growth, 0) && !grow_to(at + whole, 0)) {
+    growth = growth < block_bytes ? block_bytes : growth;
+    if (!grow_to(file.bytes + growth, 0) && !grow_to(at + block_bytes, 0)) {
       __atomic_store_n(&session.header->no_room, static_cast<std::uint32_t>(failure), __ATOMIC_RELAXED);
       return nullptr;
     }
   }
   auto* block = at_offset<penstock_block>(at);
-  block->bytes = whole;
+  block->bytes = block_bytes;
   block->used = 0;
   block->entry_bytes = entry_bytes;
   block->kind = static_cast<std::uint16_t>(kind);
   __atomic_store_n(&block->magic, PENSTOCK_BLOCK_MAGIC, __ATOMIC_RELEASE);
-  __atomic_store_n(&session.header->file_end, at + whole, __ATOMIC_RELEASE);
+  __atomic_store_n(&session.header->file_end, at + block_bytes, __ATOMIC_RELEASE);
   return block;
 }
 
@@ -247,7 +247,7 @@ penstock_block* add_block(penstock_block_kind kind, std::uint16_t entry_bytes, s
 // locks.
 penstock_block* new_block(penstock_block_kind kind, std::uint16_t entry_bytes, std::uint64_t bytes) noexcept {
   const LockGuard hold(file_lock);
-  return hold.held() ? add_block(kind, entry_bytes, bytes) : nullptr;
+  return hold.has_lock() ? add_block(kind, entry_bytes, bytes) : nullptr;
 }
 
 // file_lock is held. Readers take later[later_index]; the other one is written and then made the newest, so
@@ -262,7 +262,7 @@ void set_moment() noexcept {
 // Called in any counted call, within an update. A handler whose own thread holds the lock stores nothing.
 void set_later_moment() noexcept {
   const LockGuard hold(file_lock);
-  if (hold.held()) {
+  if (hold.has_lock()) {
     set_moment();
   }
 }
@@ -335,7 +335,7 @@ std::uint64_t trace_limit_from_environment() noexcept {
 // Called within an update, by another_segment_block(). The list of full blocks changes only under file_lock.
 penstock_block* next_segment_block(penstock_block* full) noexcept {
   const LockGuard hold(file_lock);
-  if (!hold.held() || !is_own_session()) {
+  if (!hold.has_lock() || !is_own_session()) {
     return nullptr;
   }
   std::uint64_t limit = session.header->trace_limit;

@@ -3,7 +3,7 @@
 //
 // Everything here is for the holder of file_lock, or for the only thread that records (the library's
 // constructor, a fork's child). Under file_lock no other lock is taken, malloc is not called, and the holder
-// waits only for the file's own device. LockGuard::held() is false in a handler that interrupted its own
+// waits only for the file's own device. LockGuard::has_lock() is false in a handler that interrupted its own
 // thread under the lock.
 #pragma once
 

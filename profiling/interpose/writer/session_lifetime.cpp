@@ -7,7 +7,7 @@
 // Memory: the program's heap is not used, except by strerror() in open_session(), which runs when the library
 // is loaded. getenv() is called when a file begins; a program that changes its environment in another thread
 // at that time races with it.
-// Signals: if a handler's own thread holds file_lock, the handler does not wait (LockGuard::held()).
+// Signals: if a handler's own thread holds file_lock, the handler does not wait (LockGuard::has_lock()).
 // Forks: a child never writes to its parent's file (leave_session_of_parent(), begin_forked()).
 // Crash: the file is mapped, so a killed process leaves what it had counted.
 #include "profiling/interpose/writer/session_lifetime.hpp"
@@ -193,7 +193,7 @@ bool begin_session(const char* folder, penstock_start_reason started, bool segme
   }
   const LockGuard hold(file_lock);
   copy_text(session.folder, sizeof(session.folder), folder);
-  if (!hold.held() || !begin_file(before, false, segments)) {
+  if (!hold.has_lock() || !begin_file(before, false, segments)) {
     return false;
   }
   session.header->begun = started;
@@ -213,7 +213,7 @@ void begin_kernel_counters() noexcept {
   const LockGuard hold(file_lock);
   penstock_kernel_io io{};
   file.own_read = 0;
-  if (!hold.held() || !read_kernel_io(io)) {
+  if (!hold.has_lock() || !read_kernel_io(io)) {
     return;
   }
   io.rchar += file.own_read;
@@ -279,7 +279,7 @@ void end_session(penstock_process_state state) noexcept {
   }
   penstock_session_header& h = *session.header;
   const LockGuard hold(file_lock);
-  if (hold.held()) {
+  if (hold.has_lock()) {
     set_moment();
   }
   penstock_kernel_io io{};
@@ -289,7 +289,7 @@ void end_session(penstock_process_state state) noexcept {
   }
   h.end_monotonic_ns = nanoseconds(CLOCK_MONOTONIC);
   __atomic_store_n(&h.state, static_cast<std::uint32_t>(state), __ATOMIC_RELEASE);
-  if (hold.held()) {
+  if (hold.has_lock()) {
     trim_file();
   }
 }
@@ -312,13 +312,13 @@ void add_event(penstock_event_kind kind, std::uint32_t pid, const char* text) no
   const LockGuard hold(file_lock);
   const std::size_t length = text == nullptr ? 0 : strnlen(text, 4096);
   const std::uint64_t bytes = sizeof(penstock_event) + (length + 7) / 8 * 8;
-  if (hold.held() &&
+  if (hold.has_lock() &&
       (file.events == nullptr || sizeof(penstock_block) + file.events->used + bytes > file.events->bytes)) {
     if (penstock_block* fresh = add_block(PENSTOCK_BLOCK_EVENTS, 0, bytes); fresh != nullptr) {
       file.events = fresh;
     }
   }
-  penstock_block* block = hold.held() ? file.events : nullptr;
+  penstock_block* block = hold.has_lock() ? file.events : nullptr;
   if (block == nullptr || sizeof(penstock_block) + block->used + bytes > block->bytes) {
     count_drop(session.header->dropped_operations);
     return;
