@@ -1,8 +1,10 @@
 // Starts a thread in the target, by means of a helper process.
 //
 // Threads: start_thread_in() and read_report() run in the command's main thread. All other functions run in
-// the helper, which is forked from the command and has one thread. Locks: none. Memory: the helper allocates
-// and uses streams. That is safe, because the command has no other thread that could hold a lock at the fork.
+// the helper, which is forked from the command and has one thread.
+// Locks: none.
+// Memory: the helper allocates and uses streams. That is safe, because the command has no other thread that
+// could hold a lock at the fork.
 // Ctrl-C: the command forwards the signal to the helper. The helper stops only between two attempts
 // (check_interrupt()), never while a thread of the target is stopped.
 // Crash: the helper finishes even if the command is killed (setsid()). If the helper itself is killed between

@@ -8,8 +8,9 @@
 // Memory: the helper may allocate and use stdio.
 // Signals: until prepare(), signals to the target's thread are delivered as usual (wait_until_stopped(),
 // continue_to_system_call()). From prepare() to detach() the thread has all of them blocked, so no handler of
-// the program runs on the borrowed stack. Forks: if another thread of the target forks meanwhile, the child
-// has only that other thread. Crash: if the helper dies, the kernel detaches from the thread (tracee.hpp).
+// the program runs on the borrowed stack.
+// Forks: if another thread of the target forks meanwhile, the child has only that other thread.
+// Crash: if the helper dies, the kernel detaches from the thread (tracee.hpp).
 #include "profiling/attach/tracee.hpp"
 
 #if defined(__x86_64__)

@@ -4,9 +4,12 @@
 //
 // Threads: the server's main thread makes the view, calls json() and ends it. The inspecting thread (work())
 // is the only one that uses the members from before_ to history_is_exact_, so these need no lock. Only the
-// main thread starts processes (side_job.hpp). Locks: mutex_ guards only members_ and ended_. It is held
-// while a pointer is copied, never while files are read. Memory: both threads may allocate. Signals: SIGINT
-// and SIGTERM set a flag that the main thread reads (interrupt.hpp). No handler uses this class.
+// main thread starts processes (side_job.hpp).
+// Locks: mutex_ guards only members_ and ended_. It is held while a pointer is copied, never while files are
+// read.
+// Memory: both threads may allocate.
+// Signals: SIGINT and SIGTERM set a flag that the main thread reads (interrupt.hpp). No handler uses this
+// class.
 #pragma once
 
 #include <condition_variable>

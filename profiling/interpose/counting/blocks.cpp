@@ -4,9 +4,11 @@
 // Locks: none is held on entry. begin() asks for the descriptor's file before it takes lock_, because that
 // may take file_lock. end() counts after it has released lock_. Only count_ended() counts under lock_: it may
 // then wait in Update for a change of the session. So the thread that changes the session must not wait for
-// lock_. Memory: from the kernel, at the first operation. Signals: any handler may call it. If its own thread
-// holds lock_, held() is false: a new operation counts as dropped, and the end of one is not counted. Forks:
-// a child frees the lock and empties the table (forget_all()).
+// lock_.
+// Memory: from the kernel, at the first operation.
+// Signals: any handler may call it. If its own thread holds lock_, held() is false: a new operation counts as
+// dropped, and the end of one is not counted.
+// Forks: a child frees the lock and empties the table (forget_all()).
 #include "profiling/interpose/counting/blocks.hpp"
 
 #include <sys/uio.h>

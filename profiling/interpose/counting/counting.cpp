@@ -3,9 +3,10 @@
 //
 // Threads: the log's own thread, inside a wrapper.
 // Locks: none is held on entry, except that of a Ring or of AsyncOperations if asynchronous I/O is counted. A
-// new block takes file_lock. Memory: nothing here calls malloc, stdio or the locale. System calls are made
-// directly (system_call()), so they are not counted and do not change errno. Signals: a handler that
-// interrupts an update of its own thread only defers its operation (Update::defer()).
+// new block takes file_lock.
+// Memory: nothing here calls malloc, stdio or the locale. System calls are made directly (system_call()), so
+// they are not counted and do not change errno.
+// Signals: a handler that interrupts an update of its own thread only defers its operation (Update::defer()).
 #include "profiling/interpose/counting/counting.hpp"
 
 #include <fcntl.h>

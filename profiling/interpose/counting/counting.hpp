@@ -5,13 +5,14 @@
 // Threads: all functions run in a wrapper, in the thread that the log belongs to, before or after the
 // program's call.
 // Locks: none is held on entry, except that of a Ring or of AsyncOperations if asynchronous I/O is counted.
-// The rare paths take file_lock. Memory: the common path (count(), count_moved(), count_in_counters()) only
-// adds to memory that is mapped already. The rare paths take blocks of the session's file, and memory from
-// the kernel. Nothing calls malloc, or uses a FILE or the locale. errno does not change. Signals: a handler
-// may come at any instruction and do I/O that is counted by the same log. Update detects that and defers the
-// handler's operation. There are no atomic operations on counters: only this thread and its handlers write
-// them, and other processes read them as they are. Forks: a child's first counted call begins a session of
-// its own (thread_lives.cpp).
+// The rare paths take file_lock.
+// Memory: the common path (count(), count_moved(), count_in_counters()) only adds to memory that is mapped
+// already. The rare paths take blocks of the session's file, and memory from the kernel. Nothing calls
+// malloc, or uses a FILE or the locale. errno does not change.
+// Signals: a handler may come at any instruction and do I/O that is counted by the same log. Update detects
+// that and defers the handler's operation. There are no atomic operations on counters: only this thread and
+// its handlers write them, and other processes read them as they are.
+// Forks: a child's first counted call begins a session of its own (thread_lives.cpp).
 #pragma once
 
 #include <errno.h>

@@ -1,13 +1,14 @@
 // The rings of io_uring: the list of rings, where their memory is, and how far each was read.
 //
 // Threads: a thread of the program, in a wrapper around its call, or when it ends the process.
-// count_finished_rings() and forget_rings() name other callers. Locks: rings_lock (the list) and Ring::lock
-// (all members of a ring but `next` and `fd`), never both at once. Under a ring's lock the counting may take
-// the session's file_lock, and may wait in Update while another thread changes the session. That thread must
-// therefore not wait for a ring's lock while session.changes is set. Memory: from private_memory(). Nothing
-// calls malloc or stdio. Signals: a handler whose own thread holds the lock gets LockGuard::has_lock() ==
-// false and counts nothing. Forks: a child resets both kinds of locks, and never uses the parent's rings
-// again (forget_rings()).
+// count_finished_rings() and forget_rings() name other callers.
+// Locks: rings_lock (the list) and Ring::lock (all members of a ring but `next` and `fd`), never both at
+// once. Under a ring's lock the counting may take the session's file_lock, and may wait in Update while
+// another thread changes the session. That thread must therefore not wait for a ring's lock while
+// session.changes is set.
+// Memory: from private_memory(). Nothing calls malloc or stdio.
+// Signals: a handler whose own thread holds the lock gets LockGuard::has_lock() == false and counts nothing.
+// Forks: a child resets both kinds of locks, and never uses the parent's rings again (forget_rings()).
 #include "profiling/interpose/counting/rings.hpp"
 
 #include <new>

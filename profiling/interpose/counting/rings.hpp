@@ -14,9 +14,11 @@
 // Locks: none of this library's locks is held on entry. Each function takes the lock of its ring.
 // add_library_ring() and add_program_ring() take the lock of the list, and that of an older ring with the
 // same descriptor. any_rings() takes none. forget_rings() (asynchronous.hpp) resets the locks without taking
-// them. Memory: from the kernel, not from the program's heap. errno does not change. Signals: a handler may
-// call them. If its own thread is inside one of them, it cannot take the ring's lock: the handler's call is
-// made, and its requests are missed. Forks: a child forgets its parent's rings (forget_rings()).
+// them.
+// Memory: from the kernel, not from the program's heap. errno does not change.
+// Signals: a handler may call them. If its own thread is inside one of them, it cannot take the ring's lock:
+// the handler's call is made, and its requests are missed.
+// Forks: a child forgets its parent's rings (forget_rings()).
 #pragma once
 
 #include <cstddef>

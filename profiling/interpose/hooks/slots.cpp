@@ -6,8 +6,10 @@
 // after them are used without a lock. Callbacks of a walk run under the loader's lock.
 // Memory: GrowingArray takes it from the kernel, because it grows under the loader's lock, where malloc may
 // wait for a thread that waits for that lock. make_names() and find_real() may call malloc, outside of any
-// walk. Signals: a handler may call is_preloaded(), will_load(), search_may_find_objects() and
-// has_unseen_objects(), which hold no lock of ours. Forks: none happens during a walk (loader_walk.hpp).
+// walk.
+// Signals: a handler may call is_preloaded(), will_load(), search_may_find_objects() and
+// has_unseen_objects(), which hold no lock of ours.
+// Forks: none happens during a walk (loader_walk.hpp).
 #include "profiling/interpose/hooks/slots.hpp"
 
 #include <dlfcn.h>

@@ -10,10 +10,11 @@
 // Threads: rewrite_slots() and restore_slots() are for the thread that holds Control (recording.hpp), which
 // blocks all signals. The other functions are for any thread and any handler.
 // Locks: rewrite_new_objects() takes Control. The other functions take no lock of this library; walks take
-// the loader's lock. Memory: from the kernel, but rewrite_slots() calls dlsym() and dlopen(), which may call
-// malloc. So it must not run inside malloc: of all wrappers, only those of open() and dlsym() and their
-// variants call rewrite_new_objects(), and allocators do not call these. Forks: none happens during a walk
-// over the objects (loader_walk.hpp).
+// the loader's lock.
+// Memory: from the kernel, but rewrite_slots() calls dlsym() and dlopen(), which may call malloc. So it must
+// not run inside malloc: of all wrappers, only those of open() and dlsym() and their variants call
+// rewrite_new_objects(), and allocators do not call these.
+// Forks: none happens during a walk over the objects (loader_walk.hpp).
 #pragma once
 
 #include <atomic>

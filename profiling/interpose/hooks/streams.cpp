@@ -1,11 +1,13 @@
 // The table of streams, and the slow parts of deriving what a call has moved.
 //
 // Threads: any thread, in wrappers of stdio. count_macro_bytes_of_all() runs in the thread that ends the
-// process. Locks: the members of StreamCall run under the FILE's lock if there may be other threads.
-// stream_at() and count_macro_bytes_of_all() take no lock; count_macro_bytes_of_all() says why. Memory: from
-// the kernel. Nothing calls malloc. stdio is never called: its calls would be counted, and might wait for a
-// lock. Signals: a handler that uses the FILE of its interrupted thread may make the counts wrong
-// (streams.hpp). Forks: stream_process changes in a child, so it knows no streams at first.
+// process.
+// Locks: the members of StreamCall run under the FILE's lock if there may be other threads. stream_at() and
+// count_macro_bytes_of_all() take no lock; count_macro_bytes_of_all() says why.
+// Memory: from the kernel. Nothing calls malloc. stdio is never called: its calls would be counted, and might
+// wait for a lock.
+// Signals: a handler that uses the FILE of its interrupted thread may make the counts wrong (streams.hpp).
+// Forks: stream_process changes in a child, so it knows no streams at first.
 #include "profiling/interpose/hooks/streams.hpp"
 
 #include "profiling/interpose/counting/blocks.hpp"

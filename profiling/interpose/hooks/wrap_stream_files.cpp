@@ -2,7 +2,8 @@
 //
 // Threads: any thread of the program.
 // Locks: StreamCall holds the FILE's lock around the call. close_and_count() holds it only while it reads the
-// stream's state, because fclose() frees the FILE. Memory: nothing is allocated. errno is that of the call.
+// stream's state, because fclose() frees the FILE.
+// Memory: nothing is allocated. errno is that of the call.
 // Signals: see streams.hpp.
 #include <fcntl.h>
 #include <string.h>

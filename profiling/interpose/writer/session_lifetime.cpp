@@ -249,9 +249,9 @@ void leave_session_of_parent() noexcept {
 }
 
 // Called in the child's first counted call, under begin_lock, in any of its threads; its other threads wait
-// for that lock. It is a wrapped call, perhaps in a handler or inside malloc: no heap. Order: the parent's
-// file is unmapped after copy_names() has read it, and the state is stored last, because it releases the
-// other threads.
+// for that lock. It is a wrapped call, perhaps in a handler or inside malloc: no heap.
+// Order: the parent's file is unmapped after copy_names() has read it, and the state is stored last, because
+// it releases the other threads.
 bool begin_forked(void (*copy_names)(const char* parents_base)) noexcept {
   // If the parent was between two files, session.base and file.reserved may not belong together. Then nothing
   // is unmapped and nothing copied.
