@@ -55,8 +55,7 @@ class Tracee {
   enum class Wait { stopped, timed_out, gone };
   Wait wait(int& status, Clock::time_point until) const;
   Result<void> wait_until_stopped(Clock::time_point until);  // waits for the stop after PTRACE_INTERRUPT
-  // Errors: not_found or io if the thread has ended. After a timeout: timed_out, with `timeout_text` as the
-  // text
+  // Errors: not_found or io if the thread has ended. After a timeout: timed_out, with the text `timeout_text`
   // ("makes no call").
   Result<void> wait_for_stop(int& status, Clock::time_point until, std::string_view timeout_text);
   // continues to the next begin or end of a system call
