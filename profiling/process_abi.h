@@ -16,11 +16,11 @@ enum penstock_process_state {
 
 // Why this file began. A process may have several files. If one does not continue the other, nothing was
 // recorded in the time between them.
-enum penstock_begun {
-  PENSTOCK_BEGUN_PROCESS = 0,   // the program started, or was forked
-  PENSTOCK_BEGUN_ATTACHED = 1,  // a user attached to the running process
-  PENSTOCK_BEGUN_CALLED = 2,    // the program, or its training steps, began a window
-  PENSTOCK_BEGUN_BETWEEN = 3    // a window ended; the process is also recorded between windows
+enum penstock_start_reason {
+  PENSTOCK_START_REASON_PROCESS = 0,   // the program started, or was forked
+  PENSTOCK_START_REASON_ATTACHED = 1,  // a user attached to the running process
+  PENSTOCK_START_REASON_CALLED = 2,    // the program, or its training steps, began a window
+  PENSTOCK_START_REASON_BETWEEN = 3    // a window ended; the process is also recorded between windows
 };
 
 enum penstock_clock {
@@ -52,28 +52,28 @@ struct penstock_event {
 // process. The thread runs penstock_profile_request() with one of these structs and writes the answer into
 // it.
 
-enum penstock_asked { PENSTOCK_ASKED_ATTACH = 1, PENSTOCK_ASKED_DETACH = 2 };
+enum penstock_request_kind { PENSTOCK_REQUEST_ATTACH = 1, PENSTOCK_REQUEST_DETACH = 2 };
 
 struct penstock_request {
-  uint32_t asked;  // enum penstock_asked
+  uint32_t kind;   // enum penstock_request_kind
   uint32_t trace;  // attach: 1: each call is recorded as a segment
   uint32_t done;   // 1: the answer is complete; stored last
   int32_t failed;  // 0, or errno
   uint64_t slots;  // attach: slots that were rewritten; detach: slots that were restored to their first value
-  uint64_t objects;     // loaded objects with such slots
-  uint64_t unrestored;  // detach: slots that do not have their first value again
-  uint64_t unloaded;    // detach: slots whose objects were unloaded
-  uint64_t give_back;   // memory that the requester mapped in this process; it is unmapped at the next
-                        // request; 0: none
-  uint64_t give_back_bytes;
+  uint64_t objects;          // loaded objects with such slots
+  uint64_t unrestored;       // detach: slots that do not have their first value again
+  uint64_t unloaded;         // detach: slots whose objects were unloaded
+  uint64_t memory_to_unmap;  // memory that the requester mapped in this process; it is unmapped at the next
+                             // request; 0: none
+  uint64_t memory_to_unmap_bytes;
   char folder[1024];     // absolute path of the session; detach: part of the answer
-  char said[256];        // why it failed
+  char error_text[256];  // why it failed
   uint64_t trace_limit;  // attach: for the session's header; 0: the library's default
 };
 #define PENSTOCK_NO_TRACE_LIMIT UINT64_MAX  // trace_limit of a request without a limit
 
 #ifdef __cplusplus
-static_assert(sizeof(penstock_event) == 16, "events are in files");
+static_assert(sizeof(penstock_event) == 16, "the layout of events in files must not change");
 #endif
 
 #endif

@@ -81,7 +81,7 @@ struct penstock_session_header {
   uint32_t ranks;    // number of ranks in the job; 0 without a launcher
   uint32_t
       command_bytes;  // bytes used in `command`: the arguments with a NUL after each, cut at the field's end
-  uint32_t begun;     // enum penstock_begun
+  uint32_t begun;     // enum penstock_start_reason
   char host[64];
   char executable[1024];
   char directory[1024];  // the working directory at `begin`
@@ -131,10 +131,10 @@ enum penstock_layer {
 
 // The form of an entry of counters.
 enum penstock_form {
-  PENSTOCK_WHOLE = 1,      // struct penstock_counters
-  PENSTOCK_CONTINUED = 2,  // struct penstock_brief; later operations are in another entry
-  PENSTOCK_BRIEF = 3,      // struct penstock_brief
-  PENSTOCK_FURTHER = 4     // struct penstock_counters; earlier reads are in another entry
+  PENSTOCK_WHOLE = 1,              // struct penstock_counters
+  PENSTOCK_CONTINUED = 2,          // struct penstock_brief; later operations are in another entry
+  PENSTOCK_BRIEF = 3,              // struct penstock_brief
+  PENSTOCK_WHOLE_CONTINUATION = 4  // struct penstock_counters; earlier reads are in another entry
 };
 
 // The operations of one thread on one file in one layer. One (thread, file, layer) may have several entries;
@@ -296,10 +296,10 @@ static_assert(sizeof(penstock_session_header) <= PENSTOCK_HEADER_BYTES && sizeof
                   sizeof(penstock_segment) == 48 && offsetof(penstock_session_header, trace_limit) == 6504 &&
                   offsetof(penstock_session_header, inherited_from) == 6512 &&
                   offsetof(penstock_block, renewed) == 24,
-              "sessions lie in files");
+              "the layout of sessions in files must not change");
 #else
 _Static_assert(sizeof(struct penstock_counters) == 288 && sizeof(struct penstock_thread) == 128,
-               "sessions lie in files");
+               "the layout of sessions in files must not change");
 #endif
 
 #endif

@@ -65,9 +65,9 @@ __attribute__((weak, visibility("default"))) void penstock_profile_span(const st
 #ifdef __cplusplus
 static_assert(sizeof(penstock_span) == 48 && offsetof(penstock_span, epoch) == 32 &&
                   offsetof(penstock_span, component) == 40,
-              "spans are in files");
+              "the layout of spans in files must not change");
 #else
-_Static_assert(sizeof(struct penstock_span) == 48, "spans are in files");
+_Static_assert(sizeof(struct penstock_span) == 48, "the layout of spans in files must not change");
 #endif
 
 #endif

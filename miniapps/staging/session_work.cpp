@@ -93,8 +93,8 @@ Result<FoundFiles> find_files(const FileSums& sums, const SessionFilter& filter,
   std::map<std::string, std::uint64_t> elsewhere;
   bool left_out = false;
   sums.each(
-      [&](std::string_view path, unsigned kind, bool moved, const SessionImage& image) {
-        const bool wanted = filter.wants(path, kind, moved, image);
+      [&](std::string_view path, unsigned kind, bool moved, const ProcessFile& process_file) {
+        const bool wanted = filter.wants(path, kind, moved, process_file);
         left_out = left_out || (!wanted && kind == PENSTOCK_REGULAR && !below_root(roots, path).empty());
         return wanted;
       },
@@ -122,15 +122,15 @@ Reading reading_of_calls(const FileSums& sums, const Tier& slow, const FoundFile
   Reading reading;
   std::int64_t first = INT64_MAX;
   std::int64_t last = INT64_MIN;
-  sums.each_entry(
-      [&](const penstock_counters& counters, const SessionImage& image, std::string_view path, unsigned) {
-        const bool above = counters.layer == PENSTOCK_MPIIO || counters.layer >= PENSTOCK_HDF5;
-        if (above || counters.bytes_read == 0 || !found.contains(below_root(roots, path))) return;
-        const ThreadReading& thread = add_reading(threads, counters, image);
-        reading.bytes += counters.bytes_read;
-        first = std::min(first, thread.first_ns);
-        last = std::max(last, thread.last_ns);
-      });
+  sums.each_entry([&](const penstock_counters& counters, const ProcessFile& process_file,
+                      std::string_view path, unsigned) {
+    const bool above = counters.layer == PENSTOCK_MPIIO || counters.layer >= PENSTOCK_HDF5;
+    if (above || counters.bytes_read == 0 || !found.contains(below_root(roots, path))) return;
+    const ThreadReading& thread = add_reading(threads, counters, process_file);
+    reading.bytes += counters.bytes_read;
+    first = std::min(first, thread.first_ns);
+    last = std::max(last, thread.last_ns);
+  });
   reading.threads = threads_at_once(threads, reading.bytes);
   if (first < last) reading.wall_s = static_cast<double>(last - first) / 1e9;
   for (const auto& [name, file] : found) reading.busy_s += file.busy_s;

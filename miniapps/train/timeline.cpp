@@ -126,7 +126,7 @@ void profile_steps(const TrainingRun& run, SteadyTime start, penstock_component 
 TimelineFigures timeline_figures(const SpanLog& workers, std::span<const penstock_span> steps,
                                  std::int64_t start_ns, std::int64_t wall_ns) {
   TimelineFigures figures;
-  figures.spans = workers.kept() + steps.size();
+  figures.spans = workers.recorded() + steps.size();
   figures.dropped = workers.dropped();
   std::vector<TimeInterval> reads;
   for (std::size_t i = 0; i < workers.buffers(); ++i) {

@@ -7,8 +7,8 @@
 // except those that dlopen() itself takes.
 // Memory: the command may allocate. The thread in the target uses memory that the command has filled before;
 // dlopen() calls the target's malloc.
-// Signals: a SIGINT or SIGTERM only sets a flag in the command (interrupt.hpp). begin_thread_in() checks it;
-// answer() does not. The thread in the target has all signals blocked.
+// Signals: a SIGINT or SIGTERM only sets a flag in the command (interrupt.hpp). start_thread_in() checks it;
+// wait_for_answer() does not. The thread in the target has all signals blocked.
 // Crash: if the command is killed, the thread in the target still finishes its request.
 #include "profiling/attach/attach.hpp"
 
@@ -26,16 +26,16 @@
 namespace penstock {
 namespace {
 
-constexpr auto kPatience = std::chrono::seconds(10);
-constexpr auto kLoadPatience = std::chrono::seconds(60);  // dlopen() waits while other threads load libraries
-constexpr const char* kRequest = "penstock_profile_request";
-constexpr const char* kAsked = "penstock_profile_asked";
+constexpr auto kAttachTimeout = std::chrono::seconds(10);
+constexpr auto kLoadTimeout = std::chrono::seconds(60);  // dlopen() waits while other threads load libraries
+constexpr const char* kRequestFunction = "penstock_profile_request";
+constexpr const char* kRequestMemory = "penstock_profile_asked";
 constexpr std::size_t kError = 256;
 constexpr std::size_t kPath = 4096;
 
 // The data of the assembler code below, in the target's memory. The command writes all of it before the
 // thread starts.
-struct Loading {
+struct LoaderData {
   std::uint64_t path;
   std::uint64_t mode;
   std::uint64_t name;
@@ -51,22 +51,21 @@ struct Loading {
   char path_text[kPath];
   char name_text[64];
   char error_text[kError];
-  penstock_request asked;
+  penstock_request request_data;
 };
-static_assert(offsetof(Loading, dlopen) == 24 && offsetof(Loading, dlsym) == 32 &&
-                  offsetof(Loading, dlerror) == 40 && offsetof(Loading, pthread_self) == 48 &&
-                  offsetof(Loading, pthread_detach) == 56 && offsetof(Loading, request) == 64 &&
-                  offsetof(Loading, error) == 72 && offsetof(Loading, failed) == 80,
+static_assert(offsetof(LoaderData, dlopen) == 24 && offsetof(LoaderData, dlsym) == 32 &&
+                  offsetof(LoaderData, dlerror) == 40 && offsetof(LoaderData, pthread_self) == 48 &&
+                  offsetof(LoaderData, pthread_detach) == 56 && offsetof(LoaderData, request) == 64 &&
+                  offsetof(LoaderData, error) == 72 && offsetof(LoaderData, failed) == 80,
               "the code below knows them");
 
 #if defined(__x86_64__)
 // The function of the new thread. It calls dlopen(path, mode), then dlsym(handle, name), then the function
 // that dlsym() found, with `request`. It is copied to any address, so it has no relocations: every call uses
-// a pointer in Loading. rbx has the address of Loading. One push aligns the stack for the calls. dlopen() may
-// call malloc and run constructors, as in any thread of the program.
-// If dlopen() or dlsym() fails, the code copies the text of dlerror() and detaches the thread. (Otherwise
-// penstock_profile_request() detaches it.) `failed` is stored last, because the command reads the text once
-// it sees `failed`.
+// a pointer in LoaderData. rbx has the address of LoaderData. One push aligns the stack for the calls.
+// dlopen() may call malloc and run constructors, as in any thread of the program. If dlopen() or dlsym()
+// fails, the code copies the text of dlerror() and detaches the thread. (Otherwise penstock_profile_request()
+// detaches it.) `failed` is stored last, because the command reads the text once it sees `failed`.
 __asm__(
     ".pushsection .rodata\n"
     "penstock_loading_begin:\n"
@@ -123,20 +122,21 @@ std::string_view loading_code() {
 // Waits for the target's answer, at most 60 s, by reading its memory. The target stores `done` after the rest
 // of the answer, so a request with `done` set is complete. The code above stores `failed` in the same order.
 // A timeout cancels nothing: the target's thread may still handle the request, in memory that stays mapped.
-Result<penstock_request> answer(const Target& target, std::uint64_t asked, std::uint64_t loading) {
-  const auto until = std::chrono::steady_clock::now() + kLoadPatience;
+Result<penstock_request> wait_for_answer(const Target& target, std::uint64_t request_address,
+                                         std::uint64_t loading) {
+  const auto until = std::chrono::steady_clock::now() + kLoadTimeout;
   while (std::chrono::steady_clock::now() < until) {
     penstock_request request{};
-    if (!target.read(asked, &request, sizeof request)) return ended_meanwhile(target);
+    if (!target.read(request_address, &request, sizeof request)) return ended_meanwhile(target);
     if (request.done != 0) return request;
-    Loading seen{};
-    if (loading != 0 && target.read(loading, &seen, offsetof(Loading, path_text)) && seen.failed != 0) {
-      std::string said(kError, '\0');
-      target.read(loading + offsetof(Loading, error_text), said.data(), said.size());
+    LoaderData seen{};
+    if (loading != 0 && target.read(loading, &seen, offsetof(LoaderData, path_text)) && seen.failed != 0) {
+      std::string error(kError, '\0');
+      target.read(loading + offsetof(LoaderData, error_text), error.data(), error.size());
       return make_error(Errc::unsupported,
-                        fmt::format("process {} cannot load the library: {}", target.pid(), said.c_str()));
+                        fmt::format("process {} cannot load the library: {}", target.pid(), error.c_str()));
     }
-    if (!target.lives()) return ended_meanwhile(target);
+    if (!target.is_running()) return ended_meanwhile(target);
     ::usleep(200);
   }
   return make_error(
@@ -149,27 +149,27 @@ Result<penstock_request> answer(const Target& target, std::uint64_t asked, std::
 // Asks a library that is already loaded; it has memory for one request. The request is written before the
 // thread starts, so the thread sees all of it. If two commands ask at the same time, they use the same
 // memory, and one of the requests is lost.
-Result<penstock_request> ask_library(const Target& target, const penstock_request& request,
-                                     std::chrono::nanoseconds& stopped) {
-  const auto function = target.library_symbol(kRequest);
-  const auto asked = target.library_symbol(kAsked);
-  if (!asked && !target.lives()) return ended_meanwhile(target);
-  if (!function || !asked || asked->bytes != sizeof request)
+Result<penstock_request> send_request(const Target& target, const penstock_request& request,
+                                      std::chrono::nanoseconds& stopped) {
+  const auto function = target.library_symbol(kRequestFunction);
+  const auto request_address = target.library_symbol(kRequestMemory);
+  if (!request_address && !target.is_running()) return ended_meanwhile(target);
+  if (!function || !request_address || request_address->bytes != sizeof request)
     return make_error(
         Errc::unsupported,
         fmt::format("process {} has the library of another version of Penstock loaded; only that "
                     "one can ask it, or the process is begun anew",
                     target.pid()));
-  if (!target.write(asked->address, &request, sizeof request)) return ended_meanwhile(target);
+  if (!target.write(request_address->address, &request, sizeof request)) return ended_meanwhile(target);
   PENSTOCK_ASSIGN(const StartedThread started,
-                  begin_thread_in(target, {function->address, asked->address}, kPatience));
+                  start_thread_in(target, {function->address, request_address->address}, kAttachTimeout));
   stopped = started.stopped;
-  return answer(target, asked->address, 0);
+  return wait_for_answer(target, request_address->address, 0);
 }
 
 // Finds addresses in the target by its libc's symbols. Before glibc 2.34 the symbols may be absent or have
 // other names.
-Result<void> find_functions(const Target& target, Loading& loading) {
+Result<void> find_functions(const Target& target, LoaderData& loading) {
   const auto find = [&](const char* name, const char* older, std::uint64_t& to) {
     auto found = target.libc_function(name);
     if (!found && older != nullptr) found = target.libc_function(older);
@@ -180,7 +180,7 @@ Result<void> find_functions(const Target& target, Loading& loading) {
       find("dlerror", nullptr, loading.dlerror) && find("pthread_self", nullptr, loading.pthread_self) &&
       find("pthread_detach", nullptr, loading.pthread_detach))
     return success();
-  if (!target.lives()) return ended_meanwhile(target);
+  if (!target.is_running()) return ended_meanwhile(target);
   return make_error(
       Errc::unsupported,
       fmt::format("cannot attach to process {}: its libc (before 2.34) has nothing loaded that loads "
@@ -188,33 +188,34 @@ Result<void> find_functions(const Target& target, Loading& loading) {
                   target.pid()));
 }
 
-// Used for the first attach to a process. Maps memory in the target: a page of code, then Loading. `fill`
+// Used for the first attach to a process. Maps memory in the target: a page of code, then LoaderData. `fill`
 // runs in the helper process (remote_thread.hpp) between the mapping and the start of the thread. It changes
 // only the helper's copies of the variables. The thread runs in this memory and so cannot unmap it when it
 // ends. The library unmaps it at the next request.
 Result<penstock_request> load_library(const Target& target, const std::string& library,
                                       const penstock_request& request, std::chrono::nanoseconds& stopped) {
   constexpr std::uint64_t kPageBytes = 4096;
-  constexpr std::uint64_t kBytes = kPageBytes + (sizeof(Loading) + kPageBytes - 1) / kPageBytes * kPageBytes;
-  Loading loading{};
+  constexpr std::uint64_t kBytes =
+      kPageBytes + (sizeof(LoaderData) + kPageBytes - 1) / kPageBytes * kPageBytes;
+  LoaderData loading{};
   PENSTOCK_TRY(find_functions(target, loading));
   if (library.size() >= kPath)
     return make_error(Errc::invalid_argument, fmt::format("the path of '{}' is too long", library));
   loading.mode = RTLD_NOW;
-  loading.asked = request;
+  loading.request_data = request;
   library.copy(loading.path_text, library.size());
-  std::strncpy(loading.name_text, kRequest, sizeof loading.name_text - 1);
+  std::strncpy(loading.name_text, kRequestFunction, sizeof loading.name_text - 1);
   RemoteThread thread;
   thread.memory_bytes = kBytes;
   thread.code_bytes = kPageBytes;
   thread.fill = [&](std::uint64_t memory, RemoteThread& filled) -> Result<void> {
     const std::uint64_t place = memory + kPageBytes;
-    loading.path = place + offsetof(Loading, path_text);
-    loading.name = place + offsetof(Loading, name_text);
-    loading.error = place + offsetof(Loading, error_text);
-    loading.request = place + offsetof(Loading, asked);
-    loading.asked.give_back = memory;
-    loading.asked.give_back_bytes = kBytes;
+    loading.path = place + offsetof(LoaderData, path_text);
+    loading.name = place + offsetof(LoaderData, name_text);
+    loading.error = place + offsetof(LoaderData, error_text);
+    loading.request = place + offsetof(LoaderData, request_data);
+    loading.request_data.memory_to_unmap = memory;
+    loading.request_data.memory_to_unmap_bytes = kBytes;
     filled.function = memory;
     filled.argument = place;
     if (!target.write(memory, loading_code().data(), loading_code().size()) ||
@@ -222,10 +223,10 @@ Result<penstock_request> load_library(const Target& target, const std::string& l
       return ended_meanwhile(target);
     return success();
   };
-  PENSTOCK_ASSIGN(const StartedThread started, begin_thread_in(target, thread, kPatience));
+  PENSTOCK_ASSIGN(const StartedThread started, start_thread_in(target, thread, kAttachTimeout));
   stopped = started.stopped;
   const std::uint64_t place = started.memory + kPageBytes;
-  return answer(target, place + offsetof(Loading, asked), place);
+  return wait_for_answer(target, place + offsetof(LoaderData, request_data), place);
 }
 
 }  // namespace
@@ -235,24 +236,27 @@ Result<AttachOutcome> attach_to(const Target& target, const std::string& library
                                 const std::filesystem::path& folder, bool trace,
                                 std::optional<std::uint64_t> trace_limit) {
   penstock_request request{};
-  request.asked = PENSTOCK_ASKED_ATTACH;
+  request.kind = PENSTOCK_REQUEST_ATTACH;
   request.trace = trace ? 1 : 0;
   if (trace_limit) request.trace_limit = *trace_limit == 0 ? PENSTOCK_NO_TRACE_LIMIT : *trace_limit;
   if (folder.string().size() >= sizeof request.folder)
     return make_error(Errc::invalid_argument, fmt::format("the path of '{}' is too long", folder.string()));
   folder.string().copy(request.folder, sizeof request.folder - 1);
   AttachOutcome attached;
-  PENSTOCK_ASSIGN(const penstock_request said,
-                  target.has_library() ? ask_library(target, request, attached.stopped)
+  PENSTOCK_ASSIGN(const penstock_request response,
+                  target.has_library() ? send_request(target, request, attached.stopped)
                                        : load_library(target, library, request, attached.stopped));
-  if (said.failed == EALREADY)
-    return make_error(Errc::already_exists,
-                      fmt::format("process {} is watched already: {}", target.pid(),
-                                  std::string_view(said.said, ::strnlen(said.said, sizeof said.said))));
-  if (said.failed != 0)
-    return errno_error(said.failed, fmt::format("process {} cannot write to", target.pid()), folder.string());
-  attached.slots = said.slots;
-  attached.objects = said.objects;
+  if (response.failed == EALREADY)
+    return make_error(
+        Errc::already_exists,
+        fmt::format("process {} is watched already: {}", target.pid(),
+                    std::string_view(response.error_text,
+                                     ::strnlen(response.error_text, sizeof response.error_text))));
+  if (response.failed != 0)
+    return errno_error(response.failed, fmt::format("process {} cannot write to", target.pid()),
+                       folder.string());
+  attached.slots = response.slots;
+  attached.objects = response.objects;
   return attached;
 }
 
@@ -265,17 +269,17 @@ Result<AttachOutcome> detach_from(const Target& target) {
   };
   if (!target.has_library()) return not_attached();
   penstock_request request{};
-  request.asked = PENSTOCK_ASKED_DETACH;
+  request.kind = PENSTOCK_REQUEST_DETACH;
   AttachOutcome detached;
-  PENSTOCK_ASSIGN(const penstock_request said, ask_library(target, request, detached.stopped));
-  if (said.failed == EINVAL) return not_attached();
-  if (said.failed != 0)
-    return errno_error(said.failed, "cannot end the session of process", std::to_string(target.pid()));
-  detached.slots = said.slots;
-  detached.objects = said.objects;
-  detached.unrestored = said.unrestored;
-  detached.unloaded = said.unloaded;
-  detached.folder.assign(said.folder, ::strnlen(said.folder, sizeof said.folder));
+  PENSTOCK_ASSIGN(const penstock_request response, send_request(target, request, detached.stopped));
+  if (response.failed == EINVAL) return not_attached();
+  if (response.failed != 0)
+    return errno_error(response.failed, "cannot end the session of process", std::to_string(target.pid()));
+  detached.slots = response.slots;
+  detached.objects = response.objects;
+  detached.unrestored = response.unrestored;
+  detached.unloaded = response.unloaded;
+  detached.folder.assign(response.folder, ::strnlen(response.folder, sizeof response.folder));
   return detached;
 }
 

@@ -9,8 +9,8 @@ namespace penstock {
 namespace {
 
 constexpr std::uint64_t kPage = 4096;
-constexpr unsigned kMostParts = 512;
-constexpr unsigned kMostDynamic = 512;
+constexpr unsigned kMostProgramHeaders = 512;
+constexpr unsigned kMostDynamicEntries = 512;
 constexpr std::uint32_t kMostBuckets = 1U << 22U;
 constexpr unsigned kLongestChain = 4096;
 
@@ -38,7 +38,7 @@ std::optional<LoadedElf> LoadedElf::at(const ReadMemory& read, std::uint64_t bas
   Elf64_Ehdr head{};
   if (!read_one(read, base, head) || std::memcmp(head.e_ident, ELFMAG, SELFMAG) != 0 ||
       head.e_ident[EI_CLASS] != ELFCLASS64 || head.e_phentsize != sizeof(Elf64_Phdr) ||
-      head.e_phnum > kMostParts)
+      head.e_phnum > kMostProgramHeaders)
     return std::nullopt;
   LoadedElf elf;
   std::uint64_t dynamic = 0;
@@ -53,7 +53,7 @@ std::optional<LoadedElf> LoadedElf::at(const ReadMemory& read, std::uint64_t bas
     if (part.p_type == PT_DYNAMIC) dynamic = part.p_vaddr;
   }
   if (!placed || dynamic == 0) return std::nullopt;
-  for (unsigned i = 0; i < kMostDynamic; ++i) {
+  for (unsigned i = 0; i < kMostDynamicEntries; ++i) {
     Elf64_Dyn entry{};
     if (!read_one(read, elf.bias_ + dynamic + i * sizeof entry, entry)) return std::nullopt;
     if (entry.d_tag == DT_NULL) break;

@@ -1,7 +1,7 @@
 // Starts a thread in the target, by means of a helper process.
 //
-// Threads: begin_thread_in() and hear() run in the command's main thread. All other functions run in the
-// helper, which is forked from the command and has one thread.
+// Threads: start_thread_in() and read_report() run in the command's main thread. All other functions run in
+// the helper, which is forked from the command and has one thread.
 // Locks: none.
 // Memory: the helper allocates and uses streams. That is safe, because the command has no other thread that
 // could hold a lock at the fork.
@@ -58,21 +58,22 @@ std::vector<pid_t> threads_of(pid_t pid) {
   return threads;
 }
 
-enum class At { waits, runs, elsewhere };
+enum class ThreadState { waiting, running, other };
 // The kernel's view of a thread, without stopping it. It may be out of date a moment later; Tracee::is_safe()
 // makes the decision.
-At where_is(pid_t pid, pid_t thread) {
+ThreadState thread_state(pid_t pid, pid_t thread) {
   std::ifstream in(fmt::format("/proc/{}/task/{}/syscall", pid, thread));
   std::string word;
-  if (!(in >> word)) return At::runs;  // the kernel has no such file, or the thread has ended
-  if (word == "running") return At::runs;
+  if (!(in >> word)) return ThreadState::running;  // the kernel has no such file, or the thread has ended
+  if (word == "running") return ThreadState::running;
   const long number = std::strtol(word.c_str(), nullptr, 0);
   std::uint64_t futex = 0;
-  std::uint64_t what = 0;
-  in >> std::hex >> futex >> what;
+  std::uint64_t futex_operation = 0;
+  in >> std::hex >> futex >> futex_operation;
   switch (number) {
     case SYS_futex:
-      return (static_cast<int>(what) & FUTEX_CMD_MASK) == FUTEX_WAIT_BITSET ? At::waits : At::elsewhere;
+      return (static_cast<int>(futex_operation) & FUTEX_CMD_MASK) == FUTEX_WAIT_BITSET ? ThreadState::waiting
+                                                                                       : ThreadState::other;
     case SYS_restart_syscall:
     case SYS_nanosleep:
     case SYS_clock_nanosleep:
@@ -82,15 +83,15 @@ At where_is(pid_t pid, pid_t thread) {
     case SYS_pselect6:
     case SYS_wait4:
     case SYS_waitid:
-      return At::waits;
+      return ThreadState::waiting;
     case SYS_read:
     case SYS_pread64:
     case SYS_write:
     case SYS_pwrite64:
     case SYS_openat:
-      return At::runs;  // probably waits for a device, so it continues soon
+      return ThreadState::running;  // probably waits for a device, so it continues soon
     default:
-      return At::elsewhere;  // an interrupted epoll_wait() would fail with EINTR
+      return ThreadState::other;  // an interrupted epoll_wait() would fail with EINTR
   }
 }
 
@@ -100,9 +101,9 @@ std::vector<pid_t> candidates(pid_t pid, bool all) {
   std::vector<pid_t> waiting;
   std::vector<pid_t> running;
   for (const pid_t one : threads_of(pid)) {
-    const At at = where_is(pid, one);
-    if (at == At::waits) waiting.push_back(one);
-    if (at == At::runs) running.push_back(one);
+    const ThreadState state = thread_state(pid, one);
+    if (state == ThreadState::waiting) waiting.push_back(one);
+    if (state == ThreadState::running) running.push_back(one);
   }
   if (waiting.empty() || all) waiting.insert(waiting.end(), running.begin(), running.end());
   return waiting;
@@ -120,8 +121,8 @@ Result<std::uint64_t> kernel_result(Result<std::uint64_t> result, std::string_vi
 // 0. Order: the memory is filled before it becomes code, and pthread_create() is called last. So the new
 // thread finds everything that it reads. On an error the memory stays mapped, because unmapping it would need
 // one more call.
-Result<std::uint64_t> begin_by(Tracee& tracee, const Target& target, RemoteThread& thread,
-                               std::uint64_t create) {
+Result<std::uint64_t> create_thread_with(Tracee& tracee, const Target& target, RemoteThread& thread,
+                                         std::uint64_t create) {
   std::uint64_t memory = 0;
   if (thread.memory_bytes != 0) {
     const std::array<std::uint64_t, 6> map{
@@ -144,32 +145,33 @@ Result<std::uint64_t> begin_by(Tracee& tracee, const Target& target, RemoteThrea
 // Runs in the helper. Tries one thread after another, and detaches from each before the next, so only one is
 // stopped at a time. The first round tries threads that wait. Later rounds try any thread, and let it make
 // more system calls.
-Result<StartedThread> begin_from_here(const Target& seen, RemoteThread thread,
-                                      std::chrono::milliseconds patience) {
+Result<StartedThread> start_thread_from_helper(const Target& seen, RemoteThread thread,
+                                               std::chrono::milliseconds patience) {
   Target target = seen;
   const auto create = target.libc_function("pthread_create");
-  if (!create && !target.lives()) return ended_meanwhile(target);
+  if (!create && !target.is_running()) return ended_meanwhile(target);
   if (!create)
     return make_error(Errc::unsupported,
                       fmt::format("cannot attach to process {}: its libc is older than 2.34 and it has no "
                                   "threads; begin it with 'penstock profile run'",
                                   target.pid()));
   const auto until = Clock::now() + patience;
-  for (bool hurried = false; Clock::now() < until; hurried = true) {
+  for (bool any_thread = false; Clock::now() < until; any_thread = true) {
     PENSTOCK_TRY(target.refresh());
-    for (const pid_t one : candidates(target.pid(), hurried)) {
+    for (const pid_t one : candidates(target.pid(), any_thread)) {
       PENSTOCK_TRY(check_interrupt());
       Result<Tracee> tracee = Tracee::seize(target, one);
       if (!tracee.ok() && tracee.error().code != Errc::busy) return tracee.error();
       if (!tracee.ok()) continue;
-      const Result<bool> safe = tracee->stop_at_safe_point(std::chrono::milliseconds(20), hurried ? 64 : 8);
+      const Result<bool> safe =
+          tracee->stop_at_safe_point(std::chrono::milliseconds(20), any_thread ? 64 : 8);
       if (!safe.ok() || !*safe) continue;
-      const Result<std::uint64_t> memory = begin_by(*tracee, target, thread, create->address);
+      const Result<std::uint64_t> memory = create_thread_with(*tracee, target, thread, create->address);
       tracee->detach();
       if (!memory.ok()) return memory.error();
       return StartedThread{tracee->stopped_for(), *memory};
     }
-    if (!target.lives()) return ended_meanwhile(target);
+    if (!target.is_running()) return ended_meanwhile(target);
     ::usleep(1000);
   }
   return make_error(
@@ -180,56 +182,56 @@ Result<StartedThread> begin_from_here(const Target& seen, RemoteThread thread,
 }
 
 // The helper's report. It is written in one write, followed by the text of an error.
-struct Said {
+struct HelperReport {
   StartedThread started;
   Errc code = Errc::internal;
   int sys_errno = 0;
-  std::uint32_t words = 0;
+  std::uint32_t text_bytes = 0;
   bool ok = false;
 };
 
 // The main function of the helper. setsid(): a signal to the command's process group does not reach the
 // helper. _exit(): the helper must not run the command's destructors and exit handlers. For the same reason
 // no exception leaves this function.
-[[noreturn]] void help(int pipe, const Target& target, const RemoteThread& thread,
-                       std::chrono::milliseconds patience) {
+[[noreturn]] void run_helper(int pipe, const Target& target, const RemoteThread& thread,
+                             std::chrono::milliseconds patience) {
   // less than PIPE_BUF with the rest, so the kernel does not split the write
-  constexpr std::size_t kMostWords = 2048;
+  constexpr std::size_t kMostTextBytes = 2048;
   ::setsid();
   ::prctl(PR_SET_NAME, "profile-attach");
-  Said said;
+  HelperReport report;
   std::string out;
   try {
-    const Result<StartedThread> started = begin_from_here(target, thread, patience);
-    said.ok = started.ok();
+    const Result<StartedThread> started = start_thread_from_helper(target, thread, patience);
+    report.ok = started.ok();
     if (started.ok()) {
-      said.started = *started;
+      report.started = *started;
     } else {
-      out = started.error().what.substr(0, kMostWords);
-      said.code = started.error().code;
-      said.sys_errno = started.error().sys_errno;
+      out = started.error().what.substr(0, kMostTextBytes);
+      report.code = started.error().code;
+      report.sys_errno = started.error().sys_errno;
     }
   } catch (const std::exception& thrown) {
     out = thrown.what();
   }
-  said.words = static_cast<std::uint32_t>(out.size());
-  out.insert(0, reinterpret_cast<const char*>(&said), sizeof said);
+  report.text_bytes = static_cast<std::uint32_t>(out.size());
+  out.insert(0, reinterpret_cast<const char*>(&report), sizeof report);
   ::_exit(::write(pipe, out.data(), out.size()) < 0 ? 1 : 0);
 }
 
 // Runs in the command: reads the helper's report until the pipe is closed. On Ctrl-C it sends SIGINT to the
 // helper, which stops at its next safe place.
-std::string hear(int pipe, pid_t helper) {
-  std::string heard;
-  for (bool passed_on = false;;) {
-    if (!passed_on && !check_interrupt().ok()) passed_on = ::kill(helper, SIGINT) == 0;
+std::string read_report(int pipe, pid_t helper) {
+  std::string received;
+  for (bool forwarded = false;;) {
+    if (!forwarded && !check_interrupt().ok()) forwarded = ::kill(helper, SIGINT) == 0;
     pollfd ready{pipe, POLLIN, 0};
     if (::poll(&ready, 1, 50) <= 0) continue;
     std::array<char, 4096> buffer{};
     const ssize_t got = ::read(pipe, buffer.data(), buffer.size());
     if (got < 0 && errno == EINTR) continue;
-    if (got <= 0) return heard;
-    heard.append(buffer.data(), static_cast<std::size_t>(got));
+    if (got <= 0) return received;
+    received.append(buffer.data(), static_cast<std::size_t>(got));
   }
 }
 
@@ -238,7 +240,7 @@ std::string hear(int pipe, pid_t helper) {
 // The command closes its write end after the fork; otherwise the pipe would never report its end. It always
 // waits for the helper, whatever was reported. So no zombie remains, and the target is released before this
 // returns.
-Result<StartedThread> begin_thread_in(const Target& target, RemoteThread thread,
+Result<StartedThread> start_thread_in(const Target& target, RemoteThread thread,
                                       std::chrono::milliseconds patience) {
   std::array<int, 2> ends{};
   if (::pipe2(ends.data(), O_CLOEXEC) != 0)
@@ -248,22 +250,22 @@ Result<StartedThread> begin_thread_in(const Target& target, RemoteThread thread,
   const pid_t helper = ::fork();
   if (helper < 0)
     return errno_error(errno, "no helper to be had to attach to", fmt::format("process {}", target.pid()));
-  if (helper == 0) help(to.get(), target, thread, patience);
+  if (helper == 0) run_helper(to.get(), target, thread, patience);
   to = Fd();
-  const std::string heard = hear(from.get(), helper);
+  const std::string received = read_report(from.get(), helper);
   while (::waitpid(helper, nullptr, 0) < 0 && errno == EINTR) {
   }
-  Said said;
-  if (heard.size() < sizeof said)
+  HelperReport report;
+  if (received.size() < sizeof report)
     return make_error(
         Errc::io,
         fmt::format("what attaches to process {} was killed, and may have left it broken", target.pid()));
-  std::memcpy(&said, heard.data(), sizeof said);
-  if (said.ok) return said.started;
-  return Error{said.code, said.sys_errno, heard.substr(sizeof said, said.words)};
+  std::memcpy(&report, received.data(), sizeof report);
+  if (report.ok) return report.started;
+  return Error{report.code, report.sys_errno, received.substr(sizeof report, report.text_bytes)};
 }
 #else
-Result<StartedThread> begin_thread_in(const Target& target, RemoteThread, std::chrono::milliseconds) {
+Result<StartedThread> start_thread_in(const Target& target, RemoteThread, std::chrono::milliseconds) {
   return make_error(
       Errc::unsupported,
       fmt::format("cannot attach to process {}: attaching knows x86-64 alone; the program may call "

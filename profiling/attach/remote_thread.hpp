@@ -36,7 +36,7 @@ struct StartedThread {
 // If a terminal or a user kills the calling process, the helper still finishes. Otherwise a thread of the
 // target could stay half changed, and the target would crash. The caller must have no other thread that can
 // hold a lock: the helper is a fork and allocates.
-Result<StartedThread> begin_thread_in(const Target& target, RemoteThread thread,
+Result<StartedThread> start_thread_in(const Target& target, RemoteThread thread,
                                       std::chrono::milliseconds patience);
 
 }  // namespace penstock

@@ -18,6 +18,7 @@
 #include <unistd.h>
 
 #include <algorithm>
+#include <array>
 #include <cerrno>
 #include <charconv>
 #include <cstring>
@@ -37,7 +38,7 @@ namespace fs = std::filesystem;
 
 constexpr std::string_view kLibrary = "libpenstock_profile.so";
 
-std::string proc(pid_t pid, std::string_view what) {
+std::string proc_path(pid_t pid, std::string_view what) {
   return fmt::format("/proc/{}/{}", pid, what);
 }
 
@@ -55,7 +56,7 @@ bool is_libc_part(std::string_view path) {
 // Errors: not_found if the process does not exist; those of not_traceable() if it may not be read.
 Result<std::vector<TargetMapping>> read_mappings(pid_t pid) {
   errno = 0;
-  std::ifstream in(proc(pid, "maps"));
+  std::ifstream in(proc_path(pid, "maps"));
   if (!in)
     return errno == ENOENT ? make_error(Errc::not_found, fmt::format("there is no process {}", pid))
                            : not_traceable(pid, errno);
@@ -88,14 +89,14 @@ Result<std::vector<TargetMapping>> read_mappings(pid_t pid) {
     if (::kill(pid, 0) != 0 && errno == ESRCH)
       return make_error(Errc::not_found, fmt::format("there is no process {}", pid));
     // /proc/PID/maps of a process that we may not read is empty.
-    if (::access(proc(pid, "mem").c_str(), R_OK) != 0) return not_traceable(pid, errno);
+    if (::access(proc_path(pid, "mem").c_str(), R_OK) != 0) return not_traceable(pid, errno);
   }
   return all;
 }
 
 // The value of a field ("Name:", "Uid:" ...) in /proc/PID/status.
-std::string status_of(pid_t pid, std::string_view field) {
-  std::ifstream in(proc(pid, "status"));
+std::string status_field(pid_t pid, std::string_view field) {
+  std::ifstream in(proc_path(pid, "status"));
   for (std::string line; std::getline(in, line);)
     if (line.starts_with(field)) {
       const std::size_t from = line.find_first_not_of(" \t", field.size());
@@ -104,9 +105,13 @@ std::string status_of(pid_t pid, std::string_view field) {
   return "";
 }
 
-// getpwuid() returns static memory, so the name is copied at once.
+// getpwuid_r(), because the live view's inspecting thread may call this too. An entry that does not fit in
+// the buffer counts as unknown.
 std::string user_name(uid_t uid) {
-  const struct passwd* const known = ::getpwuid(uid);
+  struct passwd entry {};
+  struct passwd* known = nullptr;
+  std::array<char, 16384> texts{};
+  ::getpwuid_r(uid, &entry, texts.data(), texts.size(), &known);
   return known != nullptr ? known->pw_name : fmt::format("user {}", uid);
 }
 
@@ -130,7 +135,7 @@ Error ended_meanwhile(const Target& target) {
 }
 
 Error not_traceable(pid_t pid, int sys_errno) {
-  const std::string uid = status_of(pid, "Uid:");
+  const std::string uid = status_field(pid, "Uid:");
   if (uid.empty()) return make_error(Errc::not_found, fmt::format("there is no process {}", pid));
   const auto owner = static_cast<uid_t>(std::strtoul(uid.c_str(), nullptr, 10));
   if (sys_errno != EPERM && sys_errno != EACCES)
@@ -140,7 +145,7 @@ Error not_traceable(pid_t pid, int sys_errno) {
                       owner == 0 ? fmt::format("process {} is root's: only root may watch it", pid)
                                  : fmt::format("process {} is {}'s: only {} and root may watch it", pid,
                                                user_name(owner), user_name(owner)));
-  if (const std::string tracer = status_of(pid, "TracerPid:"); !tracer.empty() && tracer != "0")
+  if (const std::string tracer = status_field(pid, "TracerPid:"); !tracer.empty() && tracer != "0")
     return make_error(Errc::busy, fmt::format("cannot attach to process {}: process {} is tracing it (a "
                                               "debugger, strace); end that first",
                                               pid, tracer));
@@ -167,24 +172,24 @@ Error not_traceable(pid_t pid, int sys_errno) {
 }
 
 // Reads only /proc, so the process may end between two of these checks. Whether its id was given to another
-// process meanwhile is checked by lives(), which compares start_.
-Result<Target> Target::look(pid_t pid) {
+// process meanwhile is checked by is_running(), which compares start_.
+Result<Target> Target::inspect(pid_t pid) {
   Target target;
   target.pid_ = pid;
   if (pid <= 0 || (::kill(pid, 0) != 0 && errno == ESRCH))
     return make_error(Errc::not_found, fmt::format("there is no process {}", pid));
   if (pid == ::getpid()) return not_attachable(pid, "that is this command itself");
-  const std::string group = status_of(pid, "Tgid:");
+  const std::string group = status_field(pid, "Tgid:");
   if (!group.empty() && group != std::to_string(pid))
     return not_attachable(pid, fmt::format("that is a thread of process {}; name that", group));
-  target.name_ = status_of(pid, "Name:");
+  target.name_ = status_field(pid, "Name:");
   target.start_ = process_start(static_cast<std::uint32_t>(pid));
-  target.uid_ = static_cast<uid_t>(std::strtoul(status_of(pid, "Uid:").c_str(), nullptr, 10));
-  target.gid_ = static_cast<gid_t>(std::strtoul(status_of(pid, "Gid:").c_str(), nullptr, 10));
-  const std::string state = status_of(pid, "State:");
+  target.uid_ = static_cast<uid_t>(std::strtoul(status_field(pid, "Uid:").c_str(), nullptr, 10));
+  target.gid_ = static_cast<gid_t>(std::strtoul(status_field(pid, "Gid:").c_str(), nullptr, 10));
+  const std::string state = status_field(pid, "State:");
   if (state.starts_with("Z") || state.starts_with("X"))
     return make_error(Errc::not_found, fmt::format("process {} has ended", pid));
-  if (const std::string tracer = status_of(pid, "TracerPid:"); !tracer.empty() && tracer != "0")
+  if (const std::string tracer = status_field(pid, "TracerPid:"); !tracer.empty() && tracer != "0")
     return not_traceable(pid, EPERM);
   if (state.starts_with("T") || state.starts_with("t"))
     return make_error(
@@ -198,7 +203,7 @@ Result<Target> Target::look(pid_t pid) {
 
 Result<void> Target::check_kind() const {
   if (mappings_.empty()) return not_attachable(pid_, "it is the kernel's own, or about to end");
-  const Fd exe(retry_eintr([&] { return ::open(proc(pid_, "exe").c_str(), O_RDONLY | O_CLOEXEC); }));
+  const Fd exe(retry_eintr([&] { return ::open(proc_path(pid_, "exe").c_str(), O_RDONLY | O_CLOEXEC); }));
   if (!exe) return not_traceable(pid_, errno);
   unsigned char begin[EI_NIDENT] = {};
   if (::pread(exe.get(), begin, sizeof begin, 0) == sizeof begin &&
@@ -216,9 +221,9 @@ Result<void> Target::check_kind() const {
                           "it has no libc.so of its own (a static program, or Go), so that there is "
                           "nothing to load a library with; build it dynamically");
   std::error_code failed;
-  const fs::path theirs = fs::read_symlink(proc(pid_, "ns/mnt"), failed);
+  const fs::path theirs = fs::read_symlink(proc_path(pid_, "ns/mnt"), failed);
   const fs::path ours = failed ? theirs : fs::read_symlink("/proc/self/ns/mnt", failed);
-  const fs::path root = failed ? fs::path("/") : fs::read_symlink(proc(pid_, "root"), failed);
+  const fs::path root = failed ? fs::path("/") : fs::read_symlink(proc_path(pid_, "root"), failed);
   if (theirs != ours || (!failed && root != "/"))
     return not_attachable(pid_,
                           "it lives in another file system (a container, or chroot), where neither the "
@@ -286,20 +291,20 @@ ReadMemory Target::reader() const {
   return [this](std::uint64_t address, void* to, std::size_t bytes) { return read(address, to, bytes); };
 }
 
-bool Target::lives() const {
+bool Target::is_running() const {
   // A process that is about to end has no memory any more.
-  return process_start(static_cast<std::uint32_t>(pid_)) == start_ && !status_of(pid_, "VmSize:").empty();
+  return process_start(static_cast<std::uint32_t>(pid_)) == start_ && !status_field(pid_, "VmSize:").empty();
 }
 
 // Finds the file in the process's mappings, and reads its header from the file. In any thread, without a
 // lock. The header may change at any time, because the process writes it.
-std::optional<FoundSession> running_session(pid_t pid) {
+std::optional<SessionFile> running_session(pid_t pid) {
   const auto mappings = read_mappings(pid);
   if (!mappings.ok()) return std::nullopt;
   std::set<std::string_view> seen;  // a session's file has several mappings
   for (const TargetMapping& one : *mappings) {
     if (!is_session_of(one.path, pid) || !seen.insert(one.path).second) continue;
-    FoundSession found{.file = one.path};
+    SessionFile found{.file = one.path};
     std::ifstream in(one.path, std::ios::binary);
     if (in.read(reinterpret_cast<char*>(&found.header), sizeof found.header) &&
         is_running_session(found.header, pid))
@@ -309,10 +314,10 @@ std::optional<FoundSession> running_session(pid_t pid) {
 }
 
 // Reads the header from the target's memory, because the file was deleted.
-std::optional<FoundSession> removed_session(const Target& target) {
+std::optional<SessionFile> removed_session(const Target& target) {
   for (const TargetMapping& one : target.mappings()) {
     if (!one.removed || one.offset != 0 || !is_session_of(one.path, target.pid())) continue;
-    FoundSession found{.file = one.path};
+    SessionFile found{.file = one.path};
     if (target.read(one.begin, &found.header, sizeof found.header) &&
         is_running_session(found.header, target.pid()))
       return found;

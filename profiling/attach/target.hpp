@@ -31,7 +31,7 @@ class Target {
   // Errors: not_found: no such process. permission_denied: the process belongs to another user, or the system
   // forbids attaching (the message has a remedy). invalid_argument: it cannot load the library (it is static,
   // 32-bit, uses musl, or has another root file system). busy: it is stopped, or another process traces it.
-  static Result<Target> look(pid_t pid);
+  static Result<Target> inspect(pid_t pid);
 
   pid_t pid() const { return pid_; }
   const std::string& name() const { return name_; }  // the kernel's name of the process (`comm`)
@@ -52,7 +52,7 @@ class Target {
   bool write(std::uint64_t address, const void* from, std::size_t bytes) const;
   ReadMemory reader() const;
 
-  bool lives() const;  // true while the same process runs; false if its id was given to another one
+  bool is_running() const;  // true while the same process runs; false if its id was given to another one
 
  private:
   Result<void> check_kind() const;
@@ -66,14 +66,14 @@ class Target {
 };
 
 // The file of a session, with its header if it was read.
-struct FoundSession {
+struct SessionFile {
   std::string file;
   penstock_session_header header{};
 };
 // The session to which the process writes. nullopt if it is not watched, or if this user may not inspect it.
-std::optional<FoundSession> running_session(pid_t pid);
+std::optional<SessionFile> running_session(pid_t pid);
 // The session of a watched process whose file was deleted: its header and its former name.
-std::optional<FoundSession> removed_session(const Target& target);
+std::optional<SessionFile> removed_session(const Target& target);
 
 // The error for a target that existed when it was inspected and has ended.
 Error ended_meanwhile(const Target& target);

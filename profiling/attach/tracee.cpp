@@ -6,9 +6,9 @@
 // the loader. The functions that it is made to call (mmap(), pthread_create()) may need these locks.
 // A lock that another thread of the target holds is released in time, because that thread runs.
 // Memory: the helper may allocate and use stdio.
-// Signals: until prepare(), signals to the target's thread are delivered as usual (to_stop(),
-// to_system_call()). From prepare() to detach() the thread has all of them blocked, so no handler of the
-// program runs on the borrowed stack.
+// Signals: until prepare(), signals to the target's thread are delivered as usual (wait_until_stopped(),
+// continue_to_system_call()). From prepare() to detach() the thread has all of them blocked, so no handler of
+// the program runs on the borrowed stack.
 // Forks: if another thread of the target forks meanwhile, the child has only that other thread.
 // Crash: if the helper dies, the kernel detaches from the thread (tracee.hpp).
 #include "profiling/attach/tracee.hpp"
@@ -39,12 +39,12 @@ constexpr std::uint64_t kInstruction = 2;  // bytes of `syscall`
 constexpr std::uint64_t kRedZone = 128;
 constexpr std::uint64_t kScratch = 512;
 // free bytes below the thread's stack pointer, for the called functions
-constexpr std::uint64_t kStackWanted = 16384;
-constexpr auto kStopPatience = std::chrono::seconds(5);
+constexpr std::uint64_t kLeastFreeStack = 16384;
+constexpr auto kStopTimeout = std::chrono::seconds(5);
 
 // True for the kernel's internal result of an interrupted system call that it makes again when the thread
 // continues: ERESTARTSYS, ERESTARTNOINTR, ERESTARTNOHAND, ERESTART_RESTARTBLOCK.
-bool is_made_again(std::uint64_t result) {
+bool is_restarted(std::uint64_t result) {
   const auto code = static_cast<std::int64_t>(result);
   return code == -512 || code == -513 || code == -514 || code == -516;
 }
@@ -53,26 +53,27 @@ constexpr std::int64_t kWithRestartBlock = -516;
 // System calls that malloc and the loader never make. A thread in one of them holds no lock of malloc or the
 // loader, unless it is in a handler that interrupted them. After an interruption the kernel makes these calls
 // again, and the program notices nothing.
-constexpr std::array kWaits{SYS_restart_syscall,  // any of these, or a futex wait, with a timeout
-                            SYS_nanosleep,       SYS_clock_nanosleep, SYS_poll,  SYS_ppoll,
-                            SYS_select,          SYS_pselect6,        SYS_wait4, SYS_waitid};
+constexpr std::array kRestartableCalls{SYS_restart_syscall,  // any of these, or a futex wait, with a timeout
+                                       SYS_nanosleep,       SYS_clock_nanosleep, SYS_poll,  SYS_ppoll,
+                                       SYS_select,          SYS_pselect6,        SYS_wait4, SYS_waitid};
 // More system calls that malloc and the loader never make. But an interruption would make these calls return
 // early or with EINTR. So the thread is stopped only at the begin of one, before the kernel has done
 // anything.
-constexpr std::array kOthers{SYS_write,      SYS_writev,     SYS_pwrite64,   SYS_pwritev,     SYS_pwritev2,
-                             SYS_pread64,    SYS_preadv,     SYS_preadv2,    SYS_readv,       SYS_lseek,
-                             SYS_fstat,      SYS_newfstatat, SYS_statx,      SYS_fsync,       SYS_fdatasync,
-                             SYS_getdents64, SYS_sendfile,   SYS_epoll_wait, SYS_epoll_pwait, SYS_recvfrom,
-                             SYS_sendto,     SYS_accept4,    SYS_getppid,    SYS_unlink};
+constexpr std::array kCallsStoppedAtEntry{
+    SYS_write,       SYS_writev,   SYS_pwrite64,  SYS_pwritev,    SYS_pwritev2, SYS_pread64,
+    SYS_preadv,      SYS_preadv2,  SYS_readv,     SYS_lseek,      SYS_fstat,    SYS_newfstatat,
+    SYS_statx,       SYS_fsync,    SYS_fdatasync, SYS_getdents64, SYS_sendfile, SYS_epoll_wait,
+    SYS_epoll_pwait, SYS_recvfrom, SYS_sendto,    SYS_accept4,    SYS_getppid,  SYS_unlink};
 // malloc and the loader make these system calls too, but from functions of their own. So the libc function
 // that makes the call decides.
-struct OfFunction {
+struct CallOfFunction {
   long number;
   const char* function;
 };
-constexpr std::array kOfFunctions{OfFunction{SYS_read, "read"}, OfFunction{SYS_openat, "open"},
-                                  OfFunction{SYS_openat, "open64"}, OfFunction{SYS_openat, "openat"},
-                                  OfFunction{SYS_close, "close"}};
+constexpr std::array kCallsOfFunctions{CallOfFunction{SYS_read, "read"}, CallOfFunction{SYS_openat, "open"},
+                                       CallOfFunction{SYS_openat, "open64"},
+                                       CallOfFunction{SYS_openat, "openat"},
+                                       CallOfFunction{SYS_close, "close"}};
 
 bool is_condition_wait(const user_regs_struct& regs) {
   // pthread_cond_wait(), sem_wait() and pthread_join() use FUTEX_WAIT_BITSET. The locks of malloc and the
@@ -98,7 +99,7 @@ Result<Tracee> Tracee::seize(const Target& target, pid_t thread) {
   if (::ptrace(PTRACE_SEIZE, thread, nullptr, PTRACE_O_TRACESYSGOOD) != 0) {
     const int failed = errno;
     const std::string folder = fmt::format("/proc/{}/task/{}", target.pid(), thread);
-    if (target.lives() && (failed == ESRCH || ::access(folder.c_str(), F_OK) != 0))
+    if (target.is_running() && (failed == ESRCH || ::access(folder.c_str(), F_OK) != 0))
       return make_error(Errc::busy, fmt::format("thread {} has ended", thread));
     return not_traceable(target.pid(), failed);
   }
@@ -110,21 +111,21 @@ Tracee::Tracee(Tracee&& other) noexcept
     : target_(other.target_),
       thread_(std::exchange(other.thread_, -1)),
       stopped_(other.stopped_),
-      at_begin_(other.at_begin_),
+      at_call_entry_(other.at_call_entry_),
       prepared_(other.prepared_),
       stopped_at_(other.stopped_at_),
       stopped_for_(other.stopped_for_),
-      before_(other.before_),
-      vectors_(std::move(other.vectors_)),
-      mask_(other.mask_),
+      saved_registers_(other.saved_registers_),
+      saved_vector_registers_(std::move(other.saved_vector_registers_)),
+      saved_signal_mask_(other.saved_signal_mask_),
       scratch_(other.scratch_) {}
 
 Tracee::~Tracee() {
   if (thread_ > 0) detach();
 }
 
-Error Tracee::lost(std::string_view what) const {
-  if (!target_->lives()) return ended_meanwhile(*target_);
+Error Tracee::thread_lost_error(std::string_view what) const {
+  if (!target_->is_running()) return ended_meanwhile(*target_);
   return make_error(Errc::io, fmt::format("thread {} of process {} {}", thread_, target_->pid(), what));
 }
 
@@ -135,18 +136,18 @@ Tracee::Wait Tracee::wait(int& status, Clock::time_point until) const {
     const pid_t got = ::waitpid(thread_, &status, __WALL | WNOHANG);
     if (got == thread_) return WIFSTOPPED(status) ? Wait::stopped : Wait::gone;
     if (got < 0 && errno != EINTR) return Wait::gone;
-    if (Clock::now() > until) return Wait::over;
+    if (Clock::now() > until) return Wait::timed_out;
     if (tries > 64) ::usleep(50);
   }
 }
 
-Result<void> Tracee::wait_for_stop(int& status, Clock::time_point until, std::string_view otherwise) {
+Result<void> Tracee::wait_for_stop(int& status, Clock::time_point until, std::string_view timeout_text) {
   switch (wait(status, until)) {
     case Wait::gone:
       thread_ = -1;
-      return lost("has ended");
-    case Wait::over:
-      return make_error(Errc::timed_out, fmt::format("thread {} {}", thread_, otherwise));
+      return thread_lost_error("has ended");
+    case Wait::timed_out:
+      return make_error(Errc::timed_out, fmt::format("thread {} {}", thread_, timeout_text));
     case Wait::stopped:
       break;
   }
@@ -156,13 +157,13 @@ Result<void> Tracee::wait_for_stop(int& status, Clock::time_point until, std::st
 // Called after PTRACE_INTERRUPT. Other stops may come first. A pending signal is delivered, or the program
 // would lose it. A stop at a system call is continued. A group stop (SIGSTOP) was made by another process and
 // is reported as an error.
-Result<void> Tracee::to_stop(Clock::time_point until) {
+Result<void> Tracee::wait_until_stopped(Clock::time_point until) {
   for (;;) {
     int status = 0;
     PENSTOCK_TRY(wait_for_stop(status, until, "does not stop"));
     if (status >> 16 == PTRACE_EVENT_STOP) {
       stopped_ = true;
-      if (WSTOPSIG(status) != SIGTRAP) return lost("is being stopped by somebody else");
+      if (WSTOPSIG(status) != SIGTRAP) return thread_lost_error("is being stopped by somebody else");
       return success();
     }
     // A pending signal is delivered.
@@ -172,24 +173,24 @@ Result<void> Tracee::to_stop(Clock::time_point until) {
 }
 
 // Continues to the next begin or end of a system call. Signals are delivered on the way, and system calls of
-// their handlers stop the thread too. The kernel reports begin and end in turn, so at_begin_ alternates.
+// their handlers stop the thread too. The kernel reports begin and end in turn, so at_call_entry_ alternates.
 // While the thread runs borrowed code, a fault is not delivered: the program's handler does not know that
 // code.
-Result<void> Tracee::to_system_call(Clock::time_point until) {
+Result<void> Tracee::continue_to_system_call(Clock::time_point until) {
   int signal = 0;
   for (;;) {
-    if (::ptrace(PTRACE_SYSCALL, thread_, nullptr, signal) != 0) return lost("is gone");
+    if (::ptrace(PTRACE_SYSCALL, thread_, nullptr, signal) != 0) return thread_lost_error("is gone");
     stopped_ = false;
     int status = 0;
     PENSTOCK_TRY(wait_for_stop(status, until, "makes no call"));
     stopped_ = true;
     if (WSTOPSIG(status) == (SIGTRAP | 0x80)) {
-      at_begin_ = !at_begin_;
+      at_call_entry_ = !at_call_entry_;
       return success();
     }
     signal = status >> 16 == 0 ? WSTOPSIG(status) : 0;
     const bool fault = signal == SIGSEGV || signal == SIGBUS || signal == SIGILL || signal == SIGFPE;
-    if (prepared_ && fault) return lost("went wrong in what it was made to call");
+    if (prepared_ && fault) return thread_lost_error("went wrong in what it was made to call");
   }
 }
 
@@ -197,11 +198,11 @@ Result<void> Tracee::to_system_call(Clock::time_point until) {
 // happen, and continues to its end.
 Result<void> Tracee::skip_system_call() {
   user_regs_struct regs{};
-  if (::ptrace(PTRACE_GETREGS, thread_, nullptr, &regs) != 0) return lost("is gone");
+  if (::ptrace(PTRACE_GETREGS, thread_, nullptr, &regs) != 0) return thread_lost_error("is gone");
   // has no effect, and seccomp filters allow it wherever the profiler can run
   regs.orig_rax = SYS_sched_yield;
-  if (::ptrace(PTRACE_SETREGS, thread_, nullptr, &regs) != 0) return lost("is gone");
-  return to_system_call(Clock::now() + kStopPatience);
+  if (::ptrace(PTRACE_SETREGS, thread_, nullptr, &regs) != 0) return thread_lost_error("is gone");
+  return continue_to_system_call(Clock::now() + kStopTimeout);
 }
 
 // Returns false, not an error, if the thread only was at an unsafe point. Then nothing in it was changed, and
@@ -209,20 +210,21 @@ Result<void> Tracee::skip_system_call() {
 Result<bool> Tracee::stop_at_safe_point(std::chrono::milliseconds patience, int calls) {
   const auto until = Clock::now() + patience;
   stopped_at_ = Clock::now();
-  if (::ptrace(PTRACE_INTERRUPT, thread_, nullptr, nullptr) != 0) return lost("is gone");
-  const Result<void> stopped = to_stop(until);
+  if (::ptrace(PTRACE_INTERRUPT, thread_, nullptr, nullptr) != 0) return thread_lost_error("is gone");
+  const Result<void> stopped = wait_until_stopped(until);
   if (!stopped.ok()) {
     if (stopped.error().code == Errc::timed_out) return false;
     return stopped.error();
   }
-  at_begin_ = false;
+  at_call_entry_ = false;
   for (int i = 0; !is_safe(); ++i) {
     if (i == calls) return false;
-    const Result<void> moved = to_system_call(until);
+    const Result<void> moved = continue_to_system_call(until);
     if (moved.ok()) continue;
     if (moved.error().code != Errc::timed_out) return moved.error();
     if (::ptrace(PTRACE_INTERRUPT, thread_, nullptr, nullptr) == 0)
-      if (const Result<void> again = to_stop(Clock::now() + kStopPatience); !again.ok()) return again.error();
+      if (const Result<void> again = wait_until_stopped(Clock::now() + kStopTimeout); !again.ok())
+        return again.error();
     return false;
   }
   PENSTOCK_TRY(prepare());
@@ -238,7 +240,7 @@ bool Tracee::is_safe() const {
   if (::ptrace(PTRACE_GETREGS, thread_, nullptr, &regs) != 0) return false;
   const auto number = static_cast<long>(regs.orig_rax);
   if (number < 0 || !target_->is_libc_code(regs.rip)) return false;
-  if (!at_begin_ && !is_made_again(regs.rax)) return false;  // it was running, or a system call has ended
+  if (!at_call_entry_ && !is_restarted(regs.rax)) return false;  // it was running, or a system call has ended
   // Programs use libc's syscall() in their own locks and allocators. Their state is unknown.
   const auto within = [&](const char* function) {
     const auto symbol = target_->libc_function(function);
@@ -247,12 +249,13 @@ bool Tracee::is_safe() const {
   const auto among = [&](const auto& numbers) {
     return std::find(numbers.begin(), numbers.end(), number) != numbers.end();
   };
-  bool safe = is_condition_wait(regs) || among(kWaits) || (at_begin_ && among(kOthers));
-  for (const OfFunction& one : kOfFunctions)
-    safe = safe || (at_begin_ && number == one.number && within(one.function));
+  bool safe =
+      is_condition_wait(regs) || among(kRestartableCalls) || (at_call_entry_ && among(kCallsStoppedAtEntry));
+  for (const CallOfFunction& one : kCallsOfFunctions)
+    safe = safe || (at_call_entry_ && number == one.number && within(one.function));
   if (!safe || within("syscall")) return false;
   const TargetMapping* const stack = target_->mapping_at(regs.rsp);
-  return stack != nullptr && stack->writable && regs.rsp - stack->begin > kStackWanted && !is_in_handler();
+  return stack != nullptr && stack->writable && regs.rsp - stack->begin > kLeastFreeStack && !is_in_handler();
 }
 
 // A signal handler may have interrupted any code, including malloc. While a handler runs, the stack contains
@@ -300,24 +303,26 @@ bool Tracee::is_in_handler() const {
 // ended. scratch_ is below the red zone, because the program's code may use the red zone without moving the
 // stack pointer.
 Result<void> Tracee::prepare() {
-  if (::ptrace(PTRACE_GETREGS, thread_, nullptr, &before_) != 0) return lost("is gone");
-  const bool again = at_begin_ || is_made_again(before_.rax);
-  if (at_begin_) PENSTOCK_TRY(skip_system_call());
+  if (::ptrace(PTRACE_GETREGS, thread_, nullptr, &saved_registers_) != 0) return thread_lost_error("is gone");
+  const bool again = at_call_entry_ || is_restarted(saved_registers_.rax);
+  if (at_call_entry_) PENSTOCK_TRY(skip_system_call());
   if (again) {
-    const bool by_block = !at_begin_ && static_cast<std::int64_t>(before_.rax) == kWithRestartBlock;
-    before_.rip -= kInstruction;
-    before_.rax = by_block ? static_cast<std::uint64_t>(SYS_restart_syscall) : before_.orig_rax;
+    const bool by_block =
+        !at_call_entry_ && static_cast<std::int64_t>(saved_registers_.rax) == kWithRestartBlock;
+    saved_registers_.rip -= kInstruction;
+    saved_registers_.rax =
+        by_block ? static_cast<std::uint64_t>(SYS_restart_syscall) : saved_registers_.orig_rax;
   }
-  before_.orig_rax = ~0ULL;
-  vectors_.resize(1 << 16);
-  iovec room{vectors_.data(), vectors_.size()};
-  if (::ptrace(PTRACE_GETREGSET, thread_, NT_X86_XSTATE, &room) != 0) return lost("is gone");
-  vectors_.resize(room.iov_len);
+  saved_registers_.orig_rax = ~0ULL;
+  saved_vector_registers_.resize(1 << 16);
+  iovec room{saved_vector_registers_.data(), saved_vector_registers_.size()};
+  if (::ptrace(PTRACE_GETREGSET, thread_, NT_X86_XSTATE, &room) != 0) return thread_lost_error("is gone");
+  saved_vector_registers_.resize(room.iov_len);
   const std::uint64_t all = ~std::uint64_t{0};
-  if (::ptrace(PTRACE_GETSIGMASK, thread_, sizeof mask_, &mask_) != 0 ||
+  if (::ptrace(PTRACE_GETSIGMASK, thread_, sizeof saved_signal_mask_, &saved_signal_mask_) != 0 ||
       ::ptrace(PTRACE_SETSIGMASK, thread_, sizeof all, &all) != 0)
-    return lost("is gone");
-  scratch_ = (before_.rsp - kRedZone - kScratch) & ~std::uint64_t{63};
+    return thread_lost_error("is gone");
+  scratch_ = (saved_registers_.rsp - kRedZone - kScratch) & ~std::uint64_t{63};
   prepared_ = true;
   return success();
 }
@@ -326,47 +331,47 @@ Result<void> Tracee::prepare() {
 // So the thread stops at the begin of a system call, with our stack pointer. The number of that call, in
 // orig_rax, is the function's result. The call is skipped. A stop at the same address with another stack
 // pointer is a system call of the function itself.
-Result<std::uint64_t> Tracee::run_to(std::uint64_t stack, Clock::time_point until) {
+Result<std::uint64_t> Tracee::run_until_return(std::uint64_t stack, Clock::time_point until) {
   for (;;) {
-    PENSTOCK_TRY(to_system_call(until));
-    if (!at_begin_) continue;
+    PENSTOCK_TRY(continue_to_system_call(until));
+    if (!at_call_entry_) continue;
     user_regs_struct regs{};
-    if (::ptrace(PTRACE_GETREGS, thread_, nullptr, &regs) != 0) return lost("is gone");
-    if (regs.rip != before_.rip + kInstruction || regs.rsp != stack) continue;
-    const std::uint64_t given = regs.orig_rax;
+    if (::ptrace(PTRACE_GETREGS, thread_, nullptr, &regs) != 0) return thread_lost_error("is gone");
+    if (regs.rip != saved_registers_.rip + kInstruction || regs.rsp != stack) continue;
+    const std::uint64_t result = regs.orig_rax;
     PENSTOCK_TRY(skip_system_call());
-    return given;
+    return result;
   }
 }
 
 // Makes the thread execute the `syscall` instruction at the saved rip with other registers. The thread stops
 // twice: at the begin and at the end of the call.
-Result<std::uint64_t> Tracee::system_call(long number, std::span<const std::uint64_t> words) {
-  user_regs_struct regs = before_;
+Result<std::uint64_t> Tracee::system_call(long number, std::span<const std::uint64_t> arguments) {
+  user_regs_struct regs = saved_registers_;
   std::array<unsigned long long*, 6> places{&regs.rdi, &regs.rsi, &regs.rdx, &regs.r10, &regs.r8, &regs.r9};
-  for (std::size_t i = 0; i < places.size(); ++i) *places[i] = i < words.size() ? words[i] : 0;
+  for (std::size_t i = 0; i < places.size(); ++i) *places[i] = i < arguments.size() ? arguments[i] : 0;
   regs.rax = static_cast<std::uint64_t>(number);
-  if (::ptrace(PTRACE_SETREGS, thread_, nullptr, &regs) != 0) return lost("is gone");
-  const auto until = Clock::now() + kStopPatience;
-  PENSTOCK_TRY(to_system_call(until));
-  PENSTOCK_TRY(to_system_call(until));
-  if (::ptrace(PTRACE_GETREGS, thread_, nullptr, &regs) != 0) return lost("is gone");
+  if (::ptrace(PTRACE_SETREGS, thread_, nullptr, &regs) != 0) return thread_lost_error("is gone");
+  const auto until = Clock::now() + kStopTimeout;
+  PENSTOCK_TRY(continue_to_system_call(until));
+  PENSTOCK_TRY(continue_to_system_call(until));
+  if (::ptrace(PTRACE_GETREGS, thread_, nullptr, &regs) != 0) return thread_lost_error("is gone");
   return std::uint64_t{regs.rax};
 }
 
 // rax = 0 tells a variadic function that no vector register has an argument. The return address is written
 // directly below scratch(), and rsp has the value after a call instruction, so that the stack is aligned.
-Result<std::uint64_t> Tracee::call(std::uint64_t function, std::span<const std::uint64_t> words) {
-  user_regs_struct regs = before_;
+Result<std::uint64_t> Tracee::call(std::uint64_t function, std::span<const std::uint64_t> arguments) {
+  user_regs_struct regs = saved_registers_;
   std::array<unsigned long long*, 4> places{&regs.rdi, &regs.rsi, &regs.rdx, &regs.rcx};
-  for (std::size_t i = 0; i < places.size(); ++i) *places[i] = i < words.size() ? words[i] : 0;
+  for (std::size_t i = 0; i < places.size(); ++i) *places[i] = i < arguments.size() ? arguments[i] : 0;
   regs.rip = function;
   regs.rax = 0;
   regs.rsp = scratch_ - sizeof(std::uint64_t);
-  const std::uint64_t back = before_.rip;
+  const std::uint64_t back = saved_registers_.rip;
   if (!target_->write(regs.rsp, &back, sizeof back) || ::ptrace(PTRACE_SETREGS, thread_, nullptr, &regs) != 0)
-    return lost("is gone");
-  return run_to(scratch_, Clock::now() + kStopPatience);
+    return thread_lost_error("is gone");
+  return run_until_return(scratch_, Clock::now() + kStopTimeout);
 }
 
 // Restores the thread and lets it run. The destructor calls it too, after any error. Registers can be
@@ -378,14 +383,14 @@ void Tracee::detach() {
     // A running thread cannot be restored. It stops now, or it has ended.
     ::ptrace(PTRACE_INTERRUPT, thread_, nullptr, nullptr);
     int status = 0;
-    stopped_ = wait(status, Clock::now() + kStopPatience) == Wait::stopped;
+    stopped_ = wait(status, Clock::now() + kStopTimeout) == Wait::stopped;
   }
   if (prepared_ && stopped_) {
-    if (at_begin_) static_cast<void>(skip_system_call().ok());
-    iovec room{vectors_.data(), vectors_.size()};
+    if (at_call_entry_) static_cast<void>(skip_system_call().ok());
+    iovec room{saved_vector_registers_.data(), saved_vector_registers_.size()};
     ::ptrace(PTRACE_SETREGSET, thread_, NT_X86_XSTATE, &room);
-    ::ptrace(PTRACE_SETREGS, thread_, nullptr, &before_);
-    ::ptrace(PTRACE_SETSIGMASK, thread_, sizeof mask_, &mask_);
+    ::ptrace(PTRACE_SETREGS, thread_, nullptr, &saved_registers_);
+    ::ptrace(PTRACE_SETSIGMASK, thread_, sizeof saved_signal_mask_, &saved_signal_mask_);
   }
   ::ptrace(PTRACE_DETACH, thread_, nullptr, nullptr);
   stopped_for_ = Clock::now() - stopped_at_;

@@ -40,9 +40,9 @@ class Tracee {
   Result<bool> stop_at_safe_point(std::chrono::milliseconds patience, int calls);
 
   // At a safe point: makes a system call with up to six arguments in the thread. Returns its result.
-  Result<std::uint64_t> system_call(long number, std::span<const std::uint64_t> words);
+  Result<std::uint64_t> system_call(long number, std::span<const std::uint64_t> arguments);
   // At a safe point: calls a function with up to four arguments in the thread. Returns its result.
-  Result<std::uint64_t> call(std::uint64_t function, std::span<const std::uint64_t> words);
+  Result<std::uint64_t> call(std::uint64_t function, std::span<const std::uint64_t> arguments);
   // 512 bytes on the thread's stack that no call uses, for results that functions write.
   std::uint64_t scratch() const { return scratch_; }
 
@@ -52,31 +52,31 @@ class Tracee {
 
  private:
   Tracee(const Target& target, pid_t thread) : target_(&target), thread_(thread) {}
-  enum class Wait { stopped, over, gone };
+  enum class Wait { stopped, timed_out, gone };
   Wait wait(int& status, Clock::time_point until) const;
-  Result<void> to_stop(Clock::time_point until);  // waits for the stop after PTRACE_INTERRUPT
-  // Errors: not_found or io if the thread has ended. After a timeout: timed_out, with `otherwise` as the text
+  Result<void> wait_until_stopped(Clock::time_point until);  // waits for the stop after PTRACE_INTERRUPT
+  // Errors: not_found or io if the thread has ended. After a timeout: timed_out, with the text `timeout_text`
   // ("makes no call").
-  Result<void> wait_for_stop(int& status, Clock::time_point until, std::string_view otherwise);
+  Result<void> wait_for_stop(int& status, Clock::time_point until, std::string_view timeout_text);
   // continues to the next begin or end of a system call
-  Result<void> to_system_call(Clock::time_point until);
+  Result<void> continue_to_system_call(Clock::time_point until);
   Result<void> skip_system_call();  // from the begin of a system call to its end
   bool is_safe() const;
   bool is_in_handler() const;
   Result<void> prepare();  // saves the registers, so that the thread can make calls for us
-  Result<std::uint64_t> run_to(std::uint64_t stack, Clock::time_point until);
-  Error lost(std::string_view what) const;
+  Result<std::uint64_t> run_until_return(std::uint64_t stack, Clock::time_point until);
+  Error thread_lost_error(std::string_view what) const;
 
   const Target* target_;
   pid_t thread_ = -1;
   bool stopped_ = false;
-  bool at_begin_ = false;  // stopped before a system call that has not been made
+  bool at_call_entry_ = false;  // stopped before a system call that has not been made
   bool prepared_ = false;
   Clock::time_point stopped_at_{};
   std::chrono::nanoseconds stopped_for_{0};
-  user_regs_struct before_{};
-  std::vector<std::byte> vectors_;  // the other registers of the processor
-  std::uint64_t mask_ = 0;          // blocked signals
+  user_regs_struct saved_registers_{};
+  std::vector<std::byte> saved_vector_registers_;  // the other registers of the processor
+  std::uint64_t saved_signal_mask_ = 0;            // blocked signals
   std::uint64_t scratch_ = 0;
 };
 

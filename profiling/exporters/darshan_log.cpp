@@ -16,7 +16,7 @@ void put_number(std::string& out, std::int64_t value) {
 }
 
 // Cuts the text to `bytes`, but not within a character.
-std::string_view at_most(std::string_view text, std::size_t bytes) {
+std::string_view cut_to_bytes(std::string_view text, std::size_t bytes) {
   if (text.size() <= bytes) return text;
   while (bytes > 0 && (static_cast<unsigned char>(text[bytes]) & 0xC0U) == 0x80U) --bytes;
   return text.substr(0, bytes);
@@ -48,7 +48,7 @@ std::string job_text(const Job& job) {
                                    end_ns % kSecond, job.ranks, job.number})
     put_number(text, value);
   text += notes_text(job);
-  text += at_most(without_newlines(job.command), kMostCommand);
+  text += cut_to_bytes(without_newlines(job.command), kMostCommand);
   for (const auto& [type, point] : job.mounts) {
     // Readers split the line at white space.
     const bool words =
@@ -90,7 +90,7 @@ void LogWriter::begin_names() {
 }
 
 Result<void> LogWriter::name(std::uint64_t id, std::string_view text) {
-  const std::string line = std::string(at_most(without_newlines(text), kMostName)) + '\0';
+  const std::string line = std::string(cut_to_bytes(without_newlines(text), kMostName)) + '\0';
   PENSTOCK_TRY(add(id));
   return add(std::as_bytes(std::span<const char>(line)));
 }

@@ -10,21 +10,21 @@
 namespace penstock::darshan {
 namespace {
 
-std::int64_t count(std::uint64_t value) {
+std::int64_t as_signed(std::uint64_t value) {
   constexpr std::uint64_t kMost = std::numeric_limits<std::int64_t>::max();
   return static_cast<std::int64_t>(std::min(value, kMost));
 }
 
 struct Entry {
   penstock_counters counters;
-  const SessionImage* image;
+  const ProcessFile* process_file;
   std::string_view path;
   unsigned kind;
   std::uint32_t rank;
 };
 
 // What a rank did to a file through the layers of one module.
-struct Part {
+struct FileActivity {
   LayerSum sum;
   std::uint64_t duplicates = 0;
   std::uint64_t last_byte_read = 0;
@@ -35,7 +35,7 @@ struct Part {
 
   void add(const Entry& entry) {
     const penstock_counters& counters = entry.counters;
-    const SessionClock& clock = entry.image->view().clock();
+    const SessionClock& clock = entry.process_file->view().clock();
     sum.add(counters, clock);
     duplicates += counters.descriptors;
     last_byte_read = std::max<std::uint64_t>(last_byte_read, counters.last_read);
@@ -54,17 +54,17 @@ double seconds(std::int64_t ns, std::int64_t begin_ns) {
 
 // The fields that the records of both modules have in common.
 template <class Record>
-Record common_record(const Part& part, std::uint64_t opens, std::int64_t begin_ns) {
+Record common_record(const FileActivity& part, std::uint64_t opens, std::int64_t begin_ns) {
   const LayerSum& sum = part.sum;
   Record record;
-  record.opens = count(opens);
-  record.reads = count(sum.reads);
-  record.writes = count(sum.writes);
-  record.seeks = count(sum.seeks);
-  record.bytes_read = count(sum.bytes_read);
-  record.bytes_written = count(sum.bytes_written);
-  record.max_byte_read = count(part.last_byte_read);
-  record.max_byte_written = count(part.last_byte_written);
+  record.opens = as_signed(opens);
+  record.reads = as_signed(sum.reads);
+  record.writes = as_signed(sum.writes);
+  record.seeks = as_signed(sum.seeks);
+  record.bytes_read = as_signed(sum.bytes_read);
+  record.bytes_written = as_signed(sum.bytes_written);
+  record.max_byte_read = as_signed(part.last_byte_read);
+  record.max_byte_written = as_signed(part.last_byte_written);
   if (record.opens > 0) record.open_start = record.open_end = seconds(part.all.begin, begin_ns);
   if (sum.closes > 0) record.close_start = record.close_end = seconds(part.all.end, begin_ns);
   record.read_start = seconds(part.reading.begin, begin_ns);
@@ -77,38 +77,38 @@ Record common_record(const Part& part, std::uint64_t opens, std::int64_t begin_n
   return record;
 }
 
-PosixRecord posix_record(const Part& part, std::int64_t begin_ns) {
+PosixRecord posix_record(const FileActivity& part, std::int64_t begin_ns) {
   const LayerSum& sum = part.sum;
   auto record = common_record<PosixRecord>(part, sum.opens + part.duplicates, begin_ns);
-  record.dups = count(part.duplicates);
-  record.stats = count(sum.stats);
-  record.mmaps = count(sum.maps);
-  record.fsyncs = count(sum.syncs);
+  record.dups = as_signed(part.duplicates);
+  record.stats = as_signed(sum.stats);
+  record.mmaps = as_signed(sum.maps);
+  record.fsyncs = as_signed(sum.syncs);
   record.fdsyncs_renames_and_mode.fill(kNotMonitored);
-  record.consecutive_reads = count(sum.consecutive_reads);
-  record.consecutive_writes = count(sum.consecutive_writes);
-  record.sequential_reads = count(sum.sequential_reads);
-  record.sequential_writes = count(sum.sequential_writes);
-  record.read_write_switches = count(sum.read_write_switches);
+  record.consecutive_reads = as_signed(sum.consecutive_reads);
+  record.consecutive_writes = as_signed(sum.consecutive_writes);
+  record.sequential_reads = as_signed(sum.sequential_reads);
+  record.sequential_writes = as_signed(sum.sequential_writes);
+  record.read_write_switches = as_signed(sum.read_write_switches);
   record.alignments_and_sizes_of_longest.fill(kNotMonitored);
-  std::ranges::transform(sum.read_sizes, record.read_sizes.begin(), count);
-  std::ranges::transform(sum.write_sizes, record.write_sizes.begin(), count);
+  std::ranges::transform(sum.read_sizes, record.read_sizes.begin(), as_signed);
+  std::ranges::transform(sum.write_sizes, record.write_sizes.begin(), as_signed);
   record.longest_read_and_write.fill(kNotMonitored);
   return record;
 }
 
-StdioRecord stdio_record(const Part& part, std::int64_t begin_ns) {
+StdioRecord stdio_record(const FileActivity& part, std::int64_t begin_ns) {
   auto record = common_record<StdioRecord>(part, part.sum.opens, begin_ns);
   record.fdopens = kNotMonitored;
-  record.flushes = count(part.sum.other);
+  record.flushes = as_signed(part.sum.other);
   return record;
 }
 
 // Collects the entries of one key, which arrive one after another. Then splits them by name, and the entries
 // of a name by rank.
-class Gather {
+class RecordGrouper {
  public:
-  Gather(const SessionFilter& filter, std::int64_t begin_ns, const EachFileOfRank& each)
+  RecordGrouper(const SessionFilter& filter, std::int64_t begin_ns, const EachFileOfRank& each)
       : filter_(filter), begin_ns_(begin_ns), each_(each) {}
 
   void add(const Entry& entry) {
@@ -123,31 +123,31 @@ class Gather {
     std::uint64_t name = 0;
     for (std::span<const Entry> rest = entries_; !rest.empty();) {
       const auto run = first_run(rest, [](const Entry& a, const Entry& b) { return a.path == b.path; });
-      if (give_name(run, record_id(run[0].counters.file, name))) ++name;
+      if (report_entries_of_name(run, record_id(run[0].counters.file, name))) ++name;
       rest = rest.subspan(run.size());
     }
     entries_.clear();
   }
 
  private:
-  bool give_name(std::span<const Entry> entries, std::uint64_t id) {
+  bool report_entries_of_name(std::span<const Entry> entries, std::uint64_t id) {
     const bool moved = std::any_of(entries.begin(), entries.end(), [](const Entry& entry) {
       return (entry.counters.bytes_read | entry.counters.bytes_written | entry.counters.mapped_bytes) != 0;
     });
     bool any = false;
     while (!entries.empty()) {
       const auto run = first_run(entries, [](const Entry& a, const Entry& b) { return a.rank == b.rank; });
-      any = give_rank(run, id, moved) || any;
+      any = report_entries_of_rank(run, id, moved) || any;
       entries = entries.subspan(run.size());
     }
     return any;
   }
 
-  bool give_rank(std::span<const Entry> entries, std::uint64_t id, bool moved) {
-    Part posix;
-    Part stdio;
+  bool report_entries_of_rank(std::span<const Entry> entries, std::uint64_t id, bool moved) {
+    FileActivity posix;
+    FileActivity stdio;
     for (const Entry& entry : entries) {
-      if (!filter_.wants(entry.path, entry.kind, moved, *entry.image)) continue;
+      if (!filter_.wants(entry.path, entry.kind, moved, *entry.process_file)) continue;
       if (entry.counters.layer == PENSTOCK_STDIO) stdio.add(entry);
       if (is_of_descriptors(entry.counters.layer)) posix.add(entry);
     }
@@ -180,10 +180,10 @@ std::uint64_t record_id(std::uint64_t key, std::uint64_t name) {
 
 void each_file_of_rank(const FileSums& sums, const SessionFilter& filter, const SessionRanks& ranks,
                        std::int64_t begin_ns, const EachFileOfRank& each) {
-  Gather gather(filter, begin_ns, each);
-  sums.each_entry([&](const penstock_counters& counters, const SessionImage& image, std::string_view path,
-                      unsigned kind) {
-    gather.add({counters, &image, path, kind, ranks.of(image)});
+  RecordGrouper gather(filter, begin_ns, each);
+  sums.each_entry([&](const penstock_counters& counters, const ProcessFile& process_file,
+                      std::string_view path, unsigned kind) {
+    gather.add({counters, &process_file, path, kind, ranks.of(process_file)});
   });
   gather.flush();
 }

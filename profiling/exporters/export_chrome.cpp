@@ -7,7 +7,6 @@
 #include <unordered_set>
 #include <utility>
 
-#include "io_backends/core/cli/progress.hpp"
 #include "profiling/exporters/exporter.hpp"
 #include "profiling/exporters/session_export.hpp"
 #include "profiling/report/session_json.hpp"
@@ -28,20 +27,20 @@ class Writer {
   Writer(const Session& session, const NamedFiles& files, WholeFile& to)
       : session_(session), files_(files), to_(to) {
     begin_ns_ = INT64_MAX;
-    for (const auto& image : session.images)
-      begin_ns_ = std::min(begin_ns_, image->header().begin_realtime_ns);
+    for (const auto& process_file : session.process_files)
+      begin_ns_ = std::min(begin_ns_, process_file->header().begin_realtime_ns);
     text_ = "{\"displayTimeUnit\":\"ms\",\"traceEvents\":[\n";
   }
 
   void name_tracks() {
     for (const SessionProcess& process : session_.processes) {
-      const SessionImage& last = process.last();
+      const ProcessFile& last = process.last();
       const std::uint64_t pid = last.header().pid;
       metadata("process_name", pid, 0, fmt::format("{} ({})", last.program(), pid));
       metadata("process_name", kFilesOfProcess + pid, 0,
                fmt::format("files of {} ({})", last.program(), pid));
-      for (const SessionImage* const image : process.images)
-        image->view().each<penstock_thread>(
+      for (const ProcessFile* const process_file : process.process_files)
+        process_file->view().each<penstock_thread>(
             PENSTOCK_BLOCK_THREADS, [&](const penstock_thread& thread, std::uint64_t) {
               if (const std::string_view name = field_text(thread.name); !name.empty())
                 metadata("thread_name", pid, thread.thread, name);
@@ -49,12 +48,12 @@ class Writer {
     }
   }
 
-  void call(const penstock_segment& segment, const SessionImage& image) {
-    const NamedFile* const file = files_.find(segment.file, image);
+  void call(const penstock_segment& segment, const ProcessFile& process_file) {
+    const NamedFile* const file = files_.find(segment.file, process_file);
     if (file == nullptr || segment.call >= PENSTOCK_CALLS || segment.layer >= PENSTOCK_LAYERS) return;
-    const std::uint64_t pid = image.header().pid;
+    const std::uint64_t pid = process_file.header().pid;
     const std::uint64_t track = files_.number(*file);
-    const SessionClock& clock = image.view().clock();
+    const SessionClock& clock = process_file.view().clock();
     if (tracks_named_.insert(pid << 40U | track).second)
       metadata("thread_name", kFilesOfProcess + pid, track, file->path);
     events_ += 2;
@@ -80,15 +79,15 @@ class Writer {
     }
   }
 
-  void span(const penstock_span& span, const SessionImage& image) {
+  void span(const penstock_span& span, const ProcessFile& process_file) {
     if (span.component >= PENSTOCK_COMPONENTS) return;
     ++events_;
     // Spans have nanoseconds of CLOCK_MONOTONIC, not ticks.
-    const std::int64_t begin = image.view().clock().realtime_ns(span.begin_ns);
+    const std::int64_t begin = process_file.view().clock().realtime_ns(span.begin_ns);
     event_head(component_name(span.component), "span", begin,
                static_cast<double>(span.end_ns) - static_cast<double>(span.begin_ns));
     fmt::format_to(std::back_inserter(text_), "\"pid\":{},\"tid\":{},\"args\":{{\"bytes\":{}",
-                   image.header().pid, span.thread, span.bytes);
+                   process_file.header().pid, span.thread, span.bytes);
     if (span.number != PENSTOCK_NO_NUMBER)
       fmt::format_to(std::back_inserter(text_), ",\"number\":{}", span.number);
     if (span.epoch != PENSTOCK_NO_EPOCH)
@@ -97,14 +96,15 @@ class Writer {
     flush_if_long();
   }
 
-  void mark(const penstock_event& event, std::string_view words, const SessionImage& image) {
+  void mark(const penstock_event& event, std::string_view text, const ProcessFile& process_file) {
     if (event.kind != PENSTOCK_EVENT_MARK) return;
-    const SessionClock& clock = image.view().clock();
-    separate();
+    const SessionClock& clock = process_file.view().clock();
+    add_comma();
     text_ += "{\"ph\":\"i\",\"s\":\"p\",\"name\":";
-    append_json_text(text_, words);
+    append_json_text(text_, text);
     fmt::format_to(std::back_inserter(text_), ",\"ts\":{:.3f},\"pid\":{},\"tid\":{}}}",
-                   microseconds(clock.realtime_at(event.ticks)), image.header().pid, image.header().pid);
+                   microseconds(clock.realtime_at(event.ticks)), process_file.header().pid,
+                   process_file.header().pid);
     flush_if_long();
   }
 
@@ -122,18 +122,18 @@ class Writer {
   double microseconds(std::int64_t ns) const {
     return (static_cast<double>(ns) - static_cast<double>(begin_ns_)) / 1000;
   }
-  void separate() {
+  void add_comma() {
     if (!first_) text_ += ",\n";
     first_ = false;
   }
   void event_head(std::string_view name, std::string_view category, std::int64_t begin_ns, double ns) {
-    separate();
+    add_comma();
     fmt::format_to(std::back_inserter(text_),
                    R"({{"ph":"X","name":"{}","cat":"{}","ts":{:.3f},"dur":{:.3f},)", name, category,
                    microseconds(begin_ns), std::max(0.0, ns) / 1000);
   }
   void metadata(std::string_view what, std::uint64_t pid, std::uint64_t tid, std::string_view name) {
-    separate();
+    add_comma();
     fmt::format_to(std::back_inserter(text_), R"({{"ph":"M","name":"{}","pid":{},"tid":{},"args":{{"name":)",
                    what, pid, tid);
     append_json_text(text_, name);
@@ -164,27 +164,30 @@ Result<std::uint64_t> export_chrome(const Session& session, const FileSums& sums
   const NamedFiles files(session, sums, filter);
   Writer writer(session, files, to);
   writer.name_tracks();
-  for (const auto& image : session.images) {
-    image->view().each<penstock_span>(
-        PENSTOCK_BLOCK_SPANS, [&](const penstock_span& span, std::uint64_t) { writer.span(span, *image); });
-    image->view().each_event(
-        [&](const penstock_event& event, std::string_view text) { writer.mark(event, text, *image); });
+  for (const auto& process_file : session.process_files) {
+    process_file->view().each<penstock_span>(
+        PENSTOCK_BLOCK_SPANS,
+        [&](const penstock_span& span, std::uint64_t) { writer.span(span, *process_file); });
+    process_file->view().each_event(
+        [&](const penstock_event& event, std::string_view text) { writer.mark(event, text, *process_file); });
   }
-  each_segment(session, [&](const penstock_segment& segment, const SessionImage& image) {
-    writer.call(segment, image);
+  each_segment(session, [&](const penstock_segment& segment, const ProcessFile& process_file) {
+    writer.call(segment, process_file);
   });
   return writer.finish();
 }
 
 namespace {
 
-Result<int> write_chrome(const ExportRequest& request) {
+Result<ExportOutcome> write_chrome(const ExportRequest& request) {
   return export_to_file(
-      request, "the export", "events", [&](const Session& session, const FileSums& sums, WholeFile& file) {
+      request, "the export", "events",
+      [&](const Session& session, const FileSums& sums, WholeFile& file, ExportOutcome& outcome) {
         Result<std::uint64_t> events = export_chrome(session, sums, request.filter, file);
         if (events.ok() && *events == 0)
-          warn("the session kept no single calls: 'penstock profile run --trace' keeps them");
-        report_dropped(session);
+          outcome.warnings.emplace_back(
+              "the session kept no single calls: 'penstock profile run --trace' keeps them");
+        warn_of_dropped(session, outcome);
         return events;
       });
 }

@@ -55,7 +55,7 @@ Result<std::uint64_t> export_csv(const FileSums& sums, const SessionFilter& filt
   Result<void> outcome = success();
   std::uint64_t rows = 0;
   sums.each(filter.wanted(), [&](const FileSum& file) {
-    if (!was_touched(file) || !outcome.ok()) return;
+    if (!has_operations(file) || !outcome.ok()) return;
     append_row(text, file);
     ++rows;
     if (text.size() < kChunk) return;
@@ -69,9 +69,9 @@ Result<std::uint64_t> export_csv(const FileSums& sums, const SessionFilter& filt
 
 namespace {
 
-Result<int> write_csv(const ExportRequest& request) {
+Result<ExportOutcome> write_csv(const ExportRequest& request) {
   return export_to_file(request, "the export", "rows",
-                        [&](const Session&, const FileSums& sums, WholeFile& file) {
+                        [&](const Session&, const FileSums& sums, WholeFile& file, ExportOutcome&) {
                           return export_csv(sums, request.filter, file);
                         });
 }

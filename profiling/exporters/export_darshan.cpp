@@ -14,7 +14,6 @@
 #include <vector>
 
 #include "io_backends/core/build_info.hpp"
-#include "io_backends/core/cli/progress.hpp"
 #include "io_backends/tiers/tier.hpp"
 #include "profiling/exporters/darshan_log.hpp"
 #include "profiling/exporters/darshan_records.hpp"
@@ -38,11 +37,12 @@ constexpr double kMostHeatmapBins = darshan::kMostBins;
 constexpr unsigned kOffsetBits = 44;
 
 // The position of one recorded read or write.
-struct SegmentPlace {
+struct SegmentPosition {
   std::uint64_t file = 0;
   std::uint32_t rank = 0;
   bool read = false;
-  std::uint64_t place = 0;  // index of the image in the upper bits, offset in its file in the lower bits
+  std::uint64_t packed_position =
+      0;  // index of the process file in the upper bits, offset in its file in the lower bits
 };
 
 class Exporter {
@@ -69,7 +69,7 @@ class Exporter {
 
  private:
   darshan::Job job() const {
-    const SessionImage& first = session_.processes.front().last();
+    const ProcessFile& first = session_.processes.front().last();
     struct stat status {};
     const bool known = ::stat(first.path().c_str(), &status) == 0;
     darshan::Job job;
@@ -146,31 +146,33 @@ class Exporter {
   }
 
   // The recorded reads and writes on descriptors. Darshan's format has no record for single calls on streams.
-  std::vector<SegmentPlace> places() const {
-    std::vector<SegmentPlace> all;
+  std::vector<SegmentPosition> positions() const {
+    std::vector<SegmentPosition> all;
     const NamedFiles wanted(session_, sums_, filter_);
-    for (std::size_t i = 0; i < session_.images.size(); ++i) {
-      const SessionImage& image = *session_.images[i];
-      image.view().each<penstock_segment>(
-          PENSTOCK_BLOCK_SEGMENTS, [&](const penstock_segment& segment, std::uint64_t offset) {
-            const bool read = segment.call == PENSTOCK_CALL_READ;
-            const bool moves = read || segment.call == PENSTOCK_CALL_WRITE;
-            if (moves && is_of_descriptors(segment.layer) && segment.failed == 0 &&
-                wanted.find(segment.file, image) != nullptr && is_named(darshan::record_id(segment.file)))
-              all.push_back({segment.file, ranks_.of(image), read, std::uint64_t{i} << kOffsetBits | offset});
-          });
+    for (std::size_t i = 0; i < session_.process_files.size(); ++i) {
+      const ProcessFile& process_file = *session_.process_files[i];
+      process_file.view().each<penstock_segment>(PENSTOCK_BLOCK_SEGMENTS, [&](const penstock_segment& segment,
+                                                                              std::uint64_t offset) {
+        const bool read = segment.call == PENSTOCK_CALL_READ;
+        const bool moves = read || segment.call == PENSTOCK_CALL_WRITE;
+        if (moves && is_of_descriptors(segment.layer) && segment.failed == 0 &&
+            wanted.find(segment.file, process_file) != nullptr && is_named(darshan::record_id(segment.file)))
+          all.push_back(
+              {segment.file, ranks_.of(process_file), read, std::uint64_t{i} << kOffsetBits | offset});
+      });
     }
-    std::sort(all.begin(), all.end(), [](const SegmentPlace& a, const SegmentPlace& b) {
-      return std::tie(a.file, a.rank, a.read, a.place) < std::tie(b.file, b.rank, b.read, b.place);
+    std::sort(all.begin(), all.end(), [](const SegmentPosition& a, const SegmentPosition& b) {
+      return std::tie(a.file, a.rank, a.read, a.packed_position) <
+             std::tie(b.file, b.rank, b.read, b.packed_position);
     });
     return all;
   }
 
   Result<void> segments() {
-    const std::vector<SegmentPlace> all = places();
+    const std::vector<SegmentPosition> all = positions();
     log_.begin_module(darshan::kDxtPosix, 1, summary_.drops.segments > 0);
-    for (std::span<const SegmentPlace> rest = all; !rest.empty();) {
-      const auto run = darshan::first_run(rest, [](const SegmentPlace& a, const SegmentPlace& b) {
+    for (std::span<const SegmentPosition> rest = all; !rest.empty();) {
+      const auto run = darshan::first_run(rest, [](const SegmentPosition& a, const SegmentPosition& b) {
         return a.file == b.file && a.rank == b.rank;
       });
       PENSTOCK_TRY(segments_of(run));
@@ -180,22 +182,22 @@ class Exporter {
   }
 
   // Writes the calls of one rank on one file: the writes, then the reads, each sorted by begin.
-  Result<void> segments_of(std::span<const SegmentPlace> places) {
+  Result<void> segments_of(std::span<const SegmentPosition> positions) {
     std::vector<darshan::DxtSegment> segments;
-    segments.reserve(places.size());
+    segments.reserve(positions.size());
     std::size_t writes = 0;
-    for (const SegmentPlace& at : places) {
-      const std::optional<darshan::DxtSegment> segment = segment_at(at);
+    for (const SegmentPosition& position : positions) {
+      const std::optional<darshan::DxtSegment> segment = segment_at(position);
       if (!segment) continue;  // the process has replaced it by a newer call meanwhile
       segments.push_back(*segment);
-      if (!at.read) ++writes;
+      if (!position.read) ++writes;
     }
     if (segments.empty()) return success();
     counts_.calls += segments.size();
     darshan::DxtRecord record;
-    record.id = darshan::record_id(places[0].file);
-    record.rank = places[0].rank;
-    const std::string_view host = ranks_.host(places[0].rank);
+    record.id = darshan::record_id(positions[0].file);
+    record.rank = positions[0].rank;
+    const std::string_view host = ranks_.host(positions[0].rank);
     host.copy(record.host.data(), record.host.size() - 1);
     record.writes = static_cast<std::int64_t>(writes);
     record.reads = static_cast<std::int64_t>(segments.size() - writes);
@@ -207,13 +209,14 @@ class Exporter {
     return log_.add(std::as_bytes(std::span(segments)));
   }
 
-  std::optional<darshan::DxtSegment> segment_at(const SegmentPlace& at) const {
+  std::optional<darshan::DxtSegment> segment_at(const SegmentPosition& position) const {
     constexpr std::uint64_t kOffset = (std::uint64_t{1} << kOffsetBits) - 1;
-    const SessionImage& image = *session_.images[at.place >> kOffsetBits];
-    const std::optional<penstock_segment> found = image.view().segment_at(at.place & kOffset);
+    const ProcessFile& process_file = *session_.process_files[position.packed_position >> kOffsetBits];
+    const std::optional<penstock_segment> found =
+        process_file.view().segment_at(position.packed_position & kOffset);
     if (!found) return std::nullopt;
     const penstock_segment& segment = *found;
-    const SessionClock& clock = image.view().clock();
+    const SessionClock& clock = process_file.view().clock();
     const auto seconds = [&](std::uint64_t ticks) {
       const auto ns = static_cast<double>(clock.realtime_at(ticks));
       return std::max(0.0, (ns - static_cast<double>(begin_ns_)) / 1e9);
@@ -233,7 +236,7 @@ class Exporter {
     std::map<std::pair<bool, std::uint32_t>, std::array<std::vector<double>, 2>> bins;
     each_transfer(session_, sums_, filter_, summary_.io_is_union, [&](const Transfer& transfer) {
       if (transfer.kind == TransferKind::metadata || transfer.bytes == 0) return;
-      auto& of_rank = bins[{transfer.layer == PENSTOCK_STDIO, ranks_.of(*transfer.image)}];
+      auto& of_rank = bins[{transfer.layer == PENSTOCK_STDIO, ranks_.of(*transfer.process_file)}];
       series.add(of_rank[static_cast<std::size_t>(transfer.kind)], transfer, transfer.bytes);
     });
     log_.begin_module(darshan::kHeatmap, 1, false);
@@ -285,18 +288,19 @@ Result<ExportCounts> export_darshan(const Session& session, const FileSums& sums
 
 namespace {
 
-Result<int> write_darshan(const ExportRequest& request) {
+Result<ExportOutcome> write_darshan(const ExportRequest& request) {
   return export_to_file(
       request, "the Darshan log", "records",
-      [&](const Session& session, const FileSums& sums, WholeFile& file) -> Result<std::uint64_t> {
+      [&](const Session& session, const FileSums& sums, WholeFile& file,
+          ExportOutcome& outcome) -> Result<std::uint64_t> {
         PENSTOCK_ASSIGN(const ExportCounts counts, export_darshan(session, sums, request.filter, file));
         if (counts.calls == 0)
-          note(
+          outcome.notes.emplace_back(
               "no single reads and writes of descriptors were kept: the log has no DXT_POSIX, and its "
               "heatmap is "
               "drawn from the first and the last call of each thread and file ('penstock profile run "
               "--trace')");
-        report_dropped(session);
+        warn_of_dropped(session, outcome);
         return counts.records;
       });
 }

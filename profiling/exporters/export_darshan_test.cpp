@@ -125,8 +125,9 @@ constexpr std::size_t kStdioBytes = 248;
 
 class DarshanTest : public testing::Test {
  protected:
-  Log export_of(const std::vector<const SessionBytes*>& images, const SessionFilter& filter = {}) {
-    for (const SessionBytes* const image : images) const_cast<SessionBytes*>(image)->write(folder_.path());
+  Log export_of(const std::vector<const SessionBytes*>& process_files, const SessionFilter& filter = {}) {
+    for (const SessionBytes* const process_file : process_files)
+      const_cast<SessionBytes*>(process_file)->write(folder_.path());
     const fs::path paths[] = {folder_.path()};
     session_ = open_session(paths).value();
     const FileSums sums(session_);
@@ -211,7 +212,7 @@ TEST_F(DarshanTest, RecordsHoldWhatTheReportSays) {
   }
   EXPECT_EQ(counter(stdio, 7), 20);
   EXPECT_EQ(counter(stdio, 2), 4);
-  EXPECT_EQ(read, static_cast<std::int64_t>(summary_.in.all.bytes_read));
+  EXPECT_EQ(read, static_cast<std::int64_t>(summary_.included.all.bytes_read));
 }
 
 TEST_F(DarshanTest, ProcessesAreRanksAndLaunchedOnesTheLaunchers) {
@@ -343,9 +344,9 @@ TEST_F(DarshanTest, WithoutAnyFileTheJobStands) {
 
 TEST(Darshan, APipeIsRefused) {
   SessionBytes bytes(100);
-  std::vector<std::unique_ptr<SessionImage>> images;
-  images.push_back(SessionImage::of(bytes.bytes()).value());
-  const Session session = session_of(std::move(images));
+  std::vector<std::unique_ptr<ProcessFile>> process_files;
+  process_files.push_back(ProcessFile::of(bytes.bytes()).value());
+  const Session session = session_of(std::move(process_files));
   int ends[2];
   ASSERT_EQ(::pipe(ends), 0);
   {

@@ -3,7 +3,6 @@
 #include <utility>
 #include <vector>
 
-#include "io_backends/core/cli/print.hpp"
 #include "profiling/exporters/exporter.hpp"
 #include "profiling/exporters/session_records.hpp"
 #include "results/record/store.hpp"
@@ -15,7 +14,7 @@ namespace fs = std::filesystem;
 
 constexpr std::string_view kResults = "penstock-results";
 
-Result<int> write_session_records(const ExportRequest& request) {
+Result<ExportOutcome> write_session_records(const ExportRequest& request) {
   const CommandContext& context = request.context;
   std::vector<NamedTier> tiers;
   for (const std::string& text : context.options.texts("tier")) {
@@ -38,12 +37,9 @@ Result<int> write_session_records(const ExportRequest& request) {
                       "no file that is wanted was read or written: there is nothing to record");
   PENSTOCK_ASSIGN(const fs::path file,
                   write_records(request.output.empty() ? kResults : request.output, records));
-  if (!context.output.json) {
-    report_export(context, file.string(), "records", records.size());
-    return 0;
-  }
-  for (const Record& record : records) print_json(to_json(record));
-  return 0;
+  ExportOutcome outcome{.file = file.string(), .counted = "records", .count = records.size()};
+  for (const Record& record : records) outcome.json.push_back(to_json(record));
+  return outcome;
 }
 
 }  // namespace

@@ -6,7 +6,6 @@
 #include <utility>
 #include <vector>
 
-#include "io_backends/core/cli/progress.hpp"
 #include "io_backends/core/units.hpp"
 #include "profiling/exporters/event_file.hpp"
 #include "profiling/exporters/exporter.hpp"
@@ -24,7 +23,7 @@ constexpr std::size_t kRows = 50;
 constexpr double kMebibyte = 1 << 20;
 
 // The end of a bucket in bytes. The last bucket has none, so a large value is used that a histogram can draw.
-double end_of(std::size_t bucket) {
+double bucket_end_to_draw(std::size_t bucket) {
   constexpr std::uint64_t kDrawn = std::uint64_t{1} << 40U;
   return static_cast<double>(std::min(size_bucket_end(bucket), kDrawn));
 }
@@ -105,7 +104,7 @@ class Exporter {
   }
 
   Result<void> histograms() {
-    const LayerSum& all = report_.summary.in.all;
+    const LayerSum& all = report_.summary.included.all;
     PENSTOCK_TRY(histogram("sizes/read", all.read_sizes, static_cast<double>(all.bytes_read)));
     PENSTOCK_TRY(histogram("sizes/write", all.write_sizes, static_cast<double>(all.bytes_written)));
     return histogram("sizes/file", report_.summary.file_sizes, 0);
@@ -119,8 +118,8 @@ class Exporter {
     double least = 0;
     for (std::size_t i = 0; i < sizes.size(); ++i) {
       if (sizes[i] == 0 && counts.empty()) continue;
-      if (counts.empty() && i > 0) least = end_of(i - 1);
-      ends.push_back(end_of(i));
+      if (counts.empty() && i > 0) least = bucket_end_to_draw(i - 1);
+      ends.push_back(bucket_end_to_draw(i));
       counts.push_back(static_cast<double>(sizes[i]));
     }
     while (!counts.empty() && counts.back() == 0) {
@@ -185,7 +184,7 @@ namespace {
 namespace fs = std::filesystem;
 
 // Replaces each character that has a special meaning in file names or patterns.
-std::string file_word(std::string_view name) {
+std::string safe_file_name(std::string_view name) {
   std::string word(name);
   std::replace_if(
       word.begin(), word.end(),
@@ -199,12 +198,12 @@ std::string file_word(std::string_view name) {
 }
 
 // Creates folders for output, and removes those that are still empty at the end.
-class FreshFolders {
+class NewFolders {
  public:
-  FreshFolders() = default;
-  FreshFolders(const FreshFolders&) = delete;
-  FreshFolders& operator=(const FreshFolders&) = delete;
-  ~FreshFolders() {
+  NewFolders() = default;
+  NewFolders(const NewFolders&) = delete;
+  NewFolders& operator=(const NewFolders&) = delete;
+  ~NewFolders() {
     std::error_code none;  // errors are ignored: a folder that is not empty stays
     for (auto made = made_.rbegin(); made != made_.rend(); ++made) fs::remove(*made, none);
   }
@@ -223,18 +222,18 @@ class FreshFolders {
   std::vector<fs::path> made_;
 };
 
-Result<int> write_tensorboard(const ExportRequest& request) {
+Result<ExportOutcome> write_tensorboard(const ExportRequest& request) {
   const std::string output(request.output);
   PENSTOCK_ASSIGN(const Session session, request.open(request.sessions));
   const penstock_session_header& first = session.processes.front().first().header();
-  const std::string host = file_word(session.processes.front().first().host());
+  const std::string host = safe_file_name(session.processes.front().first().host());
   const std::int64_t begin_s = std::max<std::int64_t>(0, first.begin_realtime_ns) / 1'000'000'000;
   // A second export of the same session uses the same names.
   const fs::path logs(output);
   const fs::path run = logs / "plugins" / "profile" / fmt::format("penstock_{}", begin_s);
   const bool traced =
       has_entries(session, PENSTOCK_BLOCK_SEGMENTS) || has_entries(session, PENSTOCK_BLOCK_SPANS);
-  FreshFolders folders;
+  NewFolders folders;
   PENSTOCK_TRY(folders.make(traced ? run : logs));
   PENSTOCK_ASSIGN(WholeFile events,
                   WholeFile::create(
@@ -250,16 +249,17 @@ Result<int> write_tensorboard(const ExportRequest& request) {
                   export_tensorboard(session, sums, request.filter, events, trace ? &*trace : nullptr));
   if (trace) PENSTOCK_TRY(trace->publish());
   PENSTOCK_TRY(events.publish());
+  ExportOutcome outcome{.file = output, .counted = "values", .count = counts.records};
   if (!traced)
-    note(
+    outcome.notes.emplace_back(
         "no single calls were kept: there is no trace for the profile plugin, and the series over time are "
         "drawn from the first and the last call of each thread and file ('penstock profile run --trace')");
   if (counts.calls_left_out > 0)
-    warn(fmt::format("the trace has the {} longest calls; {} shorter ones are left out (--include chooses)",
-                     format_count(counts.calls), format_count(counts.calls_left_out)));
-  report_dropped(session);
-  report_export(request.context, output, "values", counts.records);
-  return 0;
+    outcome.warnings.push_back(
+        fmt::format("the trace has the {} longest calls; {} shorter ones are left out (--include chooses)",
+                    format_count(counts.calls), format_count(counts.calls_left_out)));
+  warn_of_dropped(session, outcome);
+  return outcome;
 }
 
 }  // namespace

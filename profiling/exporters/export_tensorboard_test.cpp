@@ -278,9 +278,9 @@ TEST(Transfers, CallsWhereAllWereKeptElseCounters) {
              .call = PENSTOCK_CALL_READ,
              .layer = PENSTOCK_POSIX,
              .failed = 0});
-  std::vector<std::unique_ptr<SessionImage>> images;
-  images.push_back(SessionImage::of(bytes.bytes()).value());
-  const Session session = session_of(std::move(images));
+  std::vector<std::unique_ptr<ProcessFile>> process_files;
+  process_files.push_back(ProcessFile::of(bytes.bytes()).value());
+  const Session session = session_of(std::move(process_files));
   const FileSums sums(session);
   for (const bool every_call : {false, true}) {
     std::uint64_t read = 0;

@@ -7,8 +7,10 @@
 #include <span>
 #include <string>
 #include <string_view>
+#include <vector>
 
 #include "io_backends/core/cli/command.hpp"
+#include "io_backends/core/json_text.hpp"
 #include "io_backends/core/plugin.hpp"
 #include "io_backends/core/result.hpp"
 #include "io_backends/core/system/whole_file.hpp"
@@ -26,26 +28,34 @@ struct ExportRequest {
   Result<Session> (*open)(std::span<const std::string> sessions);  // opens one or several sessions as one
 };
 
-struct ExporterInfo {
-  std::string_view name;
-  std::string_view summary;                                      // "a trace for Chrome and Perfetto"
-  std::string_view output = "-o FILE";                           // "" if the exporter chooses the file itself
-  bool takes_tiers = false;                                      // accepts --tier NAME=PATH
-  Result<int> (*write)(const ExportRequest& request) = nullptr;  // returns the exit code
+// What an exporter wrote, and the sentences for the user. The command prints them.
+struct ExportOutcome {
+  std::string file;
+  std::string_view counted;  // the counted things: "events"
+  std::uint64_t count = 0;
+  std::vector<std::string> notes{};
+  std::vector<std::string> warnings{};
+  std::vector<Json> json{};  // printed with --json; empty: an object with the file and the count
 };
 
+struct ExporterInfo {
+  std::string_view name;
+  std::string_view summary;             // "a trace for Chrome and Perfetto"
+  std::string_view output = "-o FILE";  // "" if the exporter chooses the file itself
+  bool takes_tiers = false;             // accepts --tier NAME=PATH
+  Result<ExportOutcome> (*write)(const ExportRequest& request) = nullptr;
+};
 const Registry<ExporterInfo>& exporter_registry();
 
-// Opens all sessions as one and creates the output file. Calls `write`, which returns a count. Then publishes
-// the file and reports the count; `what` names the counted things ("events"). `object` names the file in
-// messages.
-Result<int> export_to_file(
-    const ExportRequest& request, std::string_view object, std::string_view what,
-    const std::function<Result<std::uint64_t>(const Session&, const FileSums&, WholeFile&)>& write);
-// Reports what an exporter wrote: as a line on stderr, or with --json as an object on stdout.
-void report_export(const CommandContext& context, std::string_view file, std::string_view what,
-                   std::uint64_t count);
-// Warns if single calls are missing in an export.
-void report_dropped(const Session& session);
+// Opens all sessions as one and creates the output file. Calls `write`, which returns a count and may add
+// sentences to the outcome. Then publishes the file. `object` names the file in errors; `counted` is
+// ExportOutcome::counted.
+Result<ExportOutcome> export_to_file(
+    const ExportRequest& request, std::string_view object, std::string_view counted,
+    const std::function<Result<std::uint64_t>(const Session&, const FileSums&, WholeFile&, ExportOutcome&)>&
+        write);
+
+// Adds a warning if single calls are missing in an export.
+void warn_of_dropped(const Session& session, ExportOutcome& outcome);
 
 }  // namespace penstock

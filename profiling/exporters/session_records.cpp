@@ -39,17 +39,17 @@ struct TierSum {
   std::int64_t last_read_ns = INT64_MIN;
   ThreadReadings threads;
   std::uint64_t mapped_bytes = 0;
-  std::set<const SessionImage*> images;
+  std::set<const ProcessFile*> process_files;
 
-  void add(const penstock_counters& counters, const SessionImage& image) {
-    const SessionClock& clock = image.view().clock();
+  void add(const penstock_counters& counters, const ProcessFile& process_file) {
+    const SessionClock& clock = process_file.view().clock();
     all.add(counters, clock);
-    images.insert(&image);
+    process_files.insert(&process_file);
     if (files == 0 || last_file != counters.file) ++files;
     last_file = counters.file;
     mapped_bytes += counters.mapped_bytes;
     if (counters.bytes_read == 0) return;
-    const ThreadReading& thread = add_reading(threads, counters, image);
+    const ThreadReading& thread = add_reading(threads, counters, process_file);
     first_read_ns = std::min(first_read_ns, thread.first_ns);
     last_read_ns = std::max(last_read_ns, thread.last_ns);
   }
@@ -57,7 +57,7 @@ struct TierSum {
 
 // Removes mounts with less than 1% of all bytes (a few hundred bytes of /etc, a log), unless the user named
 // them as tiers.
-void leave_out_the_small(std::map<std::string_view, TierSum>& by_root) {
+void remove_small_tiers(std::map<std::string_view, TierSum>& by_root) {
   std::uint64_t all_moved = 0;
   std::uint64_t all_mapped = 0;
   for (const auto& [root, tier] : by_root) {
@@ -82,18 +82,18 @@ Reading reading_of(const TierSum& tier) {
 
 // The name of the program. For an interpreter, the name of its script.
 std::string program_of(const Session& session) {
-  const SessionImage& first = session.processes.front().last();
+  const ProcessFile& first = session.processes.front().last();
   if (first.is_python())
     for (const std::string_view word : first.command())
       if (word.ends_with(".py")) return std::string(base_name(word));
   return std::string(first.program());
 }
 
-Json environment_of(const SessionImage& image) {
+Json environment_of(const ProcessFile& process_file) {
   std::array<char, 256> here{};
   ::gethostname(here.data(), here.size() - 1);
-  if (image.host() == here.data()) return inspect_environment();
-  return Json{{"host", image.host()}};
+  if (process_file.host() == here.data()) return inspect_environment();
+  return Json{{"host", process_file.host()}};
 }
 
 Record record_of(const Session& session, const TierSum& tier, const Reading& reading) {
@@ -101,7 +101,7 @@ Record record_of(const Session& session, const TierSum& tier, const Reading& rea
   record.command = "profile";
   record.parameters = Json{{"tier", tier.name},
                            {"threads", reading.threads},
-                           {"processes", tier.images.size()},
+                           {"processes", tier.process_files.size()},
                            {"program", program_of(session)},
                            {"cache", "asis"}};
   Tier facts;
@@ -136,7 +136,7 @@ Record record_of(const Session& session, const TierSum& tier, const Reading& rea
 }
 
 // The reason why the figures are too small; "" if nothing is known to be missing.
-std::string why_too_little(const Session& session) {
+std::string missing_data_reason(const Session& session) {
   if (session.unread_files > 0)
     return fmt::format("{} of the session cannot be read, or not to the end",
                        count_of(session.unread_files, "file"));
@@ -177,21 +177,23 @@ std::vector<Record> records_of(const Session& session, const FileSums& sums, con
     if (sum.name.empty()) sum.name = mount == "/" ? mount : base_name(mount);
     return &sum;
   };
-  sums.each_entry([&](const penstock_counters& counters, const SessionImage& image, std::string_view path,
-                      unsigned kind) {
+  sums.each_entry([&](const penstock_counters& counters, const ProcessFile& process_file,
+                      std::string_view path, unsigned kind) {
     const bool moved = (counters.bytes_read | counters.bytes_written | counters.mapped_bytes) != 0;
-    if (!moves_bytes_of_its_own(counters.layer) || !moved || !filter.wants(path, kind, moved, image)) return;
-    if (TierSum* const tier = tier_of(path); tier != nullptr) tier->add(counters, image);
+    if (!moves_bytes_of_its_own(counters.layer) || !moved || !filter.wants(path, kind, moved, process_file))
+      return;
+    if (TierSum* const tier = tier_of(path); tier != nullptr) tier->add(counters, process_file);
   });
-  leave_out_the_small(by_root);
+  remove_small_tiers(by_root);
   std::vector<Record> records;
   const Json environment = environment_of(session.processes.front().last());
   const Reading spans = reading_of_spans(session);
-  const std::string too_little = why_too_little(session);
+  const std::string too_little = missing_data_reason(session);
   const auto readers = std::count_if(by_root.begin(), by_root.end(),
                                      [](const auto& tier) { return tier.second.all.bytes_read > 0; });
   std::int64_t started = INT64_MAX;
-  for (const auto& image : session.images) started = std::min(started, image->header().begin_realtime_ns);
+  for (const auto& process_file : session.process_files)
+    started = std::min(started, process_file->header().begin_realtime_ns);
   for (auto& [root, tier] : by_root) {
     if (!tiers.empty() && !tier.named) continue;
     tier.root = root;

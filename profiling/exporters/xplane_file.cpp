@@ -55,8 +55,8 @@ struct Event {
   std::uint64_t offset = UINT64_MAX;
   std::uint64_t number = PENSTOCK_NO_NUMBER;
   std::uint32_t name = 0;
-  std::uint32_t of_thread = kNoLine;  // numbers of its lines in the two planes
-  std::uint32_t of_file = kNoLine;
+  std::uint32_t line_of_thread = kNoLine;  // numbers of its lines in the two planes
+  std::uint32_t line_of_file = kNoLine;
   std::uint32_t thread = 0;
   std::uint16_t failed = 0;
 };
@@ -69,9 +69,9 @@ std::uint64_t picoseconds(std::int64_t ns, std::int64_t begin_ns) {
   return static_cast<std::uint64_t>(std::clamp(since * 1000, 0.0, kMost));
 }
 
-bool is_traced(const penstock_segment& segment, const SessionImage& image, const NamedFiles& files) {
+bool is_traced(const penstock_segment& segment, const ProcessFile& process_file, const NamedFiles& files) {
   return segment.call < PENSTOCK_CALLS && segment.layer < PENSTOCK_LAYERS &&
-         files.find(segment.file, image) != nullptr;
+         files.find(segment.file, process_file) != nullptr;
 }
 
 std::uint64_t ticks_of(const penstock_segment& segment) {
@@ -82,9 +82,9 @@ class Trace {
  public:
   Trace(const NamedFiles& files, std::int64_t begin_ns) : files_(files), begin_ns_(begin_ns) {}
 
-  void call(const penstock_segment& segment, const SessionImage& image) {
-    const NamedFile& file = *files_.find(segment.file, image);
-    const SessionClock& clock = image.view().clock();
+  void call(const penstock_segment& segment, const ProcessFile& process_file) {
+    const NamedFile& file = *files_.find(segment.file, process_file);
+    const SessionClock& clock = process_file.view().clock();
     Event event;
     event.begin_ps = picoseconds(clock.realtime_at(segment.begin_ticks), begin_ns_);
     event.length_ps =
@@ -92,43 +92,43 @@ class Trace {
     event.bytes = segment.length;
     event.offset = segment.offset;
     event.name = 1U + segment.layer * kNamesOfLayer + segment.call;
-    event.of_thread = thread_line(image, segment.thread);
-    event.of_file = file_line(file);
+    event.line_of_thread = thread_line(process_file, segment.thread);
+    event.line_of_file = file_line(file);
     event.thread = segment.thread;
     event.failed = segment.failed;
     events_.push_back(event);
   }
 
-  void span(const penstock_span& span, const SessionImage& image) {
-    const SessionClock& clock = image.view().clock();
+  void span(const penstock_span& span, const ProcessFile& process_file) {
+    const SessionClock& clock = process_file.view().clock();
     Event event;
     event.begin_ps = picoseconds(clock.realtime_ns(span.begin_ns), begin_ns_);
     event.length_ps = picoseconds(span.end_ns, span.begin_ns);
     event.bytes = span.bytes;
     event.number = span.number;
     event.name = kFirstSpan + span.component;
-    event.of_thread = thread_line(image, span.thread);
+    event.line_of_thread = thread_line(process_file, span.thread);
     event.thread = span.thread;
     events_.push_back(event);
   }
 
   Result<void> write(std::string_view host, WholeFile& to) {
     WireMessage space;
-    space.message(kPlanes, plane(1, "/host:CPU", thread_names_, &Event::of_thread));
+    space.message(kPlanes, plane(1, "/host:CPU", thread_names_, &Event::line_of_thread));
     PENSTOCK_TRY(to.write(space.text()));
     space.clear();
     // The plugin takes this name for a device and shows it next to the host's threads.
-    space.message(kPlanes, plane(2, "/device:CUSTOM:files", file_names_, &Event::of_file));
+    space.message(kPlanes, plane(2, "/device:CUSTOM:files", file_names_, &Event::line_of_file));
     space.bytes(kHostNames, host);
     return to.write(space.text());
   }
 
  private:
-  std::uint32_t thread_line(const SessionImage& image, std::uint32_t thread) {
-    const auto [at, fresh] = thread_lines_.try_emplace({&image, thread}, thread_names_.size());
+  std::uint32_t thread_line(const ProcessFile& process_file, std::uint32_t thread) {
+    const auto [at, fresh] = thread_lines_.try_emplace({&process_file, thread}, thread_names_.size());
     if (fresh) {
-      thread_names_.push_back(
-          fmt::format("{} ({}) thread {}", printable_path(image.program()), image.header().pid, thread));
+      thread_names_.push_back(fmt::format("{} ({}) thread {}", printable_path(process_file.program()),
+                                          process_file.header().pid, thread));
     }
     return at->second;
   }
@@ -189,7 +189,7 @@ class Trace {
 
   const NamedFiles& files_;
   std::int64_t begin_ns_;
-  std::map<std::pair<const SessionImage*, std::uint32_t>, std::uint32_t> thread_lines_;
+  std::map<std::pair<const ProcessFile*, std::uint32_t>, std::uint32_t> thread_lines_;
   std::map<std::size_t, std::uint32_t> file_lines_;
   std::vector<std::string> thread_names_;
   std::vector<std::string> file_names_;
@@ -199,29 +199,29 @@ class Trace {
 // Selects the `most` longest calls, by ticks.
 class Longest {
  public:
-  Longest(const Session& session, const NamedFiles& files, std::uint64_t most) : as_long_(most) {
+  Longest(const Session& session, const NamedFiles& files, std::uint64_t most) : ties_left_(most) {
     std::vector<std::uint64_t> ticks;
-    each_segment(session, [&](const penstock_segment& segment, const SessionImage& image) {
-      if (is_traced(segment, image, files)) ticks.push_back(ticks_of(segment));
+    each_segment(session, [&](const penstock_segment& segment, const ProcessFile& process_file) {
+      if (is_traced(segment, process_file, files)) ticks.push_back(ticks_of(segment));
     });
     if (ticks.size() <= most) return;
     const auto border = ticks.begin() + static_cast<std::ptrdiff_t>(most);
     std::nth_element(ticks.begin(), border, ticks.end(), std::greater<>());
     shortest_ = *border;
-    as_long_ -= static_cast<std::uint64_t>(
+    ties_left_ -= static_cast<std::uint64_t>(
         std::count_if(ticks.begin(), border, [&](std::uint64_t one) { return one > shortest_; }));
   }
   // To be called once for each call, in any order.
-  bool takes(std::uint64_t ticks) {
+  bool selects(std::uint64_t ticks) {
     if (ticks != shortest_) return ticks > shortest_;
-    if (as_long_ == 0) return false;
-    --as_long_;
+    if (ties_left_ == 0) return false;
+    --ties_left_;
     return true;
   }
 
  private:
   std::uint64_t shortest_ = 0;  // the shortest selected duration
-  std::uint64_t as_long_;       // how many calls of exactly that duration can still be selected
+  std::uint64_t ties_left_;     // how many calls of exactly that duration can still be selected
 };
 
 }  // namespace
@@ -230,17 +230,19 @@ Result<void> write_xplane(const Session& session, const NamedFiles& files, std::
                           std::uint64_t most, WholeFile& to, ExportCounts& counts) {
   Trace trace(files, begin_ns);
   Longest longest(session, files, most);
-  each_segment(session, [&](const penstock_segment& segment, const SessionImage& image) {
-    if (!is_traced(segment, image, files)) return;
-    const bool taken = longest.takes(ticks_of(segment));
-    ++(taken ? counts.calls : counts.calls_left_out);
-    if (taken) trace.call(segment, image);
+  each_segment(session, [&](const penstock_segment& segment, const ProcessFile& process_file) {
+    if (!is_traced(segment, process_file, files)) return;
+    const bool is_selected = longest.selects(ticks_of(segment));
+    ++(is_selected ? counts.calls : counts.calls_left_out);
+    if (is_selected) trace.call(segment, process_file);
   });
   std::uint64_t spans = 0;
-  for (const auto& image : session.images)
-    image->view().each<penstock_span>(PENSTOCK_BLOCK_SPANS, [&](const penstock_span& span, std::uint64_t) {
-      if (span.component < PENSTOCK_COMPONENTS && ++spans <= most) trace.span(span, *image);
-    });
+  for (const auto& process_file : session.process_files)
+    process_file->view().each<penstock_span>(PENSTOCK_BLOCK_SPANS,
+                                             [&](const penstock_span& span, std::uint64_t) {
+                                               if (span.component < PENSTOCK_COMPONENTS && ++spans <= most)
+                                                 trace.span(span, *process_file);
+                                             });
   return trace.write(printable_path(session.processes.front().first().host()), to);
 }
 

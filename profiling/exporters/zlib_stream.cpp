@@ -25,7 +25,7 @@ namespace {
 constexpr std::size_t kMostStored = 65535;  // the largest size of a stored block, in bytes
 constexpr std::uint32_t kAdlerPrime = 65521;
 
-std::uint8_t low(std::uint32_t value) {
+std::uint8_t low_byte(std::uint32_t value) {
   return static_cast<std::uint8_t>(value & 0xffU);
 }
 
@@ -49,7 +49,7 @@ struct ZlibStream::Stored : ZlibStream::Packer {
     PENSTOCK_TRY(begin());
     PENSTOCK_TRY(put_block(true));
     started = false;
-    return put(std::array{low(sum_b >> 8U), low(sum_b), low(sum_a >> 8U), low(sum_a)});
+    return put(std::array{low_byte(sum_b >> 8U), low_byte(sum_b), low_byte(sum_a >> 8U), low_byte(sum_a)});
   }
 
   Result<void> begin() {
@@ -62,8 +62,8 @@ struct ZlibStream::Stored : ZlibStream::Packer {
 
   Result<void> put_block(bool last) {
     const auto length = static_cast<std::uint32_t>(block.size());
-    PENSTOCK_TRY(put(
-        std::array{low(last ? 1U : 0U), low(length), low(length >> 8U), low(~length), low(~length >> 8U)}));
+    PENSTOCK_TRY(put(std::array{low_byte(last ? 1U : 0U), low_byte(length), low_byte(length >> 8U),
+                                low_byte(~length), low_byte(~length >> 8U)}));
     PENSTOCK_TRY(put(block));
     block.clear();
     return success();
@@ -93,19 +93,19 @@ struct ZlibStream::Deflated : ZlibStream::Packer {
       // zlib's pointer to the input is not const, but zlib only reads it.
       stream.next_in = reinterpret_cast<Bytef*>(const_cast<std::byte*>(bytes.data()));  // NOLINT(*-cast)
       stream.avail_in = static_cast<uInt>(some);
-      PENSTOCK_TRY(take(Z_NO_FLUSH));
+      PENSTOCK_TRY(compress_pending(Z_NO_FLUSH));
       bytes = bytes.subspan(some);
     }
     return success();
   }
 
   Result<void> end() override {
-    PENSTOCK_TRY(take(Z_FINISH));
+    PENSTOCK_TRY(compress_pending(Z_FINISH));
     deflateReset(&stream);
     return success();
   }
 
-  Result<void> take(int flush) {
+  Result<void> compress_pending(int flush) {
     if (!ready) return make_error(Errc::exhausted, "no memory to compress with");
     do {
       stream.next_out = out.data();

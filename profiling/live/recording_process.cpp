@@ -34,7 +34,7 @@ namespace {
 
 namespace fs = std::filesystem;
 
-bool is_on(const penstock_session_header& header) {
+bool trace_is_on(const penstock_session_header& header) {
   return (header.control & 1U) != 0;
 }
 
@@ -45,8 +45,8 @@ std::string command_of(const penstock_session_header& header) {
   return words.empty() ? std::string(field_text(header.executable)) : words;
 }
 
-RecordingProcess described(const penstock_session_header& header, const std::string& file,
-                           const std::string& host) {
+RecordingProcess describe_process(const penstock_session_header& header, const std::string& file,
+                                  const std::string& host) {
   RecordingProcess process;
   process.pid = header.pid;
   process.start = header.process_start;
@@ -57,20 +57,20 @@ RecordingProcess described(const penstock_session_header& header, const std::str
   process.command = command_of(header);
   process.started = header.begun;
   process.since_ns = header.begin_realtime_ns;
-  process.trace = is_on(header);
+  process.trace = trace_is_on(header);
   process.trace_bytes = header.trace_limit;
-  process.here = process.host == host && process_runs(header.pid, header.process_start);
+  process.on_this_machine = process.host == host && process_runs(header.pid, header.process_start);
   return process;
 }
 
-Error other_machine(const RecordingProcess& process) {
+Error other_machine_error(const RecordingProcess& process) {
   return make_error(Errc::unsupported,
                     fmt::format("process {} runs on '{}': give the command there (ssh {}, or within a job of "
                                 "Slurm: srun --overlap -w {})",
                                 process.pid, process.host, process.host, process.host));
 }
 
-Error not_there(const RecordingProcess& process) {
+Error not_recording_error(const RecordingProcess& process) {
   return make_error(Errc::not_found, fmt::format("process {} has ended, or does not write to '{}' any more",
                                                  process.pid, process.file));
 }
@@ -87,8 +87,8 @@ void add_ancestors(RecordingProcess& process, const Inheritance& inheritance) {
   }
 }
 
-Error not_watched(int pid) {
-  const Result<Target> target = Target::look(pid);
+Error not_watched_error(int pid) {
+  const Result<Target> target = Target::inspect(pid);
   if (!target.ok() &&
       (target.error().code == Errc::not_found || target.error().code == Errc::permission_denied))
     return target.error();
@@ -109,10 +109,10 @@ void sort_by_rank(std::vector<RecordingProcess>& processes) {
 
 }  // namespace
 
-std::string session_gone_text(int pid, const FoundSession& removed) {
+std::string session_gone_text(int pid, const SessionFile& removed) {
   std::string words = fmt::format("its session '{}' is gone: what it does is written nowhere",
                                   fs::path(removed.file).parent_path().string());
-  if (removed.header.begun != PENSTOCK_BEGUN_PROCESS)
+  if (removed.header.begun != PENSTOCK_START_REASON_PROCESS)
     words += fmt::format("; 'penstock profile detach {}' ends that", pid);
   return words;
 }
@@ -125,7 +125,7 @@ Result<std::vector<RecordingProcess>> recording_processes(const fs::path& folder
 Result<SessionProcesses> session_processes(const fs::path& folder) {
   PENSTOCK_ASSIGN(const std::vector<fs::path> files, session_files(folder));
   using Key = std::tuple<std::string, std::uint32_t, std::uint64_t>;
-  std::map<Key, FoundSession> newest;  // files in any state
+  std::map<Key, SessionFile> newest;  // files in any state
   Inheritance inheritance;
   for (const fs::path& file : files) {
     const Fd fd(retry_eintr([&] { return ::open(file.c_str(), O_RDONLY | kSessionOpenFlags); }));
@@ -136,7 +136,7 @@ Result<SessionProcesses> session_processes(const fs::path& folder) {
     const std::string file_host(field_text(header.host));
     if (header.inherited_from != 0)
       inheritance.insert_or_assign({file_host, header.pid}, header.inherited_from);
-    FoundSession& known = newest[{file_host, header.pid, header.process_start}];
+    SessionFile& known = newest[{file_host, header.pid, header.process_start}];
     if (!known.file.empty() && known.header.begin.monotonic_ns > header.begin.monotonic_ns) continue;
     known = {file.string(), header};
   }
@@ -145,11 +145,11 @@ Result<SessionProcesses> session_processes(const fs::path& folder) {
   for (const auto& [key, one] : newest) {
     const bool records = one.header.state == PENSTOCK_RUNNING;
     if (!records && one.header.state != PENSTOCK_STOPPED) continue;
-    RecordingProcess process = described(one.header, one.file, host);
+    RecordingProcess process = describe_process(one.header, one.file, host);
     add_ancestors(process, inheritance);
-    if (records && (process.here || process.host != host))
+    if (records && (process.on_this_machine || process.host != host))
       processes.recording.push_back(std::move(process));
-    else if (!records && process.here)
+    else if (!records && process.on_this_machine)
       processes.between_files.push_back(std::move(process));
   }
   sort_by_rank(processes.recording);
@@ -158,16 +158,17 @@ Result<SessionProcesses> session_processes(const fs::path& folder) {
 
 Result<RecordingProcess> recording_process(int pid) {
   const auto running = running_session(pid);
-  if (!running) return not_watched(pid);
-  RecordingProcess process = described(running->header, running->file, this_host());
-  process.here = true;  // its mappings contain the file, even if the host's name in the file differs
+  if (!running) return not_watched_error(pid);
+  RecordingProcess process = describe_process(running->header, running->file, this_host());
+  process.on_this_machine =
+      true;  // its mappings contain the file, even if the host's name in the file differs
   return process;
 }
 
 Result<void> set_trace(const RecordingProcess& process, bool on) {
-  if (!process.here) return other_machine(process);
+  if (!process.on_this_machine) return other_machine_error(process);
   const Fd fd(retry_eintr([&] { return ::open(process.file.c_str(), O_RDWR | kSessionOpenFlags); }));
-  if (!fd && errno == ENOENT) return not_there(process);
+  if (!fd && errno == ENOENT) return not_recording_error(process);
   if (!fd && errno == ELOOP)
     return make_error(Errc::corrupt, fmt::format("'{}' is a symbolic link, and no session's file: nothing "
                                                  "is written there",
@@ -185,7 +186,7 @@ Result<void> set_trace(const RecordingProcess& process, bool on) {
     return make_error(Errc::corrupt,
                       fmt::format("'{}' is no session's file of process {}", process.file, process.pid));
   const bool runs = header.state == PENSTOCK_RUNNING && process_runs(header.pid, header.process_start);
-  if (!runs && on) return not_there(process);
+  if (!runs && on) return not_recording_error(process);
   const std::uint32_t control = on ? header.control | 1U : header.control & ~1U;
   // The four bytes are within one page, so the process sees either the old value or the new one.
   if (::pwrite(fd.get(), &control, sizeof control, offsetof(penstock_session_header, control)) !=
@@ -193,7 +194,8 @@ Result<void> set_trace(const RecordingProcess& process, bool on) {
     return errno_error(errno, "cannot write", process.file);
   // A process that stops this file changes `state` before it copies the trace switch to its next file. So if
   // the file is still running, the next file gets the new value.
-  if (!runs || !read_header(fd.get(), header) || header.state != PENSTOCK_RUNNING) return not_there(process);
+  if (!runs || !read_header(fd.get(), header) || header.state != PENSTOCK_RUNNING)
+    return not_recording_error(process);
   return success();
 }
 

@@ -12,7 +12,7 @@
 
 namespace penstock {
 
-struct FoundSession;  // profiling/attach/target.hpp
+struct SessionFile;  // profiling/attach/target.hpp
 
 // A process that is recording, described by its newest file in the session's folder.
 struct RecordingProcess {
@@ -22,7 +22,7 @@ struct RecordingProcess {
   int rank = -1;                  // from a launcher; -1: none
   std::string file;               // absolute, if the folder's path is absolute
   std::string command;            // its arguments, separated by blanks
-  std::uint32_t started = 0;      // enum penstock_begun
+  std::uint32_t started = 0;      // enum penstock_start_reason
   std::int64_t since_ns = 0;      // realtime: when this file began
   bool trace = false;             // the process records every call
   std::uint64_t trace_bytes = 0;  // limit for recorded calls, in bytes; 0: none
@@ -30,7 +30,7 @@ struct RecordingProcess {
   std::vector<std::uint32_t> inherited_from;
   // True: it runs on this machine, and its trace can be switched. For processes of other machines only their
   // files are known. A process that was killed there seems to be still running.
-  bool here = false;
+  bool on_this_machine = false;
 };
 
 // The processes that record into this folder, sorted by rank and pid; those without a rank come last. Error:
@@ -48,7 +48,7 @@ Result<SessionProcesses> session_processes(const std::filesystem::path& folder);
 Result<RecordingProcess> recording_process(int pid);
 
 // Text for a watched process whose session was removed: the consequence and the remedy.
-std::string session_gone_text(int pid, const FoundSession& removed);
+std::string session_gone_text(int pid, const SessionFile& removed);
 
 // Switches the trace of a process on or off, by one write into the header of its file. Only the file's owner
 // and root may do that. Errors: permission_denied: another user's file. not_found: the process has ended or

@@ -40,13 +40,13 @@ TEST_F(RecordingProcessTest, KnowsWhatRuns) {
   EXPECT_EQ(processes[0].rank, 0);
   EXPECT_EQ(processes[0].host, "testhost");
   EXPECT_EQ(processes[0].command, "program word");
-  EXPECT_FALSE(processes[0].here);
+  EXPECT_FALSE(processes[0].on_this_machine);
   EXPECT_FALSE(processes[0].trace);
   EXPECT_EQ(processes[1].rank, 1);
   EXPECT_TRUE(processes[1].trace);
   EXPECT_EQ(processes[2].rank, -1);
   EXPECT_EQ(processes[2].pid, static_cast<std::uint32_t>(::getpid()));
-  EXPECT_TRUE(processes[2].here);
+  EXPECT_TRUE(processes[2].on_this_machine);
   EXPECT_EQ(processes[2].trace_bytes, 4096U);
   EXPECT_ERRC(Errc::not_found, recording_processes(folder_.path() / "none"));
 }
@@ -70,7 +70,7 @@ TEST_F(RecordingProcessTest, SwitchesOneWord) {
   bytes.header().control = 6;  // bits that a later version may use
   const fs::path file = bytes.write(folder_.path());
   ASSERT_TRUE(set_trace(running()[0], true).ok());
-  EXPECT_EQ(SessionImage::open(file).value()->header().control, 7U);
+  EXPECT_EQ(ProcessFile::open(file).value()->header().control, 7U);
   EXPECT_TRUE(running()[0].trace);
   ASSERT_TRUE(set_trace(running()[0], false).ok());
   bytes.header().control = 6;
@@ -84,7 +84,7 @@ TEST_F(RecordingProcessTest, WritesToNothingButASessionOfAProcessThatRuns) {
   const fs::path file = bytes.write(folder_.path());
   const RecordingProcess process = running()[0];
   RecordingProcess other = process;
-  other.here = false;
+  other.on_this_machine = false;
   EXPECT_TRUE(fails_with(Errc::unsupported, set_trace(other, true), "srun --overlap"));
   other = process;
   other.pid += 1;

@@ -60,7 +60,7 @@ class RunningTest : public testing::Test {
  protected:
   std::vector<RecordingProcess> running() const { return recording_processes(folder_.path()).value(); }
   bool is_on(const std::filesystem::path& file) const {
-    return (SessionImage::open(file).value()->header().control & 1U) != 0;
+    return (ProcessFile::open(file).value()->header().control & 1U) != 0;
   }
   ScratchFolder folder_;
 };

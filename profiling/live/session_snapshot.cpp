@@ -48,32 +48,32 @@ Result<std::optional<SessionView>> view_of(int fd, const std::string& path, Mapp
   if (about.st_size == 0) return view;
   if (const int failed = file.map(fd, static_cast<std::size_t>(about.st_size)); failed != 0)
     return errno_error(failed, "cannot map", path);
-  if (Result<SessionView> looked = SessionView::look(file.bytes()); looked.ok()) view = *std::move(looked);
+  if (Result<SessionView> parsed = SessionView::parse(file.bytes()); parsed.ok()) view = *std::move(parsed);
   return view;
 }
 
 // For each block of segments, by its offset: how often the writer has emptied it.
-using Renewals = std::map<std::uint64_t, std::uint64_t>;
-Result<Renewals> renewals_in(int fd, const std::string& path) {
-  Renewals renewals;
+using EmptiedCounts = std::map<std::uint64_t, std::uint64_t>;
+Result<EmptiedCounts> emptied_counts(int fd, const std::string& path) {
+  EmptiedCounts counts;
   MappedFile file;
   PENSTOCK_ASSIGN(const std::optional<SessionView> view, view_of(fd, path, file));
-  if (!view) return renewals;
+  if (!view) return counts;
   for (const SessionBlock& block : view->blocks())
-    if (block.kind == PENSTOCK_BLOCK_SEGMENTS) renewals.emplace(block.offset, block.renewed);
-  return renewals;
+    if (block.kind == PENSTOCK_BLOCK_SEGMENTS) counts.emplace(block.offset, block.times_emptied);
+  return counts;
 }
 
 // A block that was emptied during the copy contains old and new segments. Such blocks are emptied in the
 // copy, and their segments are counted as dropped. `dropped`: the source's own number of dropped segments
 // when `after` was read.
-Result<void> leave_out_renewed(int copy, const Renewals& before, const Renewals& after, std::uint64_t dropped,
-                               const std::string& to) {
-  const auto at = [](const Renewals& renewals, std::uint64_t offset) {
-    const auto found = renewals.find(offset);
-    return found == renewals.end() ? 0 : found->second;
+Result<void> clear_reused_blocks(int copy, const EmptiedCounts& before, const EmptiedCounts& after,
+                                 std::uint64_t dropped, const std::string& to) {
+  const auto at = [](const EmptiedCounts& counts, std::uint64_t offset) {
+    const auto found = counts.find(offset);
+    return found == counts.end() ? 0 : found->second;
   };
-  PENSTOCK_ASSIGN(const Renewals copies, renewals_in(copy, to));
+  PENSTOCK_ASSIGN(const EmptiedCounts copies, emptied_counts(copy, to));
   for (const auto& [offset, copied] : copies) {
     if (at(before, offset) == copied && at(after, offset) == copied) continue;
     std::uint64_t used = 0;
@@ -122,7 +122,7 @@ Result<void> copy_bytes(int from, int to, const std::string& source, const std::
 
 // The kernel's counts and the header at the same moment. The library adds the bytes that it writes to the
 // session's file to kernel_begin. So this repeats until kernel_begin is the same in two readings.
-std::optional<penstock_kernel_io> kernel_now(int session, penstock_session_header& header) {
+std::optional<penstock_kernel_io> current_kernel_io(int session, penstock_session_header& header) {
   constexpr int kTries = 100;
   penstock_kernel_io kernel{};
   for (int i = 0; i < kTries; ++i) {
@@ -133,11 +133,11 @@ std::optional<penstock_kernel_io> kernel_now(int session, penstock_session_heade
   return kernel;
 }
 
-// Updates a copy from its source. Part::calls copies the blocks of segments that have changed. Part::others
-// copies all blocks of other kinds and the header. The second takes much less time than a whole copy, so the
-// counters are all from nearly one moment.
-enum class Part { calls, others };
-Result<void> refresh_copy(Part part, int from, int copy, const std::string& source,
+// Updates a copy from its source. CopyPart::segments copies the blocks of segments that have changed.
+// CopyPart::other_blocks copies all blocks of other kinds and the header. The second takes much less time
+// than a whole copy, so the counters are all from nearly one moment.
+enum class CopyPart { segments, other_blocks };
+Result<void> refresh_copy(CopyPart part, int from, int copy, const std::string& source,
                           const std::string& target) {
   MappedFile file;
   PENSTOCK_ASSIGN(const std::optional<SessionView> view, view_of(from, source, file));
@@ -145,18 +145,18 @@ Result<void> refresh_copy(Part part, int from, int copy, const std::string& sour
   const std::span<const std::byte> bytes = file.bytes();
   for (const SessionBlock& block : view->blocks()) {
     const bool calls = block.kind == PENSTOCK_BLOCK_SEGMENTS;
-    if (calls != (part == Part::calls)) continue;
+    if (calls != (part == CopyPart::segments)) continue;
     penstock_block copied{};
     const bool same = calls &&
                       ::pread(copy, &copied, sizeof copied, static_cast<off_t>(block.offset)) ==
                           static_cast<ssize_t>(sizeof copied) &&
                       copied.magic == PENSTOCK_BLOCK_MAGIC && copied.used == block.entries.size() &&
-                      copied.renewed == block.renewed;
+                      copied.renewed == block.times_emptied;
     if (!same)
       PENSTOCK_TRY(write_at(copy, bytes.data() + block.offset, sizeof copied + block.entries.size(),
                             block.offset, target));
   }
-  if (part == Part::calls) return success();
+  if (part == CopyPart::segments) return success();
   // New blocks of segments since the first copy become free blocks in the copy.
   const auto end = static_cast<off_t>(view->header().file_end);
   struct stat about {};
@@ -166,29 +166,29 @@ Result<void> refresh_copy(Part part, int from, int copy, const std::string& sour
 }
 
 // Deletes the added files and the folder in its destructor, unless keep() was called.
-class Unfinished {
+class PartialCopy {
  public:
-  explicit Unfinished(fs::path folder) : folder_(std::move(folder)) {}
-  ~Unfinished() {
-    if (kept_) return;
+  explicit PartialCopy(fs::path folder) : folder_(std::move(folder)) {}
+  ~PartialCopy() {
+    if (keeps_) return;
     for (const fs::path& file : files_) ::unlink(file.c_str());
     ::rmdir(folder_.c_str());
   }
-  Unfinished(const Unfinished&) = delete;
-  Unfinished& operator=(const Unfinished&) = delete;
+  PartialCopy(const PartialCopy&) = delete;
+  PartialCopy& operator=(const PartialCopy&) = delete;
   void add(const fs::path& file) { files_.push_back(file); }
-  void keep() { kept_ = true; }
+  void keep() { keeps_ = true; }
 
  private:
   fs::path folder_;
   std::vector<fs::path> files_;
-  bool kept_ = false;
+  bool keeps_ = false;
 };
 
 // Copies one file of a session while its process may continue. The first copy has everything that the header
 // reported at that time. Then the kernel's counters are read, and directly afterwards the changes since the
 // first copy are copied. So the counters, the kernel's counts and the coverage are from the same moment.
-Result<void> copy_session_file(const fs::path& from, const fs::path& folder, Unfinished& made) {
+Result<void> copy_session_file(const fs::path& from, const fs::path& folder, PartialCopy& partial) {
   const fs::path to = folder / from.filename();
   const Fd in(retry_eintr([&] { return ::open(from.c_str(), O_RDONLY | kSessionOpenFlags); }));
   struct stat about {};
@@ -202,28 +202,28 @@ Result<void> copy_session_file(const fs::path& from, const fs::path& folder, Unf
   const bool goes_on = read_header(in.get(), header) && header.state == PENSTOCK_RUNNING;
   Fd out(retry_eintr([&] { return ::open(to.c_str(), O_RDWR | O_CREAT | O_EXCL | O_CLOEXEC, 0600); }));
   if (!out) return errno_error(errno, "cannot write", to.string());
-  made.add(to);
+  partial.add(to);
   PENSTOCK_TRY(copy_bytes(in.get(), out.get(), from.string(), to.string()));
   std::optional<penstock_kernel_io> kernel;
   std::int64_t now_ns = 0;
   if (goes_on) {
-    PENSTOCK_ASSIGN(const Renewals before, renewals_in(in.get(), from.string()));
-    PENSTOCK_TRY(refresh_copy(Part::calls, in.get(), out.get(), from.string(), to.string()));
+    PENSTOCK_ASSIGN(const EmptiedCounts before, emptied_counts(in.get(), from.string()));
+    PENSTOCK_TRY(refresh_copy(CopyPart::segments, in.get(), out.get(), from.string(), to.string()));
     if (field_text(header.host) == this_host() && process_runs(header.pid, header.process_start))
-      kernel = kernel_now(in.get(), header);
+      kernel = current_kernel_io(in.get(), header);
     now_ns = span_ns(std::chrono::steady_clock::now());
-    PENSTOCK_TRY(refresh_copy(Part::others, in.get(), out.get(), from.string(), to.string()));
+    PENSTOCK_TRY(refresh_copy(CopyPart::other_blocks, in.get(), out.get(), from.string(), to.string()));
     // Both values should be from one moment. So it repeats until `dropped` did not change, at most kTries
     // times.
     constexpr int kTries = 100;
-    Renewals after;
+    EmptiedCounts after;
     std::uint64_t dropped = header.dropped_segments;
     for (int i = 0; i < kTries; ++i) {
-      PENSTOCK_ASSIGN(after, renewals_in(in.get(), from.string()));
+      PENSTOCK_ASSIGN(after, emptied_counts(in.get(), from.string()));
       const std::uint64_t before_look = std::exchange(dropped, dropped_in(in.get(), dropped));
       if (i != 0 && dropped == before_look) break;
     }
-    PENSTOCK_TRY(leave_out_renewed(out.get(), before, after, dropped, to.string()));
+    PENSTOCK_TRY(clear_reused_blocks(out.get(), before, after, dropped, to.string()));
     if (kernel)
       PENSTOCK_TRY(write_at(out.get(), &header.kernel_begin, sizeof header.kernel_begin,
                             offsetof(penstock_session_header, kernel_begin), to.string()));
@@ -239,19 +239,19 @@ Result<void> snapshot_session(const fs::path& folder, const fs::path& to) {
   if (files.empty())
     return make_error(Errc::not_found, fmt::format("no process left a file in '{}'", folder.string()));
   PENSTOCK_ASSIGN(const fs::path fresh, make_session_folder(to));
-  Unfinished made(fresh);
-  for (const fs::path& file : files) PENSTOCK_TRY(copy_session_file(file, fresh, made));
+  PartialCopy partial(fresh);
+  for (const fs::path& file : files) PENSTOCK_TRY(copy_session_file(file, fresh, partial));
   if (const SessionNote note = read_note(folder); !note.started.empty())
     PENSTOCK_TRY(write_note(fresh, note));
-  made.keep();
+  partial.keep();
   return success();
 }
 
 Result<void> snapshot_process(const RecordingProcess& process, const fs::path& to) {
   PENSTOCK_ASSIGN(const fs::path fresh, make_session_folder(to));
-  Unfinished made(fresh);
-  PENSTOCK_TRY(copy_session_file(process.file, fresh, made));
-  made.keep();
+  PartialCopy partial(fresh);
+  PENSTOCK_TRY(copy_session_file(process.file, fresh, partial));
+  partial.keep();
   return success();
 }
 

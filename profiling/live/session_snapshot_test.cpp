@@ -47,11 +47,11 @@ TEST_F(SnapshotTest, ASnapshotIsASession) {
   EXPECT_TRUE(session.problems.empty());
   ASSERT_EQ(session.processes.size(), 2U);
   EXPECT_EQ(read_note(to).command, std::vector<std::string>{"job"});
-  for (const auto& image : session.images) {
-    ASSERT_EQ(::stat(image->path().c_str(), &about), 0);
+  for (const auto& process_file : session.process_files) {
+    ASSERT_EQ(::stat(process_file->path().c_str(), &about), 0);
     EXPECT_EQ(about.st_mode & 0777U, 0600U);
-    if (image->header().pid == 200) continue;
-    EXPECT_EQ(image->header().kernel_end_known, 1U);  // known at the time of the copy
+    if (process_file->header().pid == 200) continue;
+    EXPECT_EQ(process_file->header().kernel_end_known, 1U);  // known at the time of the copy
   }
   EXPECT_ERRC(Errc::already_exists, snapshot_session(folder_.path(), to));
   EXPECT_ERRC(Errc::not_found, snapshot_session(place.path(), place.path() / "never"));
@@ -69,8 +69,8 @@ TEST_F(SnapshotTest, ASnapshotTellsHostsApart) {
   ASSERT_TRUE(snapshot_session(folder_.path(), to).ok());
   const fs::path paths[] = {to};
   const Session session = open_session(paths).value();
-  for (const auto& image : session.images)
-    EXPECT_EQ(image->header().kernel_end_known, image->host() == "testhost" ? 0U : 1U);
+  for (const auto& process_file : session.process_files)
+    EXPECT_EQ(process_file->header().kernel_end_known, process_file->host() == "testhost" ? 0U : 1U);
 }
 
 TEST_F(SnapshotTest, ASnapshotThatIsInterruptedLeavesNothing) {
@@ -143,7 +143,7 @@ TEST_F(SnapshotTest, ASnapshotCountsWhatGaveWayWhileItWasMade) {
     const std::uint64_t after = process.made();
     const fs::path paths[] = {to};
     const Session session = open_session(paths).value();
-    const SessionView& view = session.images.at(0)->view();
+    const SessionView& view = session.process_files.at(0)->view();
     std::uint64_t all = view.header().dropped_segments;
     for (const SessionBlock& block : view.blocks()) {
       std::optional<std::uint64_t> number;

@@ -5,7 +5,7 @@
 // Locks: none.
 // Memory: may allocate.
 // Ctrl-C: not checked here. switch_trace() and end() take about 0.5 s at most if processes keep changing
-// (Rounds).
+// (SwitchRounds).
 #include "profiling/live/trace_window.hpp"
 
 #include <fmt/format.h>
@@ -51,17 +51,17 @@ fs::path folder_of(const RecordingProcess& process) {
 
 bool is_of_folder(const TraceTargets& targets, const RecordingProcess& process) {
   const fs::path folder = folder_of(process);
-  const bool rank_is_meant =
+  const bool rank_is_target =
       targets.ranks.empty() ||
       (process.rank >= 0 && std::find(targets.ranks.begin(), targets.ranks.end(),
                                       static_cast<std::uint64_t>(process.rank)) != targets.ranks.end());
-  return rank_is_meant &&
+  return rank_is_target &&
          std::find(targets.folders.begin(), targets.folders.end(), folder) != targets.folders.end();
 }
 
 // All running processes in the targets' folders, and in the folders to which named processes write. A folder
 // that cannot be read is an error at the first call. Later it is skipped.
-Result<SessionProcesses> scanned(const TraceTargets& targets, bool first) {
+Result<SessionProcesses> list_processes(const TraceTargets& targets, bool first) {
   std::set<fs::path> folders(targets.folders.begin(), targets.folders.end());
   for (const RecordingProcess& process : targets.processes) folders.insert(folder_of(process));
   SessionProcesses all;
@@ -70,8 +70,9 @@ Result<SessionProcesses> scanned(const TraceTargets& targets, bool first) {
     if (!found.ok() && first) return found.error();
     if (!found.ok()) continue;
     for (RecordingProcess& process : found->recording) {
-      process.here =
-          process.here || contains(targets.processes, process);  // it was found through its own mappings
+      process.on_this_machine =
+          process.on_this_machine ||
+          contains(targets.processes, process);  // it was found through its own mappings
       all.recording.push_back(std::move(process));
     }
     std::move(found->between_files.begin(), found->between_files.end(),
@@ -80,7 +81,7 @@ Result<SessionProcesses> scanned(const TraceTargets& targets, bool first) {
   return all;
 }
 
-Error nothing_runs(const TraceTargets& targets) {
+Error no_target_error(const TraceTargets& targets) {
   std::string where;
   for (const fs::path& folder : targets.folders)
     where += fmt::format("{}'{}'", where.empty() ? "" : ", ", folder.string());
@@ -88,25 +89,25 @@ Error nothing_runs(const TraceTargets& targets) {
                                                  targets.ranks.empty() ? "" : " of these ranks"));
 }
 
-bool is_meant(const TraceTargets& targets, const RecordingProcess& process) {
+bool is_target(const TraceTargets& targets, const RecordingProcess& process) {
   return contains(targets.processes, process) || is_of_folder(targets, process);
 }
 
 // Decides how often a session is inspected. A process copies its trace switch to its next file and to the
 // children that it forks. So one round may not reach all of them, and rounds repeat until nothing was left to
 // do.
-class Rounds {
+class SwitchRounds {
  public:
   // True if another round is needed. `quiet`: the last round changed nothing. `between_files`: some process
   // has stopped its file and may begin another.
-  bool after(bool quiet, bool between_files) {
-    constexpr int kLeast = 3;  // least number of rounds, for a slow machine where each takes long
+  bool needs_another(bool quiet, bool between_files) {
+    constexpr int kLeastRounds = 3;  // least number of rounds, for a slow machine where each takes long
     constexpr auto kPause = std::chrono::milliseconds(10);
     // the limit for a process between two files: if its recording has ended, it begins no other file
     constexpr auto kPatience = std::chrono::milliseconds(500);
     ++rounds_;
     if (quiet && !between_files) return false;
-    if (rounds_ >= kLeast && std::chrono::steady_clock::now() - begin_ > kPatience) return false;
+    if (rounds_ >= kLeastRounds && std::chrono::steady_clock::now() - begin_ > kPatience) return false;
     if (quiet) std::this_thread::sleep_for(kPause);
     return true;
   }
@@ -118,9 +119,9 @@ class Rounds {
 
 // Returns true if something was done: the switch was changed, or the process ended or began another file
 // meanwhile.
-bool switch_one(std::vector<TracedProcess>& all, const RecordingProcess& process, bool on) {
-  TracedProcess* const known = find_traced(all, process);
-  TracedProcess& one = known == nullptr ? all.emplace_back() : *known;
+bool switch_process(std::vector<TracedProcess>& all, const RecordingProcess& process, bool on) {
+  TracedProcess* const existing = find_traced(all, process);
+  TracedProcess& one = existing == nullptr ? all.emplace_back() : *existing;
   one.process = process;
   one.ended = false;
   if (process.trace == on || !one.failed.empty()) return false;
@@ -134,21 +135,21 @@ bool switch_one(std::vector<TracedProcess>& all, const RecordingProcess& process
 
 }  // namespace
 
-Result<TraceTargets> trace_targets(std::span<const std::string> words) {
+Result<TraceTargets> trace_targets(std::span<const std::string> arguments) {
   TraceTargets targets;
-  for (const std::string& word : words) {
-    if (is_process_number(word)) {
-      PENSTOCK_ASSIGN(const int pid, process_number(word));
+  for (const std::string& argument : arguments) {
+    if (is_process_number(argument)) {
+      PENSTOCK_ASSIGN(const int pid, process_number(argument));
       PENSTOCK_ASSIGN(RecordingProcess process, recording_process(pid));
       targets.processes.push_back(std::move(process));
       continue;
     }
     std::error_code failed;
-    fs::path folder = fs::absolute(word, failed).lexically_normal();
+    fs::path folder = fs::absolute(argument, failed).lexically_normal();
     if (!folder.has_filename()) folder = folder.parent_path();
     if (failed || !fs::is_directory(folder, failed))
       return make_error(Errc::not_found,
-                        fmt::format("'{}' is neither a process's number nor a session's folder", word));
+                        fmt::format("'{}' is neither a process's number nor a session's folder", argument));
     targets.folders.push_back(std::move(folder));
   }
   return targets;
@@ -158,20 +159,20 @@ Result<std::vector<TracedProcess>> switch_trace(const TraceTargets& targets, boo
   std::vector<TracedProcess> all;
   bool quiet = true;
   bool between_files = false;
-  Rounds rounds;
+  SwitchRounds rounds;
   do {
-    PENSTOCK_ASSIGN(const SessionProcesses found, scanned(targets, all.empty()));
+    PENSTOCK_ASSIGN(const SessionProcesses found, list_processes(targets, all.empty()));
     quiet = true;
     for (const RecordingProcess& process : found.recording)
-      if (is_meant(targets, process) && switch_one(all, process, on)) quiet = false;
+      if (is_target(targets, process) && switch_process(all, process, on)) quiet = false;
     between_files = std::any_of(found.between_files.begin(), found.between_files.end(),
-                                [&](const RecordingProcess& process) { return is_meant(targets, process); });
-  } while (rounds.after(quiet, between_files));
-  if (all.empty()) return nothing_runs(targets);
+                                [&](const RecordingProcess& process) { return is_target(targets, process); });
+  } while (rounds.needs_another(quiet, between_files));
+  if (all.empty()) return no_target_error(targets);
   return all;
 }
 
-bool TraceWindow::has_word_of_armed(const RecordingProcess& process) const {
+bool TraceWindow::inherited_from_traced(const RecordingProcess& process) const {
   const std::vector<std::uint32_t>& from = process.inherited_from;
   return std::any_of(traced_.begin(), traced_.end(), [&](const TracedProcess& one) {
     return one.process.host == process.host && one.from_ns != 0 &&
@@ -179,11 +180,11 @@ bool TraceWindow::has_word_of_armed(const RecordingProcess& process) const {
   });
 }
 
-void TraceWindow::meet(const RecordingProcess& process) {
+void TraceWindow::add_or_rearm(const RecordingProcess& process) {
   TracedProcess* one = find_traced(traced_, process);
   if (one == nullptr) {
-    const bool inherited = process.trace && !first_ && has_word_of_armed(process);
-    if (!inherited && !is_meant(targets_, process)) return;
+    const bool inherited = process.trace && !first_ && inherited_from_traced(process);
+    if (!inherited && !is_target(targets_, process)) return;
     one = &traced_.emplace_back();
     one->process = process;
     one->was_on = process.trace && !inherited;
@@ -200,7 +201,7 @@ void TraceWindow::meet(const RecordingProcess& process) {
     one->from_ns = one->from_ns == 0 ? now_ns() : one->from_ns;
     one->process.trace = true;
     one->failed.clear();
-    // not_found: it has ended, or look() finds it again with its next file
+    // not_found: it has ended, or update() finds it again with its next file
   } else if (armed.error().code != Errc::not_found) {
     one->failed = armed.error().message();
   }
@@ -214,16 +215,16 @@ void TraceWindow::note_ended(const std::vector<RecordingProcess>& running) {
       continue;
     }
     // The process is between two files, is not watched any more, or is about to end.
-    one.ended = !one.process.here || !process_runs(one.process.pid, one.process.start);
+    one.ended = !one.process.on_this_machine || !process_runs(one.process.pid, one.process.start);
     if (one.to_ns == 0) one.to_ns = now_ns();
   }
 }
 
-Result<void> TraceWindow::look() {
-  PENSTOCK_ASSIGN(const SessionProcesses found, scanned(targets_, first_));
-  for (const RecordingProcess& process : found.recording) meet(process);
+Result<void> TraceWindow::update() {
+  PENSTOCK_ASSIGN(const SessionProcesses found, list_processes(targets_, first_));
+  for (const RecordingProcess& process : found.recording) add_or_rearm(process);
   note_ended(found.recording);
-  if (first_ && traced_.empty()) return nothing_runs(targets_);
+  if (first_ && traced_.empty()) return no_target_error(targets_);
   first_ = false;
   return success();
 }
@@ -240,7 +241,7 @@ bool TraceWindow::disarm_all(const std::vector<RecordingProcess>& running) {
   for (const RecordingProcess& process : running) {
     if (!process.trace) continue;
     TracedProcess* one = find_traced(traced_, process);
-    if (one == nullptr && has_word_of_armed(process)) {
+    if (one == nullptr && inherited_from_traced(process)) {
       one = &traced_.emplace_back();
       one->from_ns = process.since_ns;
     }
@@ -275,9 +276,9 @@ void TraceWindow::end() {
   ended_ = true;
   bool quiet = true;
   bool between_files = false;
-  Rounds rounds;
+  SwitchRounds rounds;
   do {
-    const Result<SessionProcesses> found = scanned(targets_, false);
+    const Result<SessionProcesses> found = list_processes(targets_, false);
     if (!found.ok()) break;
     quiet = disarm_all(found->recording);
     note_ended(found->recording);
@@ -285,9 +286,9 @@ void TraceWindow::end() {
     between_files = std::any_of(
         found->between_files.begin(), found->between_files.end(), [&](const RecordingProcess& process) {
           const TracedProcess* one = find_traced(traced_, process);
-          return one == nullptr ? has_word_of_armed(process) : !one->was_on && one->from_ns != 0;
+          return one == nullptr ? inherited_from_traced(process) : !one->was_on && one->from_ns != 0;
         });
-  } while (rounds.after(quiet, between_files));
+  } while (rounds.needs_another(quiet, between_files));
   const std::int64_t now = now_ns();
   for (TracedProcess& one : traced_)
     if (one.to_ns == 0) one.to_ns = now;

@@ -21,7 +21,7 @@ struct TraceTargets {
 };
 // Parses arguments: process ids and folders of sessions. Error: not_found for a process that is not watched,
 // or a folder that does not exist.
-Result<TraceTargets> trace_targets(std::span<const std::string> words);
+Result<TraceTargets> trace_targets(std::span<const std::string> arguments);
 
 // The result for one target process: how long it recorded its calls, or why it did not.
 struct TracedProcess {
@@ -40,7 +40,7 @@ struct TracedProcess {
 Result<std::vector<TracedProcess>> switch_trace(const TraceTargets& targets, bool on);
 
 // Keeps tracing on as long as this object exists. A child that is forked from a traced process is traced from
-// its begin. Programs that are executed or started in another way are traced after the next look(). At the
+// its begin. Programs that are executed or started in another way are traced after the next update(). At the
 // end tracing is switched off in all processes in which it was switched on, and in their children. Processes
 // that were traced before stay traced. Not thread-safe.
 class TraceWindow {
@@ -52,17 +52,17 @@ class TraceWindow {
 
   // Switches tracing on in all targets that are not traced. Call it at intervals. Error: not_found if no
   // target has run yet, or a folder's error at the first call.
-  Result<void> look();
-  bool over() const { return running() == 0; }  // every target has ended or could not be switched
+  Result<void> update();
+  bool finished() const { return running() == 0; }  // every target has ended or could not be switched
   std::size_t running() const;
   void end();
   const std::vector<TracedProcess>& processes() const { return traced_; }
 
  private:
   // True if the process inherited its trace switch from a process in which this object switched it on.
-  bool has_word_of_armed(const RecordingProcess& process) const;
+  bool inherited_from_traced(const RecordingProcess& process) const;
   // Handles one recording process that was found: switches its trace on if it is a target.
-  void meet(const RecordingProcess& process);
+  void add_or_rearm(const RecordingProcess& process);
   // Marks the processes that are not in `running` as ended.
   void note_ended(const std::vector<RecordingProcess>& running);
   // disarm_all() switches the trace off in running processes, disarm_ended() in the files of ended ones. True
@@ -71,7 +71,7 @@ class TraceWindow {
   bool disarm_ended();
 
   TraceTargets targets_;
-  std::vector<TracedProcess> traced_;  // in the order in which look() found them
+  std::vector<TracedProcess> traced_;  // in the order in which update() found them
   bool first_ = true;
   bool ended_ = false;
 };

@@ -17,22 +17,22 @@ TEST_F(TraceWindowTest, AWindowDisarmsWhatItArmed) {
   targets.folders = {folder_.path()};
   {
     TraceWindow window(targets);
-    ASSERT_TRUE(window.look().ok());
+    ASSERT_TRUE(window.update().ok());
     EXPECT_TRUE(is_on(file));
-    ASSERT_TRUE(window.look().ok());
+    ASSERT_TRUE(window.update().ok());
     ASSERT_EQ(window.processes().size(), 1U);
-    EXPECT_FALSE(window.over());
+    EXPECT_FALSE(window.finished());
   }
   EXPECT_FALSE(is_on(file));
   ASSERT_TRUE(set_trace(running()[0], true).ok());
   {
     TraceWindow window(targets);
-    ASSERT_TRUE(window.look().ok());
+    ASSERT_TRUE(window.update().ok());
     EXPECT_TRUE(window.processes()[0].was_on);
   }
   EXPECT_TRUE(is_on(file));  // it was on before
   targets.ranks = {3};
-  EXPECT_ERRC(Errc::not_found, TraceWindow(targets).look());
+  EXPECT_ERRC(Errc::not_found, TraceWindow(targets).update());
 }
 
 TEST_F(TraceWindowTest, AWindowFollowsAProcessToItsNextFile) {
@@ -41,7 +41,7 @@ TEST_F(TraceWindowTest, AWindowFollowsAProcessToItsNextFile) {
   TraceTargets targets;
   targets.folders = {folder_.path()};
   TraceWindow window(targets);
-  ASSERT_TRUE(window.look().ok());
+  ASSERT_TRUE(window.update().ok());
   bytes.header().control = 1;
   bytes.header().state = PENSTOCK_EXECUTED;
   bytes.write(folder_.path());
@@ -49,7 +49,7 @@ TEST_F(TraceWindowTest, AWindowFollowsAProcessToItsNextFile) {
   bytes.header().state = PENSTOCK_RUNNING;
   bytes.header().begin.monotonic_ns += 7;
   const fs::path after = bytes.write(folder_.path());
-  ASSERT_TRUE(window.look().ok());
+  ASSERT_TRUE(window.update().ok());
   EXPECT_TRUE(is_on(after));
   window.end();
   EXPECT_FALSE(is_on(after));
@@ -66,18 +66,18 @@ TEST_F(TraceWindowTest, AWindowGoesOnWhileAProcessIsBetweenTwoFiles) {
   TraceTargets targets;
   targets.folders = {folder_.path()};
   TraceWindow window(targets);
-  ASSERT_TRUE(window.look().ok());
+  ASSERT_TRUE(window.update().ok());
   EXPECT_EQ(window.running(), 2U);
   child.end();
   mine.header().state = PENSTOCK_EXECUTED;
   mine.write(folder_.path());
-  ASSERT_TRUE(window.look().ok());
+  ASSERT_TRUE(window.update().ok());
   EXPECT_EQ(window.running(), 1U);
-  EXPECT_FALSE(window.over());
+  EXPECT_FALSE(window.finished());
   mine.header().state = PENSTOCK_RUNNING;
   mine.header().begin.monotonic_ns += 7;
   const fs::path next = mine.write(folder_.path());
-  ASSERT_TRUE(window.look().ok());
+  ASSERT_TRUE(window.update().ok());
   EXPECT_TRUE(is_on(next));
 }
 
@@ -87,8 +87,8 @@ TEST_F(TraceWindowTest, AWindowDisarmsGrandchildrenWhoseParentsAreGone) {
   TraceTargets targets;
   targets.folders = {folder_.path()};
   TraceWindow window(targets);
-  ASSERT_TRUE(window.look().ok());
-  SessionBytes gone = of_this_process();  // forked and ended between two calls of look()
+  ASSERT_TRUE(window.update().ok());
+  SessionBytes gone = of_this_process();  // forked and ended between two calls of update()
   gone.header().pid = 999'999'999;
   gone.header().state = PENSTOCK_ENDED;
   gone.header().inherited_from = mine.header().pid;
@@ -103,7 +103,7 @@ TEST_F(TraceWindowTest, AWindowDisarmsGrandchildrenWhoseParentsAreGone) {
     return bytes.write(folder_.path());
   };
   const fs::path file = begin_with_word_of(gone.header().pid, 0);
-  ASSERT_TRUE(window.look().ok());
+  ASSERT_TRUE(window.update().ok());
   ASSERT_EQ(window.processes().size(), 2U);
   EXPECT_FALSE(window.processes()[1].was_on);
   window.end();
@@ -112,7 +112,7 @@ TEST_F(TraceWindowTest, AWindowDisarmsGrandchildrenWhoseParentsAreGone) {
   const fs::path others = begin_with_word_of(1, 1);
   {
     TraceWindow another(targets);
-    ASSERT_TRUE(another.look().ok());
+    ASSERT_TRUE(another.update().ok());
   }
   EXPECT_TRUE(is_on(others));
 }

@@ -162,15 +162,15 @@ void layers(std::string& out, const FileSum& file) {
 void coverage_of(std::string& out, std::string_view name, const Coverage& coverage, bool known) {
   object(out, name, [&] {
     number(out, "kernel", coverage.kernel);
-    number(out, "seen", coverage.seen);
+    number(out, "seen", coverage.recorded);
     key(out, "fraction");
     const double fraction = coverage.fraction();
     out += known && std::isfinite(fraction) ? fmt::format("{:.6f}, ", fraction) : "null, ";
   });
 }
 
-std::string_view state_name(const SessionImage& image) {
-  switch (image.header().state) {
+std::string_view state_name(const ProcessFile& process_file) {
+  switch (process_file.header().state) {
     case PENSTOCK_ENDED:
       return "ended";
     case PENSTOCK_EXECUTED:
@@ -199,11 +199,11 @@ void append_json_text(std::string& out, std::string_view text) {
 }
 
 void append_session_json(std::string& out, const Session& session, const SessionSummary& summary) {
-  const LayerSum& all = summary.in.all;
+  const LayerSum& all = summary.included.all;
   const SessionCoverage& coverage = summary.coverage;
   out += R"({"kind": "session", )";
   number(out, "processes", session.processes.size());
-  number(out, "images", session.images.size());
+  number(out, "images", session.process_files.size());
   number(out, "threads", coverage.threads);
   number(out, "running_processes", coverage.running_processes);
   list(out, "exit_codes", session.exit_codes,
@@ -214,15 +214,15 @@ void append_session_json(std::string& out, const Session& session, const Session
     else
       append_json_text(out, time);
   });
-  number(out, "files", summary.in.files);
-  number(out, "directories", summary.in.directories);
+  number(out, "files", summary.included.files);
+  number(out, "directories", summary.included.directories);
   number(out, "bytes_read", all.bytes_read);
   number(out, "bytes_written", all.bytes_written);
   number(out, "read_ops", all.reads);
   number(out, "write_ops", all.writes);
   number(out, "metadata_ops", all.metadata());
   number(out, "failed_ops", all.failures);
-  number(out, "missed_ops", coverage.missed);
+  number(out, "missed_ops", coverage.missed_calls);
   seconds(out, "missed_time_s", coverage.missed_ns);
   number(out, "begin_ns", summary.begin_ns);
   seconds(out, "wall_s", summary.wall_s * 1e9);
@@ -230,10 +230,10 @@ void append_session_json(std::string& out, const Session& session, const Session
   text_member(out, "io_time", summary.io_is_union ? "union over threads" : "sum over threads");
   times(out, all);
   object(out, "calls_kept", [&] {
-    const SegmentFacts kept = summary.segments.value_or(SegmentFacts{});
-    number(out, "calls", kept.segments);
-    number(out, "first_ns", kept.first_ns);
-    number(out, "last_ns", kept.last_ns);
+    const SegmentFacts segments = summary.segments.value_or(SegmentFacts{});
+    number(out, "calls", segments.segments);
+    number(out, "first_ns", segments.first_ns);
+    number(out, "last_ns", segments.last_ns);
   });
   number(out, "dropped", summary.drops.records + summary.drops.operations);
   object(out, "drops", [&] {
@@ -241,8 +241,8 @@ void append_session_json(std::string& out, const Session& session, const Session
     number(out, "operations", summary.drops.operations);
     number(out, "segments", summary.drops.segments);
     number(out, "spans", summary.drops.spans);
-    if (summary.drops.no_room != 0)
-      text_member(out, "no_room", ::strerror(static_cast<int>(summary.drops.no_room)));
+    if (summary.drops.grow_errno != 0)
+      text_member(out, "no_room", ::strerror(static_cast<int>(summary.drops.grow_errno)));
   });
   number(out, "unnamed_ops", summary.drops.unnamed);
   object(out, "left_out", [&] {
@@ -251,7 +251,7 @@ void append_session_json(std::string& out, const Session& session, const Session
     number(out, "bytes_read", summary.left_out.all.bytes_read);
     number(out, "bytes_written", summary.left_out.all.bytes_written);
     number(out, "operations", summary.left_out.all.operations());
-    number(out, "tried_in_vain", summary.tried_in_vain);
+    number(out, "tried_in_vain", summary.failed_names);
   });
   patterns(out, all);
   histogram(out, "read_sizes", all.read_sizes);
@@ -304,8 +304,8 @@ void append_file_json(std::string& out, const FileSum& file) {
 }
 
 void append_process_json(std::string& out, const ProcessSum& process) {
-  const SessionImage& first = process.process->first();
-  const SessionImage& last = process.process->last();
+  const ProcessFile& first = process.process->first();
+  const ProcessFile& last = process.process->last();
   out += R"({"kind": "process", )";
   number(out, "pid", first.header().pid);
   number(out, "parent_pid", first.header().parent_pid);
@@ -313,7 +313,7 @@ void append_process_json(std::string& out, const ProcessSum& process) {
   text_member(out, "executable", last.executable());
   list(out, "command", last.command(), [&](std::string_view word) { append_json_text(out, word); });
   text_member(out, "state", state_name(last));
-  number(out, "images", process.process->images.size());
+  number(out, "images", process.process->process_files.size());
   number(out, "rank", last.header().rank);
   number(out, "ranks", last.header().ranks);
   number(out, "begin_ns", first.header().begin_realtime_ns);
@@ -348,7 +348,7 @@ Result<void> write_files_json(const FileSums& sums, const SessionFilter& filter,
   const auto make = [&](std::size_t part, std::string& text) {
     text.clear();
     sums.each_of_part(part, parts, filter.wanted(), [&](const FileSum& file) {
-      if (was_touched(file)) append_file_json(text, file);
+      if (has_operations(file)) append_file_json(text, file);
     });
   };
   for (std::size_t from = 0; from < parts; from += texts.size()) {

@@ -9,9 +9,10 @@ namespace {
 constexpr std::size_t kMostListed = 10'000;  // at most this number of files keep their sums in memory
 
 // The results of one thread.
-struct Gathered {
-  explicit Gathered(std::size_t most) : bytes(most, by_bytes), time(most, by_time), size(most, by_size) {}
-  void add(const Gathered& more) {
+struct ThreadResults {
+  explicit ThreadResults(std::size_t most)
+      : bytes(most, by_bytes), time(most, by_time), size(most, by_size) {}
+  void add(const ThreadResults& more) {
     mounts.add(more.mounts);
     folders.add(more.folders);
     bytes.add(more.bytes);
@@ -31,16 +32,16 @@ SessionReport inspect_session(const Session& session, const FileSums& sums, cons
                               std::string_view by, std::size_t most) {
   MountTable mounts = MountTable::of_this_machine();
   const bool by_folder = by == "directory" || by == "all";
-  std::vector<Gathered> parts(summing_threads(), Gathered(std::min(most, kMostListed)));
+  std::vector<ThreadResults> parts(summing_threads(), ThreadResults(std::min(most, kMostListed)));
   SessionSummary summary = summarise(session, sums, filter, [&](std::size_t place, const FileSum& file) {
-    Gathered& part = parts[place];
+    ThreadResults& part = parts[place];
     part.mounts.add(mounts.mount_of(file.path), file);
     if (by_folder) part.folders.add(file.kind == PENSTOCK_DIRECTORY ? file.path : folder_of(file.path), file);
     part.bytes.add(file);
     part.time.add(file);
     part.size.add(file);
   });
-  Gathered& all = parts.front();
+  ThreadResults& all = parts.front();
   for (std::size_t i = 1; i < parts.size(); ++i) all.add(parts[i]);
   SessionReport report{.mount_table = std::move(mounts),
                        .summary = std::move(summary),

@@ -46,7 +46,7 @@ std::string program_text(const SessionProcess& first) {
 }
 
 // The programs of a session. For each folder, the process that started first.
-std::string who(const Session& session) {
+std::string programs_text(const Session& session) {
   std::set<std::filesystem::path> folders;
   std::string programs;
   for (const SessionProcess& process : session.processes)
@@ -56,8 +56,8 @@ std::string who(const Session& session) {
   return fmt::format("{}; {}", programs, count_of(session.processes.size(), "process", "processes"));
 }
 
-std::string moved(std::uint64_t bytes, std::uint64_t calls, std::string_view call, double ns, double wall_s,
-                  const Output& output) {
+std::string transfer_text(std::uint64_t bytes, std::uint64_t calls, std::string_view call, double ns,
+                          double wall_s, const Output& output) {
   const std::string calls_text = count_of(calls, call);
   if (calls == 0) return "nothing";
   return fmt::format("{} in {} ({} a call); {} over the wall time, {} while in calls, which took {}",
@@ -66,17 +66,18 @@ std::string moved(std::uint64_t bytes, std::uint64_t calls, std::string_view cal
                      rate_text(bytes, wall_s, output), rate_text(bytes, ns / 1e9, output), seconds_text(ns));
 }
 
-std::string share(std::uint64_t part, std::uint64_t whole) {
+std::string percentage_text(std::uint64_t part, std::uint64_t whole) {
   return whole == 0 ? "-" : format_percent(static_cast<double>(part) / static_cast<double>(whole));
 }
 
-std::string pattern(const LayerSum& all) {
+std::string access_pattern_text(const LayerSum& all) {
   const auto of = [](std::string_view what, std::uint64_t ops, std::uint64_t sequential,
                      std::uint64_t consecutive, std::uint64_t first) {
     const std::uint64_t neither = ops > sequential + first ? ops - sequential - first : 0;
     return fmt::format(
         "{}: {} first of a thread in a file, {} sequential after it ({} of all consecutive), {} not", what,
-        share(first, ops), share(sequential, ops), share(consecutive, ops), share(neither, ops));
+        percentage_text(first, ops), percentage_text(sequential, ops), percentage_text(consecutive, ops),
+        percentage_text(neither, ops));
   };
   std::string text;
   if (all.reads > 0)
@@ -125,9 +126,9 @@ std::string left_out_text(const SessionSummary& summary, const SessionFilter& fi
 }
 
 // Why the session could not grow: " (No space left on device)".
-std::string no_room_text(const Drops& drops) {
-  if (drops.no_room == 0) return "";
-  return fmt::format(" (the session could not grow: {})", ::strerror(static_cast<int>(drops.no_room)));
+std::string grow_error_text(const Drops& drops) {
+  if (drops.grow_errno == 0) return "";
+  return fmt::format(" (the session could not grow: {})", ::strerror(static_cast<int>(drops.grow_errno)));
 }
 
 std::string missing_text(const Session& session, const SessionSummary& summary) {
@@ -139,7 +140,7 @@ std::string missing_text(const Session& session, const SessionSummary& summary) 
                     count_of(session.unread_files, "file"), session.unread_files == 1 ? "was" : "were"));
   if (drops.records > 0)
     add(fmt::format("{} on {} found no room{}", count_of(drops.operations, "operation"),
-                    count_of(drops.records, "file"), no_room_text(drops)));
+                    count_of(drops.records, "file"), grow_error_text(drops)));
   else if (drops.operations > 0)
     add(fmt::format("what {} did (of rings that are entered without libc, most often)",
                     count_of(drops.operations, "operation")));
@@ -185,15 +186,15 @@ std::string end_text(const Session& session, const SessionSummary& summary) {
 
 // How many calls are recorded, and for which time. It is shown if the trace was on for only a part of the
 // run, or if the oldest calls were dropped.
-std::string kept_text(const SessionSummary& summary) {
-  const SegmentFacts& kept = *summary.segments;
+std::string trace_extent_text(const SessionSummary& summary) {
+  const SegmentFacts& segments = *summary.segments;
   const auto seconds = [](std::int64_t ns) { return format_seconds(static_cast<double>(ns) / 1e9); };
-  return fmt::format("{}, from {} after the begin on, within {}", count_of(kept.segments, "call"),
-                     seconds(std::max<std::int64_t>(0, kept.first_ns - summary.begin_ns)),
-                     seconds(std::max<std::int64_t>(0, kept.last_ns - kept.first_ns)));
+  return fmt::format("{}, from {} after the begin on, within {}", count_of(segments.segments, "call"),
+                     seconds(std::max<std::int64_t>(0, segments.first_ns - summary.begin_ns)),
+                     seconds(std::max<std::int64_t>(0, segments.last_ns - segments.first_ns)));
 }
 
-bool is_there(std::string_view path) {
+bool path_exists(std::string_view path) {
   struct stat status {};
   return ::lstat(std::string(path).c_str(), &status) == 0;
 }
@@ -212,7 +213,7 @@ std::string printable_path(std::string_view path) {
 
 std::string dropped_calls_text(const Drops& drops) {
   return fmt::format("{} of the trace{}", count_of(drops.segments, "call"),
-                     drops.no_room != 0      ? no_room_text(drops)
+                     drops.grow_errno != 0   ? grow_error_text(drops)
                      : drops.oldest_segments ? ", the oldest (--trace-limit)"
                                              : "");
 }
@@ -227,49 +228,53 @@ std::string coverage_share_text(const Coverage& coverage, std::string_view word,
   constexpr std::uint64_t kFewBytes = 64U << 10U;
   const double fraction = coverage.fraction();
   if (!std::isfinite(fraction))
-    return fmt::format("{} {} that the kernel did not count", bytes_text(coverage.seen, output), word);
-  if (coverage.kernel == coverage.seen)
-    return fmt::format("all that the kernel counted as {} ({})", word, bytes_text(coverage.seen, output));
-  if (coverage.kernel > coverage.seen && coverage.kernel - coverage.seen < kFewBytes)
+    return fmt::format("{} {} that the kernel did not count", bytes_text(coverage.recorded, output), word);
+  if (coverage.kernel == coverage.recorded)
+    return fmt::format("all that the kernel counted as {} ({})", word, bytes_text(coverage.recorded, output));
+  if (coverage.kernel > coverage.recorded && coverage.kernel - coverage.recorded < kFewBytes)
     return fmt::format("all that the kernel counted as {} but {} ({} seen{})", word,
-                       bytes_text(coverage.kernel - coverage.seen, output), bytes_text(coverage.seen, output),
+                       bytes_text(coverage.kernel - coverage.recorded, output),
+                       bytes_text(coverage.recorded, output),
                        word == "read" ? "; the rest most likely the loader's and libc's own" : "");
   return fmt::format("{:.2f}% of what the kernel counted as {} ({} of {})", 100 * fraction, word,
-                     bytes_text(coverage.seen, output), bytes_text(coverage.kernel, output));
+                     bytes_text(coverage.recorded, output), bytes_text(coverage.kernel, output));
 }
 
 std::vector<Fact> session_facts(const Session& session, const SessionSummary& summary,
                                 const SessionFilter& filter, const Output& output) {
-  const LayerSum& all = summary.in.all;
-  std::vector<Fact> facts{{"program", who(session)}};
+  const LayerSum& all = summary.included.all;
+  std::vector<Fact> facts{{"program", programs_text(session)}};
   if (std::string text = end_text(session, summary); !text.empty())
     facts.push_back({"ended", std::move(text)});
   facts.push_back(
       {"files",
-       fmt::format("{} and {}, in {}", count_of(summary.in.files, "file"),
-                   count_of(summary.in.directories, "folder"),
+       fmt::format("{} and {}, in {}", count_of(summary.included.files, "file"),
+                   count_of(summary.included.directories, "folder"),
                    format_seconds(summary.wall_s) +
                        (summary.wall_s < summary.span_s ? ", without the time between the sessions" : ""))});
-  facts.push_back({"read", moved(all.bytes_read, all.reads, "read", all.read_ns, summary.wall_s, output)});
   facts.push_back(
-      {"written", moved(all.bytes_written, all.writes, "write", all.write_ns, summary.wall_s, output)});
-  facts.push_back(
-      {"metadata",
-       fmt::format("{} in {}: {}, {}, {}, {}, {}; {} failed", count_of(all.metadata(), "operation"),
-                   seconds_text(all.meta_ns), count_of(all.opens, "open"), count_of(all.stats, "stat"),
-                   count_of(all.seeks, "seek"), count_of(all.syncs, "sync"), count_of(all.maps, "map"),
-                   format_count(all.failures)) +
-           (summary.coverage.missed == 0
-                ? ""
-                : fmt::format("; in addition {} on names that were not there, in {}",
-                              count_of(summary.coverage.missed, "call that failed", "calls that failed"),
-                              seconds_text(summary.coverage.missed_ns)))});
+      {"read", transfer_text(all.bytes_read, all.reads, "read", all.read_ns, summary.wall_s, output)});
+  facts.push_back({"written", transfer_text(all.bytes_written, all.writes, "write", all.write_ns,
+                                            summary.wall_s, output)});
+  facts.push_back({"metadata", fmt::format("{} in {}: {}, {}, {}, {}, {}; {} failed",
+                                           count_of(all.metadata(), "operation"), seconds_text(all.meta_ns),
+                                           count_of(all.opens, "open"), count_of(all.stats, "stat"),
+                                           count_of(all.seeks, "seek"), count_of(all.syncs, "sync"),
+                                           count_of(all.maps, "map"), format_count(all.failures)) +
+                                   (summary.coverage.missed_calls == 0
+                                        ? ""
+                                        : fmt::format("; in addition {} on names that were not there, in {}",
+                                                      count_of(summary.coverage.missed_calls,
+                                                               "call that failed", "calls that failed"),
+                                                      seconds_text(summary.coverage.missed_ns)))});
   facts.push_back({"time in I/O",
                    fmt::format("{} ({})", format_seconds(summary.io_s),
                                summary.io_is_union ? "during which at least one thread was in a call"
                                                    : "added over threads; --trace tells when they overlap")});
-  if (summary.segments && summary.segments->segments > 0) facts.push_back({"calls kept", kept_text(summary)});
-  if (std::string text = pattern(all); !text.empty()) facts.push_back({"pattern", std::move(text)});
+  if (summary.segments && summary.segments->segments > 0)
+    facts.push_back({"calls kept", trace_extent_text(summary)});
+  if (std::string text = access_pattern_text(all); !text.empty())
+    facts.push_back({"pattern", std::move(text)});
   facts.push_back({"coverage", coverage_text(session, summary.coverage, output)});
   if (summary.left_out.files + summary.left_out.directories > 0)
     facts.push_back({"left out", left_out_text(summary, filter, output)});
@@ -288,7 +293,7 @@ Rows file_rows(const TopFiles& files, const Output& output) {
         file.path.empty() ? fmt::format("(no name) {:016x}", file.file) : printable_path(file.path);
     if (file.shares_key) name += " (shares its key)";
     if (file.kind == PENSTOCK_DIRECTORY) name += "/";
-    if (!file.path.empty() && file.kind != PENSTOCK_OTHER_FILE && !is_there(file.path))
+    if (!file.path.empty() && file.kind != PENSTOCK_OTHER_FILE && !path_exists(file.path))
       name += " (not there now)";
     rows.rows.push_back({std::move(name), bytes_text(file.size, output), format_count(file.all.opens),
                          format_count(file.all.reads), bytes_text(file.all.bytes_read, output),
@@ -306,9 +311,9 @@ Rows roll_up_rows(std::string_view title, std::span<const RollUp> rolled, const 
             not_shown};
   for (const RollUp& row : rolled) {
     std::string name = row.name.empty() ? "(no path)" : printable_path(row.name);
-    if (!row.name.empty() && !is_there(row.name)) {
+    if (!row.name.empty() && !path_exists(row.name)) {
       name += " (not there now)";
-    } else if (!row.largest.empty() && !is_there(row.largest)) {
+    } else if (!row.largest.empty() && !path_exists(row.largest)) {
       name += " (its busiest file is gone)";
     }
     rows.rows.push_back({std::move(name), format_count(row.files), format_count(row.all.reads),
@@ -325,7 +330,7 @@ Rows process_rows(std::span<const ProcessSum> processes, std::size_t most, const
             processes.size() - std::min(most, processes.size())};
   for (const ProcessSum& row : processes) {
     if (rows.rows.size() == most) break;
-    const SessionImage& last = row.process->last();
+    const ProcessFile& last = row.process->last();
     std::string name = printable_path(last.executable());
     if (const auto command = last.command(); !command.empty()) name = printable_path(command[0]);
     rows.rows.push_back({std::move(name), fmt::format("{}", last.header().pid),
@@ -340,8 +345,8 @@ Rows process_rows(std::span<const ProcessSum> processes, std::size_t most, const
 Rows size_rows(const SessionSummary& summary) {
   Rows rows{{"bytes", "reads", "writes", "files of that size"}, {}, 0};
   for (std::size_t i = 0; i < PENSTOCK_SIZE_BUCKETS; ++i) {
-    const std::uint64_t reads = summary.in.all.read_sizes[i];
-    const std::uint64_t writes = summary.in.all.write_sizes[i];
+    const std::uint64_t reads = summary.included.all.read_sizes[i];
+    const std::uint64_t writes = summary.included.all.write_sizes[i];
     if (reads + writes + summary.file_sizes[i] == 0) continue;
     rows.rows.push_back({std::string(size_bucket_text(i)), format_count(reads), format_count(writes),
                          format_count(summary.file_sizes[i])});

@@ -17,34 +17,35 @@
 namespace penstock {
 
 // A session at one moment, with the progress of each of its files.
-struct Look {
-  struct Point {
-    std::uint64_t file = 0;
+struct SessionProgress {
+  struct FileProgress {
+    std::uint64_t file = 0;  // the key of its name; two names may have the same key
     std::uint64_t bytes_read = 0;
     std::uint64_t bytes_written = 0;
     std::uint64_t operations = 0;
     std::string_view path;  // points into the session's mappings
   };
   Session session;
-  std::chrono::steady_clock::time_point when;
-  std::vector<Point> points;  // sorted by `file`, the key of the name; each key once
-  Point all;                  // the sum of all files, also of a second file with the same key
-  std::size_t processes = 0;  // processes that run
-  double running_s = 0;       // seconds since the first process began
+  std::chrono::steady_clock::time_point time;
+  std::vector<FileProgress> files;  // sorted by `file`, then by `path`
+  FileProgress all;                 // the sum of all files
+  std::size_t processes = 0;        // processes that run
+  double running_s = 0;             // seconds since the first process began
 };
-Look inspect(Session session, const SessionFilter& filter);
+SessionProgress measure_progress(Session session, const SessionFilter& filter);
 
-// The difference between two Looks. Without an earlier one, everything since the begin.
+// The difference between two SessionProgress objects. Without an earlier one, everything since the begin.
 struct Change {
   double seconds = 0;
-  Look::Point all;
-  std::uint64_t files = 0;           // files with any operation
-  std::vector<Look::Point> hottest;  // sorted by bytes, then by operations; values are the difference
+  SessionProgress::FileProgress all;
+  std::uint64_t files = 0;  // files with any operation
+  std::vector<SessionProgress::FileProgress>
+      hottest;  // sorted by bytes, then by operations; values are the difference
 };
-Change change_of(const Look* before, const Look& now, std::size_t most);
+Change change_of(const SessionProgress* before, const SessionProgress& now, std::size_t most);
 
-std::string change_text(const Look& now, const Change& change, const Output& output);
-Json change_json(const Look& now, const Change& change);
+std::string change_text(const SessionProgress& now, const Change& change, const Output& output);
+Json change_json(const SessionProgress& now, const Change& change);
 // The files in `hottest`.
 Json hottest_json(const Change& change);
 

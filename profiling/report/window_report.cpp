@@ -14,11 +14,11 @@ namespace {
 
 std::string_view start_reason(std::uint32_t started) {
   switch (started) {
-    case PENSTOCK_BEGUN_ATTACHED:
+    case PENSTOCK_START_REASON_ATTACHED:
       return "attached";
-    case PENSTOCK_BEGUN_CALLED:
+    case PENSTOCK_START_REASON_CALLED:
       return "window";
-    case PENSTOCK_BEGUN_BETWEEN:
+    case PENSTOCK_START_REASON_BETWEEN:
       return "between";
     default:
       return "process";
@@ -26,7 +26,7 @@ std::string_view start_reason(std::uint32_t started) {
 }
 
 std::string window_name(const SessionWindow& window) {
-  const std::string_view started = start_reason(window.image->header().begun);
+  const std::string_view started = start_reason(window.process_file->header().begun);
   if (window.number == 0) return std::string(started);
   if (window.label.empty()) return fmt::format("{} {}", started, window.number);
   return fmt::format("{} {}: {}", started, window.number, printable_path(window.label));
@@ -40,7 +40,7 @@ Rows window_rows(const std::vector<SessionWindow>& windows, std::size_t most, co
             windows.size() - std::min(most, windows.size())};
   for (const SessionWindow& window : windows) {
     if (rows.rows.size() == most) break;
-    rows.rows.push_back({window_name(window), fmt::format("{}", window.image->header().pid),
+    rows.rows.push_back({window_name(window), fmt::format("{}", window.process_file->header().pid),
                          fmt::format("{:.3f}", window.wall_s), format_count(window.files),
                          format_count(window.all.opens), format_count(window.all.reads),
                          format_bytes(static_cast<double>(window.all.bytes_read), output),
@@ -51,13 +51,13 @@ Rows window_rows(const std::vector<SessionWindow>& windows, std::size_t most, co
 }
 
 void append_window_json(std::string& out, const SessionWindow& window) {
-  const penstock_session_header& header = window.image->header();
+  const penstock_session_header& header = window.process_file->header();
   const Json line{{"kind", "window"},
                   {"number", window.number},
                   {"label", std::string(window.label)},
                   {"begun", start_reason(header.begun)},
                   {"pid", header.pid},
-                  {"file", window.image->path().string()},
+                  {"file", window.process_file->path().string()},
                   {"begin_ns", header.begin_realtime_ns},
                   {"wall_s", window.wall_s},
                   {"files", window.files},

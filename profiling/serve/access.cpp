@@ -58,8 +58,9 @@ bool same_secret(std::string_view one, std::string_view other) {
   // Lengths are not secret. The number of loops depends only on the length of the client's text.
   unsigned different = one.size() == other.size() ? 0 : 1;
   for (std::size_t i = 0; i < one.size(); ++i) {
-    const char held = other.empty() ? '\0' : other[i % other.size()];
-    different |= static_cast<unsigned>(static_cast<unsigned char>(one[i]) ^ static_cast<unsigned char>(held));
+    const char other_char = other.empty() ? '\0' : other[i % other.size()];
+    different |=
+        static_cast<unsigned>(static_cast<unsigned char>(one[i]) ^ static_cast<unsigned char>(other_char));
   }
   // `volatile` prevents the compiler from ending the loop at the first difference.
   volatile unsigned outcome = different;
@@ -72,7 +73,7 @@ bool has_token(const HttpRequest& request, std::string_view token) {
   return parameter && same_secret(*parameter, token);
 }
 
-bool is_from_here(const HttpRequest& request, std::uint16_t port) {
+bool is_for_this_server(const HttpRequest& request, std::uint16_t port) {
   const auto host = request.header("host");
   const auto is_ours = [&](std::string_view name) {
     // Browsers leave out the default port of http.
@@ -108,16 +109,15 @@ std::optional<uid_t> socket_owner(std::string_view table, const SocketEnds& ends
 }
 
 std::optional<uid_t> peer_of(int fd) {
-  struct sockaddr_in here {};
-  struct sockaddr_in there {};
-  socklen_t here_bytes = sizeof here;
-  socklen_t there_bytes = sizeof there;
-  if (::getsockname(fd, reinterpret_cast<struct sockaddr*>(&here), &here_bytes) != 0 ||
-      ::getpeername(fd, reinterpret_cast<struct sockaddr*>(&there), &there_bytes) != 0 ||
-      here.sin_family != AF_INET || there.sin_family != AF_INET)
+  struct sockaddr_in own {};
+  struct sockaddr_in peer {};
+  socklen_t own_bytes = sizeof own;
+  socklen_t peer_bytes = sizeof peer;
+  if (::getsockname(fd, reinterpret_cast<struct sockaddr*>(&own), &own_bytes) != 0 ||
+      ::getpeername(fd, reinterpret_cast<struct sockaddr*>(&peer), &peer_bytes) != 0 ||
+      own.sin_family != AF_INET || peer.sin_family != AF_INET)
     return std::nullopt;
-  const SocketEnds ends{there.sin_addr.s_addr, ntohs(there.sin_port), here.sin_addr.s_addr,
-                        ntohs(here.sin_port)};
+  const SocketEnds ends{peer.sin_addr.s_addr, ntohs(peer.sin_port), own.sin_addr.s_addr, ntohs(own.sin_port)};
   // The kernel returns the table in several reads. A row may move meanwhile and be missed, so it is read
   // again.
   for (int i = 0; i < kMaxTries; ++i) {

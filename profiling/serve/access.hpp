@@ -27,7 +27,7 @@ bool has_token(const HttpRequest& request, std::string_view token);
 // True if the request's Host header names this server, and its Origin header, if present, does too. This
 // refuses pages of other sites, also those whose domain name resolves to this machine: the browser sends
 // their name.
-bool is_from_here(const HttpRequest& request, std::uint16_t port);
+bool is_for_this_server(const HttpRequest& request, std::uint16_t port);
 
 // Both ends of a connection, as /proc/net/tcp has them: addresses in network byte order, ports in the
 // machine's order.

@@ -60,28 +60,28 @@ TEST(Access, ATokenComesInTheQueryOrInTheHeader) {
 }
 
 TEST(Access, OtherNamesAndOtherPagesAreNotFromHere) {
-  EXPECT_TRUE(is_from_here(request_with("127.0.0.1:8080"), 8080));
-  EXPECT_TRUE(is_from_here(request_with("localhost:8080"), 8080));
-  EXPECT_FALSE(is_from_here(request_with("127.0.0.1"), 8080));
-  EXPECT_FALSE(is_from_here(request_with("127.0.0.1:8081"), 8080));
-  EXPECT_FALSE(is_from_here(request_with("evil.example:8080"), 8080));
-  EXPECT_FALSE(is_from_here(request_with("127.0.0.1:8080.evil.example"), 8080));
-  EXPECT_FALSE(is_from_here(HttpRequest{}, 8080));
-  EXPECT_TRUE(is_from_here(request_with("127.0.0.1:8080", "http://127.0.0.1:8080"), 8080));
-  EXPECT_TRUE(is_from_here(request_with("127.0.0.1:8080", "http://localhost:8080"), 8080));
-  EXPECT_FALSE(is_from_here(request_with("127.0.0.1:8080", "http://127.0.0.1:8081"), 8080));
-  EXPECT_FALSE(is_from_here(request_with("127.0.0.1:8080", "https://127.0.0.1:8080"), 8080));
-  EXPECT_FALSE(is_from_here(request_with("127.0.0.1:8080", "null"), 8080));
-  EXPECT_FALSE(is_from_here(request_with("127.0.0.1:8080", "http://evil.example"), 8080));
+  EXPECT_TRUE(is_for_this_server(request_with("127.0.0.1:8080"), 8080));
+  EXPECT_TRUE(is_for_this_server(request_with("localhost:8080"), 8080));
+  EXPECT_FALSE(is_for_this_server(request_with("127.0.0.1"), 8080));
+  EXPECT_FALSE(is_for_this_server(request_with("127.0.0.1:8081"), 8080));
+  EXPECT_FALSE(is_for_this_server(request_with("evil.example:8080"), 8080));
+  EXPECT_FALSE(is_for_this_server(request_with("127.0.0.1:8080.evil.example"), 8080));
+  EXPECT_FALSE(is_for_this_server(HttpRequest{}, 8080));
+  EXPECT_TRUE(is_for_this_server(request_with("127.0.0.1:8080", "http://127.0.0.1:8080"), 8080));
+  EXPECT_TRUE(is_for_this_server(request_with("127.0.0.1:8080", "http://localhost:8080"), 8080));
+  EXPECT_FALSE(is_for_this_server(request_with("127.0.0.1:8080", "http://127.0.0.1:8081"), 8080));
+  EXPECT_FALSE(is_for_this_server(request_with("127.0.0.1:8080", "https://127.0.0.1:8080"), 8080));
+  EXPECT_FALSE(is_for_this_server(request_with("127.0.0.1:8080", "null"), 8080));
+  EXPECT_FALSE(is_for_this_server(request_with("127.0.0.1:8080", "http://evil.example"), 8080));
 }
 
 TEST(Access, ThePortThatHttpHasByItselfNeedNotBeSaid) {
-  EXPECT_TRUE(is_from_here(request_with("127.0.0.1", "http://127.0.0.1"), 80));
-  EXPECT_TRUE(is_from_here(request_with("localhost", "http://localhost"), 80));
-  EXPECT_TRUE(is_from_here(request_with("127.0.0.1:80"), 80));
-  EXPECT_FALSE(is_from_here(request_with("evil.example"), 80));
-  EXPECT_FALSE(is_from_here(request_with("127.0.0.1", "http://evil.example"), 80));
-  EXPECT_FALSE(is_from_here(request_with("localhost"), 8080));
+  EXPECT_TRUE(is_for_this_server(request_with("127.0.0.1", "http://127.0.0.1"), 80));
+  EXPECT_TRUE(is_for_this_server(request_with("localhost", "http://localhost"), 80));
+  EXPECT_TRUE(is_for_this_server(request_with("127.0.0.1:80"), 80));
+  EXPECT_FALSE(is_for_this_server(request_with("evil.example"), 80));
+  EXPECT_FALSE(is_for_this_server(request_with("127.0.0.1", "http://evil.example"), 80));
+  EXPECT_FALSE(is_for_this_server(request_with("localhost"), 8080));
 }
 
 // /proc/net/tcp as the kernel writes it on x86-64.

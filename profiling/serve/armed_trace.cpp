@@ -8,25 +8,25 @@ namespace {
 
 using Clock = std::chrono::steady_clock;
 
-constexpr std::chrono::milliseconds kOften{50};
-constexpr int kShare = 10;  // look() may take at most 1/kShare of the time
+constexpr std::chrono::milliseconds kShortInterval{50};
+constexpr int kMostTimeShare = 10;  // update() may take at most 1/kMostTimeShare of the time
 constexpr std::size_t kMostProcesses = 1000;
 
 }  // namespace
 
 Result<void> ArmedTrace::arm(std::chrono::seconds time) {
   if (armed()) {
-    static_cast<void>(window_->look());
-    if (window_->over()) disarm();
+    static_cast<void>(window_->update());
+    if (window_->finished()) disarm();
   }
   if (!armed()) {
     auto window =
         std::make_unique<TraceWindow>(TraceTargets{.folders = {folder_}, .processes = {}, .ranks = {}});
-    PENSTOCK_TRY(window->look());
+    PENSTOCK_TRY(window->update());
     window_ = std::move(window);
   }
-  next_look_ = Clock::now();
-  until_ = next_look_ + time;
+  next_update_ = Clock::now();
+  until_ = next_update_ + time;
   return success();
 }
 
@@ -36,14 +36,14 @@ void ArmedTrace::disarm() {
   until_ = {};
 }
 
-void ArmedTrace::look() {
+void ArmedTrace::update() {
   const Clock::time_point now = Clock::now();
   if (!armed()) return;
   if (now >= until_) return disarm();
-  if (now < next_look_) return;
-  static_cast<void>(window_->look());  // if the folder was deleted, there is nothing to trace
-  const Clock::time_point looked = Clock::now();
-  next_look_ = looked + std::max<Clock::duration>(kOften, kShare * (looked - now));
+  if (now < next_update_) return;
+  static_cast<void>(window_->update());  // if the folder was deleted, there is nothing to trace
+  const Clock::time_point updated = Clock::now();
+  next_update_ = updated + std::max<Clock::duration>(kShortInterval, kMostTimeShare * (updated - now));
 }
 
 Json ArmedTrace::json() const {

@@ -22,7 +22,7 @@ class ArmedTrace {
   void disarm();
   // Switches the trace on in new processes, and off at the end of the time. Must be called about every 50 ms
   // while armed.
-  void look();
+  void update();
   bool armed() const { return until_ != std::chrono::steady_clock::time_point(); }
 
   // A JSON object: the remaining time, and for each process how long its calls were recorded. After the end
@@ -33,7 +33,7 @@ class ArmedTrace {
   const std::filesystem::path folder_;
   std::unique_ptr<TraceWindow> window_;
   std::chrono::steady_clock::time_point until_;
-  std::chrono::steady_clock::time_point next_look_;
+  std::chrono::steady_clock::time_point next_update_;
 };
 
 }  // namespace penstock

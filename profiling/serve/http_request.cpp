@@ -185,7 +185,7 @@ ParsedRequest parse_request(std::string_view received) {
   const std::size_t begin = end + kEnd.size();
   if (received.size() - begin < body) {
     ParsedRequest part;
-    part.waits = version_1_1 && request.header("expect").has_value() && received.size() == begin;
+    part.wants_continue = version_1_1 && request.header("expect").has_value() && received.size() == begin;
     return part;
   }
   request.body = received.substr(begin, body);

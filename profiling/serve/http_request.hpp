@@ -29,10 +29,10 @@ struct HttpRequest {
 struct ParsedRequest {
   enum class State { incomplete, whole, refused };
   State state = State::incomplete;
-  int status = 0;           // if refused: 400, 413, 417, 431, 501 or 505
-  std::string_view reason;  // if refused: a sentence, as a string literal
-  bool waits = false;       // if incomplete: the client waits for "100 Continue" before it sends the body
-  HttpRequest request;      // valid if the state is `whole`
+  int status = 0;               // if refused: 400, 413, 417, 431, 501 or 505
+  std::string_view reason;      // if refused: a sentence, as a string literal
+  bool wants_continue = false;  // if incomplete: the client waits for "100 Continue" before it sends the body
+  HttpRequest request;          // valid if the state is `whole`
 };
 
 // `received`: all bytes of the connection so far. The state is `incomplete` if more bytes may complete the

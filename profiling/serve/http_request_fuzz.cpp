@@ -19,7 +19,7 @@ extern "C" int LLVMFuzzerTestOneInput(const std::uint8_t* data, std::size_t size
   if (whole.state == State::whole) {
     if (whole.request.path.empty() || whole.request.path.front() != '/') std::abort();
     if (whole.request.body.size() > penstock::kMostBodyBytes) std::abort();
-    static_cast<void>(penstock::is_from_here(whole.request, 8080));
+    static_cast<void>(penstock::is_for_this_server(whole.request, 8080));
     static_cast<void>(penstock::has_token(whole.request, "0123456789abcdef0123456789abcdef"));
   }
   const std::size_t step = std::max<std::size_t>(1, size / 64);

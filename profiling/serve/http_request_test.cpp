@@ -92,11 +92,12 @@ TEST(HttpRequest, WhoWaitsToBeToldToGoOnIsKnown) {
   for (const char* const expect : {"100-continue", "100-Continue"}) {
     const ParsedRequest parsed = parse_request(posting("1.1", expect, "3"));
     EXPECT_EQ(parsed.state, State::incomplete);
-    EXPECT_TRUE(parsed.waits);
-    EXPECT_FALSE(parse_request(posting("1.1", expect, "3") + "a").waits);
+    EXPECT_TRUE(parsed.wants_continue);
+    EXPECT_FALSE(parse_request(posting("1.1", expect, "3") + "a").wants_continue);
     EXPECT_EQ(parse_request(posting("1.1", expect, "3") + "abc").state, State::whole);
   }
-  EXPECT_FALSE(parse_request(posting("1.0", "100-continue", "3")).waits) << "it knows no such answer";
+  EXPECT_FALSE(parse_request(posting("1.0", "100-continue", "3")).wants_continue)
+      << "it knows no such answer";
   EXPECT_EQ(parse_request(posting("1.1", "100-continue", "0")).state, State::whole);
   EXPECT_EQ(status_of(posting("1.1", "100-continue", "5000")), 413);
 }

@@ -31,14 +31,14 @@ constexpr int kMostAccepted = 8;  // in one step, so that new connections do not
 }  // namespace
 
 struct HttpServer::Connection {
-  enum class State { reading, waiting, sending, draining, over };
+  enum class State { reading, waiting, sending, draining, closed };
 
   std::uint64_t id = 0;
   Fd fd;
   State state = State::reading;
   bool refused = false;  // another user's, or over the limit of connections; it only gets an error
-  bool head_alone = false;
-  Clock::time_point due;
+  bool head_only = false;
+  Clock::time_point deadline;
   std::string received;
   std::string out;  // the bytes to send next
   std::size_t sent = 0;
@@ -98,8 +98,8 @@ void HttpServer::accept_some() {
     const auto refused = static_cast<std::size_t>(std::count_if(
         connections_.begin(), connections_.end(), [](const auto& one) { return one->refused; }));
     auto connection = std::make_unique<Connection>();
-    connection->id = next_++;
-    connection->due = Clock::now() + kMostRequestTime;
+    connection->id = next_id_++;
+    connection->deadline = Clock::now() + kMostRequestTime;
     const std::optional<uid_t> owner = peer_of(fd.get());
     const bool foreign = !owner || (*owner != ::geteuid() && *owner != 0);
     connection->refused = foreign || connections_.size() - refused >= kMostConnections;
@@ -114,14 +114,14 @@ void HttpServer::accept_some() {
   }
 }
 
-void HttpServer::begin_answer(Connection& connection, HttpResponse response, bool head_alone) {
+void HttpServer::begin_answer(Connection& connection, HttpResponse response, bool head_only) {
   connection.out = response_head(response);
   connection.sent = 0;
-  connection.head_alone = head_alone;
-  if (!head_alone && response.body == nullptr) connection.out += response.text;
-  if (!head_alone) connection.body = std::move(response.body);
+  connection.head_only = head_only;
+  if (!head_only && response.body == nullptr) connection.out += response.text;
+  if (!head_only) connection.body = std::move(response.body);
   connection.state = Connection::State::sending;
-  connection.due = Clock::now() + kMostIdleTime;
+  connection.deadline = Clock::now() + kMostIdleTime;
   send(connection);
 }
 
@@ -130,7 +130,7 @@ void HttpServer::receive(Connection& connection, const Answer& answer) {
   const ssize_t got = ::recv(connection.fd.get(), buffer.data(), buffer.size(), 0);
   if (got < 0 && (errno == EAGAIN || errno == EWOULDBLOCK || errno == EINTR)) return;
   if (got <= 0) {
-    connection.state = Connection::State::over;
+    connection.state = Connection::State::closed;
     return;
   }
   connection.received.append(buffer.data(), static_cast<std::size_t>(got));
@@ -139,25 +139,25 @@ void HttpServer::receive(Connection& connection, const Answer& answer) {
     constexpr std::string_view kGoOn = "HTTP/1.1 100 Continue\r\n\r\n";
     // These are the first bytes of the connection, so the socket's buffer has space. If not all are sent, the
     // client is gone.
-    if (parsed.waits && ::send(connection.fd.get(), kGoOn.data(), kGoOn.size(), MSG_NOSIGNAL) !=
-                            static_cast<ssize_t>(kGoOn.size()))
-      connection.state = Connection::State::over;
+    if (parsed.wants_continue && ::send(connection.fd.get(), kGoOn.data(), kGoOn.size(), MSG_NOSIGNAL) !=
+                                     static_cast<ssize_t>(kGoOn.size()))
+      connection.state = Connection::State::closed;
     return;
   }
   connection.received.clear();
   if (parsed.state == ParsedRequest::State::refused)
     return begin_answer(connection, plain_response(parsed.status, parsed.reason), false);
   connection.state = Connection::State::waiting;
-  connection.due = Clock::time_point::max();
-  connection.head_alone = parsed.request.method == "HEAD";
+  connection.deadline = Clock::time_point::max();
+  connection.head_only = parsed.request.method == "HEAD";
   if (std::optional<HttpResponse> response = answer(parsed.request, connection.id))
-    begin_answer(connection, *std::move(response), connection.head_alone);
+    begin_answer(connection, *std::move(response), connection.head_only);
 }
 
 void HttpServer::reply(std::uint64_t id, HttpResponse response) {
   for (const auto& connection : connections_)
     if (connection->id == id && connection->state == Connection::State::waiting)
-      return begin_answer(*connection, std::move(response), connection->head_alone);
+      return begin_answer(*connection, std::move(response), connection->head_only);
 }
 
 // Sends until the socket's buffer is full, at most kMostChunks pieces. Then the other connections get their
@@ -171,7 +171,7 @@ void HttpServer::send(Connection& connection) {
         const Result<std::size_t> read = connection.body->read(std::span(connection.out.data(), kChunk));
         if (!read.ok()) {
           // the client sees an answer that is shorter than announced
-          connection.state = Connection::State::over;
+          connection.state = Connection::State::closed;
           return;
         }
         got = *read;
@@ -183,7 +183,7 @@ void HttpServer::send(Connection& connection) {
         // After a close with unread input, the kernel would discard the answer. So the input is read first.
         ::shutdown(connection.fd.get(), SHUT_WR);
         connection.state = Connection::State::draining;
-        connection.due = Clock::now() + kMostDrainTime;
+        connection.deadline = Clock::now() + kMostDrainTime;
         connection.body.reset();
         return;
       }
@@ -193,11 +193,11 @@ void HttpServer::send(Connection& connection) {
     if (sent < 0 && errno == EINTR) continue;
     if (sent < 0 && (errno == EAGAIN || errno == EWOULDBLOCK)) return;
     if (sent < 0) {
-      connection.state = Connection::State::over;
+      connection.state = Connection::State::closed;
       return;
     }
     connection.sent += static_cast<std::size_t>(sent);
-    connection.due = Clock::now() + kMostIdleTime;
+    connection.deadline = Clock::now() + kMostIdleTime;
   }
 }
 
@@ -207,22 +207,22 @@ void HttpServer::drain(Connection& connection) {
   const ssize_t got = ::recv(connection.fd.get(), buffer.data(), buffer.size(), 0);
   if (got < 0 && (errno == EAGAIN || errno == EWOULDBLOCK || errno == EINTR)) return;
   if (got > 0) connection.drained += static_cast<std::size_t>(got);
-  if (got <= 0 || connection.drained > kMostDrained) connection.state = Connection::State::over;
+  if (got <= 0 || connection.drained > kMostDrained) connection.state = Connection::State::closed;
 }
 
 // Ends connections whose time is over, and removes those that have ended. Only this function removes
 // connections. So step() may use its list of descriptors and connections until this call.
-void HttpServer::check_time() {
+void HttpServer::close_expired() {
   const Clock::time_point now = Clock::now();
   for (const auto& connection : connections_) {
-    if (now < connection->due) continue;
+    if (now < connection->deadline) continue;
     if (connection->state == Connection::State::reading) {
       begin_answer(*connection, plain_response(408, "the request took too long"), false);
     } else {
-      connection->state = Connection::State::over;
+      connection->state = Connection::State::closed;
     }
   }
-  std::erase_if(connections_, [](const auto& one) { return one->state == Connection::State::over; });
+  std::erase_if(connections_, [](const auto& one) { return one->state == Connection::State::closed; });
 }
 
 void HttpServer::step(std::chrono::milliseconds most, const Answer& answer) {
@@ -243,12 +243,12 @@ void HttpServer::step(std::chrono::milliseconds most, const Answer& answer) {
       } else if (connection.state == Connection::State::draining) {
         drain(connection);
       } else {
-        connection.state = Connection::State::over;  // the client closed the connection while it waited
+        connection.state = Connection::State::closed;  // the client closed the connection while it waited
       }
     }
     if (watched.back().revents != 0) accept_some();
   }
-  check_time();
+  close_expired();
 }
 
 }  // namespace penstock

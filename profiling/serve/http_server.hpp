@@ -48,12 +48,12 @@ class HttpServer {
   void receive(Connection& connection, const Answer& answer);
   void send(Connection& connection);
   void drain(Connection& connection);
-  void begin_answer(Connection& connection, HttpResponse response, bool head_alone);
-  void check_time();
+  void begin_answer(Connection& connection, HttpResponse response, bool head_only);
+  void close_expired();
 
   Fd listener_;
   std::uint16_t port_ = 0;
-  std::uint64_t next_ = 1;
+  std::uint64_t next_id_ = 1;
   std::chrono::steady_clock::time_point accept_again_;
   std::vector<std::unique_ptr<Connection>> connections_;
 };

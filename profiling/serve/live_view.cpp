@@ -25,9 +25,10 @@ namespace {
 using Clock = std::chrono::steady_clock;
 
 constexpr std::chrono::seconds kViewInterval{1};
-constexpr int kViewShare = 4;             // an inspection takes at most 1/4 of the time
-constexpr std::size_t kMostPoints = 600;  // limit of the history: ten minutes, if a look takes one second
-constexpr double kMostDrawn = 300;        // points for a whole run
+constexpr int kViewShare = 4;  // an inspection takes at most 1/4 of the time
+constexpr std::size_t kMostPoints =
+    600;  // limit of the history: ten minutes, if an inspection takes one second
+constexpr double kMostPointsOfRun = 300;  // points for a whole run
 constexpr std::size_t kMostFiles = 50;
 constexpr std::size_t kMostNamedProcesses = 1000;  // limit for the list of processes
 
@@ -46,7 +47,7 @@ bool same_file(const std::string& one, const std::string& other) {
 
 Json process_json_of(const RecordingProcess& process) {
   return Json{{"pid", process.pid},     {"rank", process.rank < 0 ? Json(nullptr) : Json(process.rank)},
-              {"trace", process.trace}, {"here", process.here},
+              {"trace", process.trace}, {"here", process.on_this_machine},
               {"host", process.host},   {"command", process.command}};
 }
 
@@ -92,8 +93,8 @@ bool LiveView::end(std::chrono::milliseconds most) {
 void LiveView::work(const std::stop_token& stop) {
   while (!stop.stop_requested()) {
     const Clock::time_point begin = Clock::now();
-    if (const Result<void> looked = try_look(); !looked.ok())
-      publish({{"looked", true}, {"running", false}, {"error", looked.error().message()}});
+    if (const Result<void> inspected = try_inspect(); !inspected.ok())
+      publish({{"looked", true}, {"running", false}, {"error", inspected.error().message()}});
     const Clock::time_point now = Clock::now();
     const auto due = std::max(begin + kViewInterval, now + (kViewShare - 1) * (now - begin));
     std::unique_lock lock(mutex_);
@@ -106,9 +107,9 @@ void LiveView::work(const std::stop_token& stop) {
 
 // True if the process writes to this session. A copy of a session also contains files of running processes,
 // but they write to the original. The answer is stored for each file, because it requires /proc/PID/maps.
-bool LiveView::is_of_here(const RecordingProcess& process) {
-  if (!process.here) return true;
-  const auto [known, fresh] = known_.try_emplace(process.file, true);
+bool LiveView::writes_to_this_session(const RecordingProcess& process) {
+  if (!process.on_this_machine) return true;
+  const auto [known, fresh] = writes_here_.try_emplace(process.file, true);
   if (fresh) {
     const auto running = running_session(static_cast<pid_t>(process.pid));
     known->second = !running || running->file == process.file || same_file(running->file, process.file) ||
@@ -118,13 +119,13 @@ bool LiveView::is_of_here(const RecordingProcess& process) {
 }
 
 // An exception that leaves a thread would end the process, and no trace could then be switched off. The
-// exception may mean that memory is short, so the previous Look is freed first.
-Result<void> LiveView::try_look() {
+// exception may mean that memory is short, so the previous SessionProgress is freed first.
+Result<void> LiveView::try_inspect() {
   try {
-    return look();
+    return inspect();
   } catch (const std::exception& problem) {
     before_.reset();
-    over_ = false;
+    run_inspected_ = false;
     return make_error(Errc::exhausted,
                       fmt::format("cannot look at '{}': {}", folder_.string(), problem.what()));
   }
@@ -133,13 +134,13 @@ Result<void> LiveView::try_look() {
 // One inspection, in the inspecting thread, without the lock until publish(). The processes are listed before
 // the session is read. So a process that ends between the two is inspected once more. In the other order its
 // last writes would be missed. An error in reading the session leaves the state unchanged.
-Result<void> LiveView::look() {
+Result<void> LiveView::inspect() {
   PENSTOCK_ASSIGN(std::vector<RecordingProcess> processes, recording_processes(folder_));
-  std::erase_if(processes, [&](const RecordingProcess& process) { return !is_of_here(process); });
-  if (processes.empty() && over_) return success();
+  std::erase_if(processes, [&](const RecordingProcess& process) { return !writes_to_this_session(process); });
+  if (processes.empty() && run_inspected_) return success();
   const std::vector<std::filesystem::path> folders{folder_};
   PENSTOCK_ASSIGN(Session session, open_session(folders));
-  auto now = std::make_unique<Look>(inspect(std::move(session), filter_));
+  auto now = std::make_unique<SessionProgress>(measure_progress(std::move(session), filter_));
   const Change change = change_of(before_.get(), *now, kMostFiles);
   if (before_ != nullptr) {
     history_.push_back(Json::array({now_s(), change.seconds, static_cast<double>(change.all.bytes_read),
@@ -147,25 +148,25 @@ Result<void> LiveView::look() {
                                     static_cast<double>(change.all.operations)}));
     if (history_.size() > kMostPoints) history_.pop_front();
   }
-  if (over_) {  // a process of the session runs again, so the view is live again
+  if (run_inspected_) {  // a process of the session runs again, so the view is live again
     history_.clear();
-    exact_ = true;
+    history_is_exact_ = true;
   }
-  over_ = processes.empty();
-  if (over_) draw_all(now->session);
+  run_inspected_ = processes.empty();
+  if (run_inspected_) show_whole_run(now->session);
   // A session that has ended has no rates, only totals.
-  const Change whole = over_ ? change_of(nullptr, *now, kMostFiles) : Change{};
-  publish(described(*now, over_ ? whole : change, processes));
+  const Change run_change = run_inspected_ ? change_of(nullptr, *now, kMostFiles) : Change{};
+  publish(members_of(*now, run_inspected_ ? run_change : change, processes));
   before_ = std::move(now);
-  if (over_) known_.clear();
+  if (run_inspected_) writes_here_.clear();
   return success();
 }
 
 // Runs in the inspecting thread. Replaces the history of the last minutes by that of the whole run.
-void LiveView::draw_all(const Session& session) {
+void LiveView::show_whole_run(const Session& session) {
   const FileSums sums(session);
   const SessionSummary summary = inspect_session(session, sums, filter_, "file", 1).summary;
-  const TransferSeries series(summary.begin_ns, summary.span_s, kMostDrawn);
+  const TransferSeries series(summary.begin_ns, summary.span_s, kMostPointsOfRun);
   std::vector<double> read(series.points());
   std::vector<double> written(series.points());
   std::vector<double> operations(series.points());
@@ -174,7 +175,7 @@ void LiveView::draw_all(const Session& session) {
       series.add(transfer.kind == TransferKind::read ? read : written, transfer, transfer.bytes);
     series.add(operations, transfer, transfer.operations);
   });
-  exact_ = summary.io_is_union;
+  history_is_exact_ = summary.io_is_union;
   history_.clear();
   const double begin_s = static_cast<double>(summary.begin_ns) / 1e9;
   for (std::size_t i = 0; i < series.points(); ++i)
@@ -183,8 +184,8 @@ void LiveView::draw_all(const Session& session) {
 }
 
 // Runs in the inspecting thread. Makes the members of the JSON object; changes no state.
-Json LiveView::described(const Look& look, const Change& change,
-                         const std::vector<RecordingProcess>& processes) const {
+Json LiveView::members_of(const SessionProgress& progress, const Change& change,
+                          const std::vector<RecordingProcess>& processes) const {
   Json named = Json::array();
   for (std::size_t i = 0; i < processes.size() && i < kMostNamedProcesses; ++i)
     named.push_back(process_json_of(processes[i]));
@@ -192,11 +193,11 @@ Json LiveView::described(const Look& look, const Change& change,
               {"running", !processes.empty()},
               {"error", ""},
               {"at_s", now_s()},
-              {"running_s", look.running_s},
-              {"files", look.points.size()},
-              {"bytes_read", look.all.bytes_read},
-              {"bytes_written", look.all.bytes_written},
-              {"operations", look.all.operations},
+              {"running_s", progress.running_s},
+              {"files", progress.files.size()},
+              {"bytes_read", progress.all.bytes_read},
+              {"bytes_written", progress.all.bytes_written},
+              {"operations", progress.all.operations},
               {"change",
                {{"seconds", change.seconds},
                 {"bytes_read", change.all.bytes_read},
@@ -206,7 +207,7 @@ Json LiveView::described(const Look& look, const Change& change,
               {"hottest", hottest_json(change)},
               {"process_count", processes.size()},
               {"processes", std::move(named)},
-              {"history_is_exact", exact_},
+              {"history_is_exact", history_is_exact_},
               {"history", Json(history_)}};
 }
 

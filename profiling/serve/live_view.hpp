@@ -3,8 +3,8 @@
 // object describes the whole run.
 //
 // Threads: the server's main thread makes the view, calls json() and ends it. The inspecting thread (work())
-// is the only one that uses the members from before_ to exact_, so these need no lock. Only the main thread
-// starts processes (side_job.hpp).
+// is the only one that uses the members from before_ to history_is_exact_, so these need no lock. Only the
+// main thread starts processes (side_job.hpp).
 // Locks: mutex_ guards only members_ and ended_. It is held while a pointer is copied, never while files are
 // read.
 // Memory: both threads may allocate.
@@ -43,25 +43,25 @@ class LiveView {
 
  private:
   void work(const std::stop_token& stop);
-  Result<void> try_look();
-  Result<void> look();
-  bool is_of_here(const RecordingProcess& process);
-  void draw_all(const Session& session);
-  Json described(const Look& look, const Change& change,
-                 const std::vector<RecordingProcess>& processes) const;
+  Result<void> try_inspect();
+  Result<void> inspect();
+  bool writes_to_this_session(const RecordingProcess& process);
+  void show_whole_run(const Session& session);
+  Json members_of(const SessionProgress& progress, const Change& change,
+                  const std::vector<RecordingProcess>& processes) const;
   void publish(Json members);
 
   const std::filesystem::path folder_;
   const SessionFilter filter_;
   // Used only by the inspecting thread.
-  std::unique_ptr<Look> before_;
+  std::unique_ptr<SessionProgress> before_;
   std::deque<Json> history_;  // [end in seconds since 1970, length, bytes read, bytes written, operations]
   // files of running processes: true if the process really writes to this file
-  std::map<std::string, bool> known_;
+  std::map<std::string, bool> writes_here_;
   // no process runs, and the session was inspected after the last one ended
-  bool over_ = false;
+  bool run_inspected_ = false;
   // true: the history has the times of single calls; false: it has estimates
-  bool exact_ = true;
+  bool history_is_exact_ = true;
 
   mutable std::mutex mutex_;
   std::condition_variable_any changed_;

@@ -20,7 +20,7 @@ namespace {
 
 namespace fs = std::filesystem;
 
-constexpr std::string_view kMade = "{made}";  // placeholder for the path of a job's output file
+constexpr std::string_view kOutputPlaceholder = "{made}";  // placeholder for the path of a job's output file
 constexpr std::uint64_t kMostSeconds = 3600;
 
 // A report has scripts and contains names of unknown files. So the policy prevents it from sending requests
@@ -47,19 +47,19 @@ std::string file_name(std::string_view name) {
 
 // Creates a new, empty folder next to the session. It is created before the job starts, so that what a failed
 // job leaves in it can be removed.
-Result<fs::path> make_snapshot_place(const fs::path& folder) {
+Result<fs::path> make_snapshot_folder(const fs::path& folder) {
   std::string when = utc_now();
   std::erase_if(when, [](char c) { return c == '-' || c == ':'; });
   const std::string stem = fmt::format("{}-snapshot-{}", folder.filename().string(), when);
-  fs::path place = folder.parent_path() / stem;
-  for (int i = 2; ::mkdir(place.c_str(), 0700) != 0; ++i) {
-    if (errno != EEXIST) return errno_error(errno, "cannot make the session", place.string());
-    place = folder.parent_path() / fmt::format("{}-{}", stem, i);
+  fs::path snapshot_folder = folder.parent_path() / stem;
+  for (int i = 2; ::mkdir(snapshot_folder.c_str(), 0700) != 0; ++i) {
+    if (errno != EEXIST) return errno_error(errno, "cannot make the session", snapshot_folder.string());
+    snapshot_folder = folder.parent_path() / fmt::format("{}-{}", stem, i);
   }
-  return place;
+  return snapshot_folder;
 }
 
-void remove_half(const fs::path& snapshot) {
+void remove_partial_snapshot(const fs::path& snapshot) {
   std::error_code none;
   if (!snapshot.empty()) fs::remove_all(snapshot, none);
 }
@@ -76,9 +76,9 @@ ServeSession::~ServeSession() {
 bool ServeSession::end(std::chrono::milliseconds most) {
   trace_.disarm();
   const auto snapshot = jobs_.find(Kind::snapshot);
-  const fs::path half = snapshot == jobs_.end() ? fs::path() : snapshot->second.makes;
+  const fs::path partial = snapshot == jobs_.end() ? fs::path() : snapshot->second.new_snapshot;
   jobs_.clear();  // the destructors end the jobs
-  remove_half(half);
+  remove_partial_snapshot(partial);
   return live_.end(most);
 }
 
@@ -93,7 +93,7 @@ const std::array<ServeSession::Page, 7> ServeSession::kPages{{
 }};
 
 std::optional<HttpResponse> ServeSession::answer(const HttpRequest& request, std::uint64_t connection) {
-  if (!is_from_here(request, options_.port))
+  if (!is_for_this_server(request, options_.port))
     return plain_response(403, "this is asked for by another name, or by another page");
   if (!has_token(request, options_.token)) {
     HttpResponse response = plain_response(
@@ -105,11 +105,11 @@ std::optional<HttpResponse> ServeSession::answer(const HttpRequest& request, std
       std::find_if(kPages.begin(), kPages.end(), [&](const Page& one) { return one.path == request.path; });
   if (page == kPages.end()) return plain_response(404, "there is no such page");
   const bool fits =
-      page->changes ? request.method == "POST" : request.method == "GET" || request.method == "HEAD";
+      page->needs_post ? request.method == "POST" : request.method == "GET" || request.method == "HEAD";
   if (!fits) {
     HttpResponse response =
-        plain_response(405, page->changes ? "this takes POST" : "this takes GET and HEAD");
-    response.headers.emplace_back("Allow", page->changes ? "POST" : "GET, HEAD");
+        plain_response(405, page->needs_post ? "this takes POST" : "this takes GET and HEAD");
+    response.headers.emplace_back("Allow", page->needs_post ? "POST" : "GET, HEAD");
     return response;
   }
   if (page->job) return wait_for(*page->job, connection);
@@ -155,32 +155,34 @@ std::optional<HttpResponse> ServeSession::wait_for(Kind kind, std::uint64_t conn
     at->second.waiting.push_back(connection);  // the job's answer goes to this connection too
     return std::nullopt;
   }
-  std::vector<std::string> words{"profile"};
-  fs::path makes;
+  std::vector<std::string> arguments{"profile"};
+  fs::path new_snapshot;
   if (kind == Kind::snapshot) {
-    Result<fs::path> place = make_snapshot_place(options_.folder);
-    if (!place.ok()) return failed(place.error());
-    makes = *std::move(place);
-    words.insert(words.end(), {"snapshot", options_.folder.string(), "-o", makes.string(), "--json"});
+    Result<fs::path> snapshot_folder = make_snapshot_folder(options_.folder);
+    if (!snapshot_folder.ok()) return failed(snapshot_folder.error());
+    new_snapshot = *std::move(snapshot_folder);
+    arguments.insert(arguments.end(),
+                     {"snapshot", options_.folder.string(), "-o", new_snapshot.string(), "--json"});
   } else {
-    words.insert(words.end(), {"report", options_.folder.string(), "--json"});
-    words.insert(words.end(), options_.report_arguments.begin(), options_.report_arguments.end());
-    if (kind == Kind::page) words.insert(words.end(), {"--html", std::string(kMade)});
+    arguments.insert(arguments.end(), {"report", options_.folder.string(), "--json"});
+    arguments.insert(arguments.end(), options_.report_arguments.begin(), options_.report_arguments.end());
+    if (kind == Kind::page) arguments.insert(arguments.end(), {"--html", std::string(kOutputPlaceholder)});
   }
-  words.insert(words.end(), {"--no-config", "--progress", "never"});
-  Result<SideJob> job = SideJob::begin(std::move(words), kind == Kind::page ? std::string(kMade) : "");
+  arguments.insert(arguments.end(), {"--no-config", "--progress", "never"});
+  Result<SideJob> job =
+      SideJob::begin(std::move(arguments), kind == Kind::page ? std::string(kOutputPlaceholder) : "");
   if (!job.ok()) {
-    remove_half(makes);
+    remove_partial_snapshot(new_snapshot);
     return failed(job.error());
   }
-  jobs_.emplace(kind, Job{*std::move(job), {connection}, std::move(makes)});
+  jobs_.emplace(kind, Job{*std::move(job), {connection}, std::move(new_snapshot)});
   return std::nullopt;
 }
 
-HttpResponse ServeSession::outcome(Kind kind, const Job& job, Result<Fd>& made) const {
-  if (!made.ok()) return plain_response(500, made.error().message());
-  if (kind == Kind::snapshot) return json_response(200, Json{{"session", job.makes.string()}});
-  Result<std::unique_ptr<BodySource>> body = file_body(Fd(::fcntl(made->get(), F_DUPFD_CLOEXEC, 0)));
+HttpResponse ServeSession::outcome(Kind kind, const Job& job, Result<Fd>& output) const {
+  if (!output.ok()) return plain_response(500, output.error().message());
+  if (kind == Kind::snapshot) return json_response(200, Json{{"session", job.new_snapshot.string()}});
+  Result<std::unique_ptr<BodySource>> body = file_body(Fd(::fcntl(output->get(), F_DUPFD_CLOEXEC, 0)));
   if (!body.ok()) return plain_response(500, body.error().message());
   HttpResponse response;
   response.body = *std::move(body);
@@ -193,17 +195,17 @@ HttpResponse ServeSession::outcome(Kind kind, const Job& job, Result<Fd>& made) 
   return response;
 }
 
-void ServeSession::look(HttpServer& server) {
-  trace_.look();
+void ServeSession::update(HttpServer& server) {
+  trace_.update();
   for (auto at = jobs_.begin(); at != jobs_.end();) {
-    std::optional<Result<Fd>> made = at->second.job.look();
-    if (!made) {
+    std::optional<Result<Fd>> output = at->second.job.poll();
+    if (!output) {
       ++at;
       continue;
     }
-    if (!made->ok()) remove_half(at->second.makes);
+    if (!output->ok()) remove_partial_snapshot(at->second.new_snapshot);
     for (const std::uint64_t connection : at->second.waiting)
-      server.reply(connection, outcome(at->first, at->second, *made));
+      server.reply(connection, outcome(at->first, at->second, *output));
     at = jobs_.erase(at);
   }
 }

@@ -40,8 +40,8 @@ class ServeSession {
   std::optional<HttpResponse> answer(const HttpRequest& request, std::uint64_t connection);
   // Continues the trace and the jobs. Sends the results of finished jobs to the connections that wait for
   // them.
-  void look(HttpServer& server);
-  // True if look() must be called often.
+  void update(HttpServer& server);
+  // True if update() must be called often.
   bool busy() const { return trace_.armed() || !jobs_.empty(); }
   // Switches off the trace, ends all jobs and the live view. False if the live view does not end within
   // `most`.
@@ -51,7 +51,7 @@ class ServeSession {
   enum class Kind { page, json, snapshot };
   struct Page {
     std::string_view path;
-    bool changes;             // it changes something, so only POST is accepted
+    bool needs_post;          // it changes something, so only POST is accepted
     std::optional<Kind> job;  // the job that makes the answer; nullopt: the page is answered at once
     HttpResponse (ServeSession::*answer)(const HttpRequest& request);
   };
@@ -59,7 +59,7 @@ class ServeSession {
   struct Job {
     SideJob job;
     std::vector<std::uint64_t> waiting;  // connections that get the job's answer
-    std::filesystem::path makes;         // the folder of a new snapshot
+    std::filesystem::path new_snapshot;  // the folder of a new snapshot
   };
 
   HttpResponse home(const HttpRequest& request);
@@ -67,7 +67,7 @@ class ServeSession {
   HttpResponse trace(const HttpRequest& request);
   HttpResponse download(const HttpRequest& request);
   std::optional<HttpResponse> wait_for(Kind kind, std::uint64_t connection);
-  HttpResponse outcome(Kind kind, const Job& job, Result<Fd>& made) const;
+  HttpResponse outcome(Kind kind, const Job& job, Result<Fd>& output) const;
   std::string name() const { return options_.folder.filename().string(); }
 
   const ServeOptions options_;

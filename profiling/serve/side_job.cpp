@@ -28,9 +28,9 @@ namespace {
 
 namespace fs = std::filesystem;
 
-constexpr const char* kOut = "out";
-constexpr const char* kWords = "words";
-constexpr const char* kErrors = "errors";
+constexpr const char* kOutputFile = "out";
+constexpr const char* kStdoutFile = "words";
+constexpr const char* kStderrFile = "errors";
 
 // The last line of the job's stderr.
 std::string last_line(const fs::path& file) {
@@ -44,7 +44,7 @@ std::string last_line(const fs::path& file) {
 
 }  // namespace
 
-Result<SideJob> SideJob::begin(std::vector<std::string> words, const std::string& output) {
+Result<SideJob> SideJob::begin(std::vector<std::string> arguments, const std::string& output) {
   std::error_code failed;
   const fs::path temporary = fs::temp_directory_path(failed);
   if (failed) return errno_error(failed.value(), "cannot find", "the folder for temporary files");
@@ -52,12 +52,12 @@ Result<SideJob> SideJob::begin(std::vector<std::string> words, const std::string
   if (::mkdtemp(name.data()) == nullptr)
     return errno_error(errno, "cannot make a folder in", temporary.string());
   const fs::path folder = name;
-  const std::string out = (folder / kOut).string();
-  const std::string printed = output.empty() ? out : (folder / kWords).string();
-  const std::string errors = (folder / kErrors).string();
-  words.insert(words.begin(), "penstock");
+  const std::string out = (folder / kOutputFile).string();
+  const std::string printed = output.empty() ? out : (folder / kStdoutFile).string();
+  const std::string errors = (folder / kStderrFile).string();
+  arguments.insert(arguments.begin(), "penstock");
   std::vector<char*> argv;
-  for (std::string& word : words) {
+  for (std::string& word : arguments) {
     if (!output.empty() && word == output) word = out;
     argv.push_back(word.data());
   }
@@ -74,7 +74,7 @@ Result<SideJob> SideJob::begin(std::vector<std::string> words, const std::string
   ::posix_spawn_file_actions_destroy(&actions);
   if (why != 0) {
     fs::remove_all(folder, failed);
-    return errno_error(why, "cannot begin", "penstock " + words[1]);
+    return errno_error(why, "cannot begin", "penstock " + arguments[1]);
   }
   return SideJob(pid, folder);
 }
@@ -94,22 +94,22 @@ SideJob::~SideJob() {
 
 // Does not wait (WNOHANG). After a waitpid() that succeeds, pid_ is -1: the kernel may give the id to another
 // process, which the destructor must not kill.
-std::optional<Result<Fd>> SideJob::look() {
+std::optional<Result<Fd>> SideJob::poll() {
   int status = 0;
   const pid_t ended = retry_eintr([&] { return ::waitpid(pid_, &status, WNOHANG); });
   if (ended == 0) return std::nullopt;
   const int why = errno;
   pid_ = -1;
   if (ended < 0) return Result<Fd>(errno_error(why, "cannot wait for", "the report"));
-  return made(status);
+  return open_output(status);
 }
 
-Result<Fd> SideJob::made(int status) const {
+Result<Fd> SideJob::open_output(int status) const {
   if (!WIFEXITED(status) || WEXITSTATUS(status) != 0) {
-    const std::string said = last_line(folder_ / kErrors);
-    return make_error(Errc::io, said.empty() ? "it ended before it was done" : said);
+    const std::string error_line = last_line(folder_ / kStderrFile);
+    return make_error(Errc::io, error_line.empty() ? "it ended before it was done" : error_line);
   }
-  Fd fd(retry_eintr([&] { return ::open((folder_ / kOut).c_str(), O_RDONLY | O_CLOEXEC); }));
+  Fd fd(retry_eintr([&] { return ::open((folder_ / kOutputFile).c_str(), O_RDONLY | O_CLOEXEC); }));
   if (!fd) return errno_error(errno, "cannot read", "what was made");
   return fd;
 }

@@ -17,18 +17,19 @@ namespace penstock {
 // temporary output.
 class SideJob {
  public:
-  // `output`: the word in `words` to replace by the path of the output file; "" if the job prints its output.
-  static Result<SideJob> begin(std::vector<std::string> words, const std::string& output);
+  // `output`: the word in `arguments` to replace by the path of the output file; "" if the job prints its
+  // output.
+  static Result<SideJob> begin(std::vector<std::string> arguments, const std::string& output);
   SideJob(SideJob&& other) noexcept;
   SideJob& operator=(SideJob&&) = delete;
   ~SideJob();
 
   // nullopt while the job runs. Then its output, opened for reading, or its error message.
-  std::optional<Result<Fd>> look();
+  std::optional<Result<Fd>> poll();
 
  private:
   SideJob(pid_t pid, std::filesystem::path folder) : pid_(pid), folder_(std::move(folder)) {}
-  Result<Fd> made(int status) const;
+  Result<Fd> open_output(int status) const;
 
   pid_t pid_ = -1;
   std::filesystem::path folder_;

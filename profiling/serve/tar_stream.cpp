@@ -39,7 +39,7 @@ Result<std::string> read_whole(int fd, std::uint64_t size, const std::string& pa
 
 }  // namespace
 
-Result<void> TarStream::add(const fs::path& file, const std::string& name, bool take) {
+Result<void> TarStream::add(const fs::path& file, const std::string& name, bool read_now) {
   const Fd fd(retry_eintr([&] { return ::open(file.c_str(), O_RDONLY | kSessionOpenFlags); }));
   if (!fd && (errno == ELOOP || errno == ENOENT)) return success();
   if (!fd) return errno_error(errno, "cannot read", file.string());
@@ -51,7 +51,7 @@ Result<void> TarStream::add(const fs::path& file, const std::string& name, bool 
   member.size = static_cast<std::uint64_t>(about.st_size);
   member.device = about.st_dev;
   member.inode = about.st_ino;
-  if (take && member.size <= kMostNote) {
+  if (read_now && member.size <= kMostNote) {
     PENSTOCK_ASSIGN(member.text, read_whole(fd.get(), member.size, member.path));
   }
   const auto header = tar_header(
@@ -99,8 +99,8 @@ Result<std::size_t> TarStream::read_member(const Member& member, std::uint64_t f
   return out.size();
 }
 
-// place_ moves through one member: its header, its content, and zeros up to a whole block. Then at_ goes to
-// the next member. After the last one come the zeros that end an archive.
+// offset_in_member_ moves through one member: its header, its content, and zeros up to a whole block. Then
+// member_index_ goes to the next member. After the last one come the zeros that end an archive.
 Result<std::size_t> TarStream::read(std::span<char> out) {
   std::size_t done = 0;
   while (done < out.size()) {
@@ -108,28 +108,28 @@ Result<std::size_t> TarStream::read(std::span<char> out) {
     const auto limit = [&](std::uint64_t left) {
       room = room.first(static_cast<std::size_t>(std::min<std::uint64_t>(room.size(), left)));
     };
-    if (at_ == members_.size()) {
-      limit(kEnd - place_);
+    if (member_index_ == members_.size()) {
+      limit(kEnd - offset_in_member_);
       if (room.empty()) break;
       std::fill(room.begin(), room.end(), '\0');
-    } else if (const Member& member = members_[at_]; place_ < kTarBlock) {
-      limit(kTarBlock - place_);
-      member.header.copy(room.data(), room.size(), place_);
-    } else if (place_ < kTarBlock + member.size) {
-      limit(kTarBlock + member.size - place_);
-      PENSTOCK_ASSIGN(const std::size_t got, read_member(member, place_ - kTarBlock, room));
+    } else if (const Member& member = members_[member_index_]; offset_in_member_ < kTarBlock) {
+      limit(kTarBlock - offset_in_member_);
+      member.header.copy(room.data(), room.size(), offset_in_member_);
+    } else if (offset_in_member_ < kTarBlock + member.size) {
+      limit(kTarBlock + member.size - offset_in_member_);
+      PENSTOCK_ASSIGN(const std::size_t got, read_member(member, offset_in_member_ - kTarBlock, room));
       room = room.first(got);
-    } else if (place_ < kTarBlock + padded(member.size)) {
-      limit(kTarBlock + padded(member.size) - place_);
+    } else if (offset_in_member_ < kTarBlock + padded(member.size)) {
+      limit(kTarBlock + padded(member.size) - offset_in_member_);
       std::fill(room.begin(), room.end(), '\0');
     } else {
-      ++at_;
-      place_ = 0;
+      ++member_index_;
+      offset_in_member_ = 0;
       fd_.close();
       continue;
     }
     done += room.size();
-    place_ += room.size();
+    offset_in_member_ += room.size();
   }
   return done;
 }

@@ -38,15 +38,15 @@ class TarStream : public BodySource {
     std::optional<std::string> text;  // the whole content of a short file that was read in advance
   };
   TarStream() = default;
-  Result<void> add(const std::filesystem::path& file, const std::string& name, bool take);
+  Result<void> add(const std::filesystem::path& file, const std::string& name, bool read_now);
   Result<void> open(const Member& member);
   Result<std::size_t> read_member(const Member& member, std::uint64_t from, std::span<char> out);
 
   std::vector<Member> members_;
   std::uint64_t bytes_ = 0;
-  std::size_t at_ = 0;  // index of the present member
+  std::size_t member_index_ = 0;  // index of the present member
   // offset in its header, content and padding; after the last member: in the archive's end
-  std::uint64_t place_ = 0;
+  std::uint64_t offset_in_member_ = 0;
   Fd fd_;  // the present member's file
 };
 

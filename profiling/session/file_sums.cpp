@@ -15,17 +15,17 @@ constexpr std::array<std::uint64_t, PENSTOCK_SIZE_BUCKETS - 1> kBucketEnds{
     100,         1ULL << 10U,  10ULL << 10U,  100ULL << 10U, 1ULL << 20U,
     4ULL << 20U, 10ULL << 20U, 100ULL << 20U, 1ULL << 30U};
 
-// One entry with its image and its name.
-struct Found {
+// One entry with its process file and its name.
+struct EntryOfFile {
   penstock_counters counters;
-  const SessionImage* image;
+  const ProcessFile* process_file;
   SessionView::Name name;
 };
 
-Found found_at(const Session& session, const CountersAt& at) {
-  const SessionImage& image = *session.images[at.place >> kOffsetBits];
-  Found found{image.view().counters_at(at.place & kOffsetMask), &image, {}};
-  if (found.counters.name != 0) found.name = image.view().name_at(found.counters.name);
+EntryOfFile entry_at(const Session& session, const CountersAt& at) {
+  const ProcessFile& process_file = *session.process_files[at.packed_position >> kOffsetBits];
+  EntryOfFile found{process_file.view().counters_at(at.packed_position & kOffsetMask), &process_file, {}};
+  if (found.counters.name != 0) found.name = process_file.view().name_at(found.counters.name);
   // If the name's key differs from the entry's, the file is damaged or forged, and the name is ignored.
   if (found.name.file != at.file) found.name = {};
   return found;
@@ -34,11 +34,11 @@ Found found_at(const Session& session, const CountersAt& at) {
 // The kind of a file according to all its entries. open() does not know the kind, so it records a regular
 // file; any other kind comes from a stat and is right. Exception: a name that was a directory can later be a
 // file with bytes that were read or written.
-unsigned kind_of(std::string_view name, std::span<const Found> entries) {
+unsigned kind_of(std::string_view name, std::span<const EntryOfFile> entries) {
   bool is_directory = false;
   bool is_regular = false;
   bool moved = false;
-  for (const Found& found : entries) {
+  for (const EntryOfFile& found : entries) {
     if (found.name.text.empty() || found.name.text != name) continue;
     if (found.name.kind == PENSTOCK_OTHER_FILE) return PENSTOCK_OTHER_FILE;
     (found.name.kind == PENSTOCK_DIRECTORY ? is_directory : is_regular) = true;
@@ -48,11 +48,11 @@ unsigned kind_of(std::string_view name, std::span<const Found> entries) {
 }
 
 // Adds entries of one file and one name.
-class Adder {
+class FileSumBuilder {
  public:
-  void add(const Found& found) {
+  void add(const EntryOfFile& found) {
     const penstock_counters& counters = found.counters;
-    const SessionClock& clock = found.image->view().clock();
+    const SessionClock& clock = found.process_file->view().clock();
     const unsigned layer = counters.layer;
     if (layer >= PENSTOCK_LAYERS) return;
     LayerSum& sum = sum_.layers[layer];
@@ -65,8 +65,8 @@ class Adder {
     sum_.size = std::max(sum_.size, counters.size);
     sum_.mapped_bytes += counters.mapped_bytes;
     // Entries of one process and thread are mostly next to each other. distinct() handles the others.
-    processes_.push_back(found.image->header().pid);
-    threads_.push_back(std::uint64_t{found.image->header().pid} << 32U | counters.thread);
+    processes_.push_back(found.process_file->header().pid);
+    threads_.push_back(std::uint64_t{found.process_file->header().pid} << 32U | counters.thread);
   }
 
   bool empty() const { return sum_.layers_used == 0; }
@@ -137,7 +137,8 @@ void LayerSum::add_counts(const Counts& more) {
 
 void LayerSum::add(const penstock_counters& counters, const SessionClock& clock) {
   add_counts(counters);
-  first_reads += counters.reads > counters.sequential_reads && counters.form != PENSTOCK_FURTHER ? 1U : 0U;
+  first_reads +=
+      counters.reads > counters.sequential_reads && counters.form != PENSTOCK_WHOLE_CONTINUATION ? 1U : 0U;
   first_writes += counters.writes > counters.sequential_writes ? 1U : 0U;
   read_ns += clock.duration_ns(counters.read_ticks);
   write_ns += clock.duration_ns(counters.write_ticks);
@@ -155,24 +156,24 @@ void LayerSum::add(const LayerSum& more) {
 
 FileSums::FileSums(const Session& session) : session_(&session) {
   std::size_t entries = 0;
-  for (const auto& image : session.images)
-    for (const SessionBlock& block : image->view().blocks())
+  for (const auto& process_file : session.process_files)
+    for (const SessionBlock& block : process_file->view().blocks())
       if (block.kind == PENSTOCK_BLOCK_COUNTERS)
         entries += block.entries.size() / std::max<std::size_t>(block.entry_bytes, sizeof(penstock_brief));
   entries_.reserve(entries);
-  for (std::size_t i = 0; i < session.images.size(); ++i) {
-    const std::uint64_t place = std::uint64_t{i} << kOffsetBits;
-    session.images[i]->view().each<penstock_counters>(
+  for (std::size_t i = 0; i < session.process_files.size(); ++i) {
+    const std::uint64_t file_index_bits = std::uint64_t{i} << kOffsetBits;
+    session.process_files[i]->view().each<penstock_counters>(
         PENSTOCK_BLOCK_COUNTERS, [&](const penstock_counters& counters, std::uint64_t offset) {
           // The writer was killed before its first operation, so the entry is empty.
           if (counters.file == 0 && counters.first_ticks == PENSTOCK_NEVER &&
               counters.last_ticks == PENSTOCK_NEVER)
             return;
-          if (offset <= kOffsetMask) entries_.push_back({counters.file, place | offset});
+          if (offset <= kOffsetMask) entries_.push_back({counters.file, file_index_bits | offset});
         });
   }
   std::sort(entries_.begin(), entries_.end(), [](const CountersAt& a, const CountersAt& b) {
-    return a.file != b.file ? a.file < b.file : a.place < b.place;
+    return a.file != b.file ? a.file < b.file : a.packed_position < b.packed_position;
   });
   add_groups();
 }
@@ -182,10 +183,11 @@ void FileSums::add_groups() {
   if (entries_.size() > kMostEntries) entries_.resize(kMostEntries);
   for (std::size_t from = 0, to = 0; from < entries_.size(); from = to) {
     while (to < entries_.size() && entries_[to].file == entries_[from].file) ++to;
-    groups_.push_back(
-        {entries_[from].place, static_cast<std::uint32_t>(from), static_cast<std::uint32_t>(to - from)});
+    groups_.push_back({entries_[from].packed_position, static_cast<std::uint32_t>(from),
+                       static_cast<std::uint32_t>(to - from)});
   }
-  std::sort(groups_.begin(), groups_.end(), [](const Group& a, const Group& b) { return a.place < b.place; });
+  std::sort(groups_.begin(), groups_.end(),
+            [](const Group& a, const Group& b) { return a.packed_position < b.packed_position; });
 }
 
 std::span<const FileSums::Group> FileSums::part_of(std::size_t part, std::size_t parts) const {
@@ -193,30 +195,30 @@ std::span<const FileSums::Group> FileSums::part_of(std::size_t part, std::size_t
   return std::span(groups_).subspan(border(part), border(part + 1) - border(part));
 }
 
-void FileSums::each(const FileWanted& wanted, const Each& each, const Each& left_out) const {
+void FileSums::each(const FileFilter& wanted, const Each& each, const Each& left_out) const {
   each_of_part(0, 1, wanted, each, left_out);
 }
 
-void FileSums::each_of_part(std::size_t part, std::size_t parts, const FileWanted& wanted, const Each& each,
+void FileSums::each_of_part(std::size_t part, std::size_t parts, const FileFilter& wanted, const Each& each,
                             const Each& left_out) const {
-  std::vector<Found> group;
-  Adder in;
-  Adder out;
-  const auto add_up = [&](std::span<const Found> same, bool shares_key) {
+  std::vector<EntryOfFile> group;
+  FileSumBuilder in;
+  FileSumBuilder out;
+  const auto add_up = [&](std::span<const EntryOfFile> same, bool shares_key) {
     std::string_view path;
-    for (const Found& found : same)
+    for (const EntryOfFile& found : same)
       if (!found.name.text.empty()) {
         path = found.name.text;
         break;
       }
     const unsigned kind = kind_of(path, same);
-    const bool moved = std::any_of(same.begin(), same.end(), [](const Found& found) {
+    const bool moved = std::any_of(same.begin(), same.end(), [](const EntryOfFile& found) {
       return (found.counters.bytes_read | found.counters.bytes_written | found.counters.mapped_bytes) != 0;
     });
     in.clear();
     out.clear();
-    for (const Found& found : same) {
-      if (!wanted || wanted(path, kind, moved, *found.image)) {
+    for (const EntryOfFile& found : same) {
+      if (!wanted || wanted(path, kind, moved, *found.process_file)) {
         in.add(found);
       } else if (left_out) {
         out.add(found);
@@ -228,10 +230,10 @@ void FileSums::each_of_part(std::size_t part, std::size_t parts, const FileWante
   for (const Group& entries : part_of(part, parts)) {
     group.clear();
     for (const CountersAt& at : std::span(entries_).subspan(entries.from, entries.count))
-      group.push_back(found_at(*session_, at));
+      group.push_back(entry_at(*session_, at));
     // Entries of one key with two names belong to two files. Entries without a name belong to the first.
-    const auto text = [](const Found& found) { return found.name.text; };
-    const auto other = [&](const Found& found) {
+    const auto text = [](const EntryOfFile& found) { return found.name.text; };
+    const auto other = [&](const EntryOfFile& found) {
       return !text(found).empty() && !text(group.front()).empty() &&
              (text(found).data() != text(group.front()).data() ||
               text(found).size() != text(group.front()).size()) &&
@@ -242,7 +244,7 @@ void FileSums::each_of_part(std::size_t part, std::size_t parts, const FileWante
       continue;
     }
     std::stable_sort(group.begin(), group.end(),
-                     [&](const Found& a, const Found& b) { return text(a) < text(b); });
+                     [&](const EntryOfFile& a, const EntryOfFile& b) { return text(a) < text(b); });
     std::size_t named = 0;
     while (named < group.size() && text(group[named]).empty()) ++named;
     for (std::size_t from = 0, to = named; from < group.size(); from = to) {
@@ -255,24 +257,24 @@ void FileSums::each_of_part(std::size_t part, std::size_t parts, const FileWante
 }
 
 void FileSums::each_entry(const EachEntry& each) const {
-  std::vector<Found> group;
+  std::vector<EntryOfFile> group;
   for (const Group& entries : groups_) {
     // Entries without a name get the name of any other entry of their key.
     std::string_view name;
     group.clear();
     for (const CountersAt& at : std::span(entries_).subspan(entries.from, entries.count)) {
-      group.push_back(found_at(*session_, at));
+      group.push_back(entry_at(*session_, at));
       if (name.empty()) name = group.back().name.text;
     }
     std::string_view last;
     unsigned kind = PENSTOCK_REGULAR;
-    for (const Found& found : group) {
+    for (const EntryOfFile& found : group) {
       const std::string_view own = found.name.text.empty() ? name : found.name.text;
       if (own != last) {  // two names seldom have the same key
         kind = kind_of(own, group);
         last = own;
       }
-      each(found.counters, *found.image, own, kind);
+      each(found.counters, *found.process_file, own, kind);
     }
   }
 }

@@ -77,13 +77,14 @@ struct FileSum {
 // One entry of counters and its position.
 struct CountersAt {
   std::uint64_t file = 0;
-  std::uint64_t place = 0;  // index of the image in the upper bits, offset in its file in the lower bits
+  std::uint64_t packed_position =
+      0;  // index of the process file in the upper bits, offset in its file in the lower bits
 };
 
-// The filter of each(): true if what this image did to this file counts. `moved`: some process read, wrote or
-// mapped bytes of the file.
-using FileWanted =
-    std::function<bool(std::string_view path, unsigned kind, bool moved, const SessionImage& image)>;
+// The filter of each(): true if what this process file did to this file counts. `moved`: some process read,
+// wrote or mapped bytes of the file.
+using FileFilter =
+    std::function<bool(std::string_view path, unsigned kind, bool moved, const ProcessFile& process_file)>;
 
 class FileSums {
  public:
@@ -93,24 +94,24 @@ class FileSums {
   std::size_t entries() const { return entries_.size(); }
 
   // Calls `each` for every file with entries that `wanted` accepts, and `left_out` for every file with
-  // entries that it rejects. Files come in the order of their first entry, image by image, so that the
-  // mappings are read from begin to end. Any thread may call it, several at once. The FileSum is valid only
-  // during the call.
+  // entries that it rejects. Files come in the order of their first entry, process file by process file, so
+  // that the mappings are read from begin to end. Any thread may call it, several at once. The FileSum is
+  // valid only during the call.
   using Each = std::function<void(const FileSum&)>;
-  void each(const FileWanted& wanted, const Each& each, const Each& left_out = {}) const;
+  void each(const FileFilter& wanted, const Each& each, const Each& left_out = {}) const;
   // each() for one part of the files: part number `part`, from 0, of `parts` parts of equal size. Together
   // the parts are all files.
-  void each_of_part(std::size_t part, std::size_t parts, const FileWanted& wanted, const Each& each,
+  void each_of_part(std::size_t part, std::size_t parts, const FileFilter& wanted, const Each& each,
                     const Each& left_out = {}) const;
   // Calls `each` for every single entry: what one thread of one process did to a file.
-  using EachEntry = std::function<void(const penstock_counters&, const SessionImage&, std::string_view path,
-                                       unsigned kind)>;
+  using EachEntry =
+      std::function<void(const penstock_counters&, const ProcessFile&, std::string_view path, unsigned kind)>;
   void each_entry(const EachEntry& each) const;
 
  private:
   // The entries of one key in `entries_`: `count` entries from index `from`.
   struct Group {
-    std::uint64_t place = 0;  // position of the first entry
+    std::uint64_t packed_position = 0;  // position of the first entry
     std::uint32_t from = 0;
     std::uint32_t count = 0;
   };

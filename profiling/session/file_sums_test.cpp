@@ -26,7 +26,7 @@ class FileSumsTest : public testing::Test {
     const fs::path paths[] = {folder_.path()};
     return open_session(paths).value();
   }
-  std::map<std::string, FileSum> sums_of(const Session& session, const FileWanted& wanted = {}) const {
+  std::map<std::string, FileSum> sums_of(const Session& session, const FileFilter& wanted = {}) const {
     std::map<std::string, FileSum> files;
     FileSums(session).each(wanted, [&](const FileSum& file) { files[std::string(file.path)] = file; });
     return files;
@@ -69,7 +69,7 @@ TEST_F(FileSumsTest, AnEntryThatGoesOnIsNoOtherThreads) {
   penstock_counters one = bytes.counters_of("/data/a", 100, 3, 100);
   one.sequential_reads = 2;
   bytes.add(one);
-  one.form = PENSTOCK_FURTHER;
+  one.form = PENSTOCK_WHOLE_CONTINUATION;
   one.writes = 1;
   one.last_read_ticks = one.last_ticks + 1'000'000;
   bytes.add(one);
@@ -141,7 +141,7 @@ TEST_F(FileSumsTest, WhoHasLookedKnowsWhatItIs) {
   EXPECT_EQ(files.at("/run/pipe").kind, PENSTOCK_OTHER_FILE);
   EXPECT_EQ(files.at("/data/a").kind, PENSTOCK_REGULAR);
   FileSums(session).each_entry(
-      [](const penstock_counters&, const SessionImage&, std::string_view path, unsigned kind) {
+      [](const penstock_counters&, const ProcessFile&, std::string_view path, unsigned kind) {
         EXPECT_EQ(kind, path == "/data/a" ? PENSTOCK_REGULAR : PENSTOCK_OTHER_FILE) << path;
       });
 }
@@ -193,15 +193,15 @@ TEST_F(FileSumsTest, ASummaryTellsWhatWasLeftOut) {
   const FileSums sums(session);
   const SessionSummary summary = summarise(session, sums, {});
   EXPECT_TRUE(summary.python);
-  EXPECT_EQ(summary.in.files, 1U);
-  EXPECT_EQ(summary.in.all.bytes_read, 1000U);
+  EXPECT_EQ(summary.included.files, 1U);
+  EXPECT_EQ(summary.included.all.bytes_read, 1000U);
   EXPECT_EQ(summary.left_out.files, 2U);
   EXPECT_EQ(summary.left_out.all.bytes_read, 340U);
-  EXPECT_EQ(summary.tried_in_vain, 1U);
+  EXPECT_EQ(summary.failed_names, 1U);
   EXPECT_DOUBLE_EQ(summary.wall_s, 10);
   EXPECT_EQ(summary.file_sizes[size_bucket(1000)], 1U);
   EXPECT_FALSE(summary.io_is_union);
-  EXPECT_EQ(summarise(session, sums, {.include = {}, .exclude = {}, .everything = true}).in.files, 3U);
+  EXPECT_EQ(summarise(session, sums, {.include = {}, .exclude = {}, .everything = true}).included.files, 3U);
 }
 
 TEST_F(FileSumsTest, WithSegmentsTimeIsTheUnionOverThreads) {
@@ -291,7 +291,7 @@ TEST_F(FileSumsTest, TwoLooksTellWhatHappenedBetween) {
   bytes.add_file("/data/a", 100, 1, 100);
   bytes.add_file("/data/b", 100, 1, 5000);
   bytes.write(folder_.path());
-  const Look first = inspect(opened(), {});
+  const SessionProgress first = measure_progress(opened(), {});
   EXPECT_EQ(first.processes, 0U);
   const Change since_begin = change_of(nullptr, first, 1);
   EXPECT_DOUBLE_EQ(since_begin.seconds, 10);
@@ -301,13 +301,41 @@ TEST_F(FileSumsTest, TwoLooksTellWhatHappenedBetween) {
   EXPECT_EQ(since_begin.hottest[0].path, "/data/b");
   bytes.add_file("/data/a", 101, 2, 300);
   bytes.write(folder_.path());
-  const Look second = inspect(opened(), {});
+  const SessionProgress second = measure_progress(opened(), {});
   const Change change = change_of(&first, second, 10);
   EXPECT_EQ(change.all.bytes_read, 600U);
   EXPECT_EQ(change.files, 1U);
   ASSERT_EQ(change.hottest.size(), 1U);
   EXPECT_EQ(change.hottest[0].path, "/data/a");
   EXPECT_EQ(change.hottest[0].bytes_read, 600U);
+}
+
+TEST_F(FileSumsTest, ProgressKeepsTwoNamesOfOneKeyApart) {
+  SessionBytes bytes(100);
+  penstock_counters one = bytes.counters_of("/data/a", 100, 1, 100);
+  bytes.add(one);
+  one.name = bytes.add_name(one.file, "/data/other");
+  one.bytes_read = 7000;
+  bytes.add(one);
+  bytes.write(folder_.path());
+  const SessionProgress first = measure_progress(opened(), {});
+  ASSERT_EQ(first.files.size(), 2U);
+  EXPECT_EQ(first.all.bytes_read, 7100U);
+  one.thread = 101;
+  one.bytes_read = 50;
+  bytes.add(one);
+  bytes.write(folder_.path());
+  const SessionProgress second = measure_progress(opened(), {});
+  const Change change = change_of(&first, second, 10);
+  EXPECT_EQ(change.files, 1U);
+  ASSERT_EQ(change.hottest.size(), 1U);
+  EXPECT_EQ(change.hottest[0].path, "/data/other");
+  EXPECT_EQ(change.hottest[0].bytes_read, 50U);
+  const Change since_begin = change_of(nullptr, second, 10);
+  ASSERT_EQ(since_begin.hottest.size(), 2U);
+  EXPECT_EQ(since_begin.hottest[0].path, "/data/other");
+  EXPECT_EQ(since_begin.hottest[0].bytes_read, 7050U);
+  EXPECT_EQ(since_begin.hottest[1].bytes_read, 100U);
 }
 
 TEST(Folders, OfPaths) {

@@ -9,15 +9,15 @@ std::vector<TimeInterval> merged(std::vector<TimeInterval> intervals) {
   std::erase_if(intervals, [](const TimeInterval& one) { return one.end <= one.begin; });
   std::sort(intervals.begin(), intervals.end(),
             [](const TimeInterval& a, const TimeInterval& b) { return a.begin < b.begin; });
-  std::size_t kept = 0;
+  std::size_t count = 0;
   for (const TimeInterval& next : intervals) {
-    if (kept > 0 && next.begin <= intervals[kept - 1].end) {
-      intervals[kept - 1].end = std::max(intervals[kept - 1].end, next.end);
+    if (count > 0 && next.begin <= intervals[count - 1].end) {
+      intervals[count - 1].end = std::max(intervals[count - 1].end, next.end);
     } else {
-      intervals[kept++] = next;
+      intervals[count++] = next;
     }
   }
-  intervals.resize(kept);
+  intervals.resize(count);
   return intervals;
 }
 

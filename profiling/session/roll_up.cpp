@@ -85,26 +85,26 @@ std::string_view folder_of(std::string_view path) {
 std::vector<ProcessSum> sum_by_process(const Session& session, const FileSums& sums,
                                        const SessionFilter& filter) {
   std::vector<ProcessSum> rows(session.processes.size());
-  std::map<const SessionImage*, std::size_t> row_of;
+  std::map<const ProcessFile*, std::size_t> row_of;
   for (std::size_t i = 0; i < rows.size(); ++i) {
     rows[i].process = &session.processes[i];
-    for (const SessionImage* const image : session.processes[i].images) row_of[image] = i;
+    for (const ProcessFile* const process_file : session.processes[i].process_files) row_of[process_file] = i;
   }
   std::vector<std::set<std::uint32_t>> threads(rows.size());
   std::vector<std::uint64_t> last_file(rows.size(), 0);
   std::vector<bool> any(rows.size(), false);
-  const SessionImage* image_before = nullptr;
+  const ProcessFile* previous_file = nullptr;
   std::size_t row = 0;
-  sums.each_entry([&](const penstock_counters& counters, const SessionImage& image, std::string_view path,
-                      unsigned kind) {
+  sums.each_entry([&](const penstock_counters& counters, const ProcessFile& process_file,
+                      std::string_view path, unsigned kind) {
     const bool moved = (counters.bytes_read | counters.bytes_written | counters.mapped_bytes) != 0;
-    if (!moves_bytes_of_its_own(counters.layer) || !filter.wants(path, kind, moved, image)) return;
-    if (&image != image_before) {
-      row = row_of[&image];
-      image_before = &image;
+    if (!moves_bytes_of_its_own(counters.layer) || !filter.wants(path, kind, moved, process_file)) return;
+    if (&process_file != previous_file) {
+      row = row_of[&process_file];
+      previous_file = &process_file;
     }
     LayerSum one;
-    one.add(counters, image.view().clock());
+    one.add(counters, process_file.view().clock());
     if (one.operations() == 0) return;
     rows[row].all.add(one);
     threads[row].insert(counters.thread);
@@ -118,7 +118,7 @@ std::vector<ProcessSum> sum_by_process(const Session& session, const FileSums& s
   return rows;
 }
 
-bool TopFiles::before(const FileSum& a, const FileSum& b) const {
+bool TopFiles::ranks_higher(const FileSum& a, const FileSum& b) const {
   const double a_figure = figure_(a);
   const double b_figure = figure_(b);
   return a_figure != b_figure ? a_figure > b_figure : a.path < b.path;
@@ -127,14 +127,14 @@ bool TopFiles::before(const FileSum& a, const FileSum& b) const {
 void TopFiles::add(const FileSum& file) {
   if (figure_(file) <= 0) return;
   ++seen_;
-  keep(file);
+  push(file);
 }
 
-void TopFiles::keep(const FileSum& file) {
+void TopFiles::push(const FileSum& file) {
   if (most_ == 0) return;
-  const auto higher = [this](const FileSum& a, const FileSum& b) { return before(a, b); };
+  const auto higher = [this](const FileSum& a, const FileSum& b) { return ranks_higher(a, b); };
   if (heap_.size() == most_) {
-    if (!before(file, heap_.front())) return;
+    if (!ranks_higher(file, heap_.front())) return;
     std::pop_heap(heap_.begin(), heap_.end(), higher);
     heap_.pop_back();
   }
@@ -144,12 +144,13 @@ void TopFiles::keep(const FileSum& file) {
 
 void TopFiles::add(const TopFiles& more) {
   seen_ += more.seen_;
-  for (const FileSum& file : more.heap_) keep(file);
+  for (const FileSum& file : more.heap_) push(file);
 }
 
 std::vector<FileSum> TopFiles::ranked() const {
   std::vector<FileSum> files = heap_;
-  std::sort(files.begin(), files.end(), [this](const FileSum& a, const FileSum& b) { return before(a, b); });
+  std::sort(files.begin(), files.end(),
+            [this](const FileSum& a, const FileSum& b) { return ranks_higher(a, b); });
   return files;
 }
 

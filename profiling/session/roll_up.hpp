@@ -80,8 +80,8 @@ class TopFiles {
   std::uint64_t skipped() const { return seen_ - heap_.size(); }  // how many files rank below them
 
  private:
-  bool before(const FileSum& a, const FileSum& b) const;  // `a` ranks higher than `b`
-  void keep(const FileSum& file);
+  bool ranks_higher(const FileSum& a, const FileSum& b) const;  // `a` ranks higher than `b`
+  void push(const FileSum& file);
   std::size_t most_;
   std::uint64_t seen_ = 0;  // files whose figure is not 0
   double (*figure_)(const FileSum&);

@@ -21,7 +21,7 @@ namespace {
 
 namespace fs = std::filesystem;
 
-constexpr std::size_t kMostImages = 1U << 20U;
+constexpr std::size_t kMostProcessFiles = 1U << 20U;
 
 NextData data_of(int fd, std::uint64_t size) {
   return [fd, size](std::uint64_t offset) -> std::uint64_t {
@@ -31,37 +31,37 @@ NextData data_of(int fd, std::uint64_t size) {
   };
 }
 
-Error of_file(Error error, const fs::path& path) {
+Error with_path(Error error, const fs::path& path) {
   error.what = fmt::format("'{}': {}", path.string(), error.what);
   return error;
 }
 
-bool same_process(const SessionImage& a, const SessionImage& b) {
+bool same_process(const ProcessFile& a, const ProcessFile& b) {
   return a.header().pid == b.header().pid && a.header().process_start == b.header().process_start &&
          a.host() == b.host();
 }
 
-bool image_before(const SessionImage& a, const SessionImage& b) {
-  const auto key = [](const SessionImage& image) {
-    return std::tuple(image.host(), image.header().pid, image.header().process_start,
-                      image.header().begin.monotonic_ns);
+bool is_earlier(const ProcessFile& a, const ProcessFile& b) {
+  const auto key = [](const ProcessFile& process_file) {
+    return std::tuple(process_file.host(), process_file.header().pid, process_file.header().process_start,
+                      process_file.header().begin.monotonic_ns);
   };
   return key(a) < key(b);
 }
 
 // True for two states of one file: the file itself, and a snapshot or a copy of it.
-bool same_image(const SessionImage& a, const SessionImage& b) {
+bool same_process_file(const ProcessFile& a, const ProcessFile& b) {
   return same_process(a, b) && a.header().begin.monotonic_ns == b.header().begin.monotonic_ns &&
          a.header().begin.ticks == b.header().begin.ticks;
 }
 
 // A later state of the same file compares greater.
-auto progress_of(const SessionImage& image) {
-  const penstock_session_header& header = image.header();
-  return std::tuple(header.state != PENSTOCK_RUNNING, image.end_monotonic_ns(), header.kernel_end_known,
-                    header.file_end);
+auto progress_of(const ProcessFile& process_file) {
+  const penstock_session_header& header = process_file.header();
+  return std::tuple(header.state != PENSTOCK_RUNNING, process_file.end_monotonic_ns(),
+                    header.kernel_end_known, header.file_end);
 }
-bool is_better(const SessionImage& a, const SessionImage& b) {
+bool is_better(const ProcessFile& a, const ProcessFile& b) {
   const bool a_is_whole = a.missing_bytes() == 0;
   const bool b_is_whole = b.missing_bytes() == 0;
   return a_is_whole != b_is_whole ? a_is_whole : progress_of(a) > progress_of(b);
@@ -70,24 +70,24 @@ bool is_better(const SessionImage& a, const SessionImage& b) {
 // Two states of one file would count the same calls twice. Keeps the later of them, but prefers a state that
 // is whole. The message names folders and not files, because a session may have thousands of files.
 void leave_out_earlier_states(Session& session) {
-  auto& images = session.images;
-  std::stable_sort(images.begin(), images.end(),
-                   [](const auto& a, const auto& b) { return image_before(*a, *b); });
+  auto& process_files = session.process_files;
+  std::stable_sort(process_files.begin(), process_files.end(),
+                   [](const auto& a, const auto& b) { return is_earlier(*a, *b); });
   std::map<std::pair<fs::path, fs::path>, std::size_t> left_out;
-  std::vector<std::unique_ptr<SessionImage>> kept;
-  for (auto& image : images) {
-    if (kept.empty() || !same_image(*kept.back(), *image)) {
-      kept.push_back(std::move(image));
+  std::vector<std::unique_ptr<ProcessFile>> latest_states;
+  for (auto& process_file : process_files) {
+    if (latest_states.empty() || !same_process_file(*latest_states.back(), *process_file)) {
+      latest_states.push_back(std::move(process_file));
       continue;
     }
-    if (is_better(*image, *kept.back())) std::swap(kept.back(), image);
-    if (progress_of(*image) > progress_of(*kept.back())) {
+    if (is_better(*process_file, *latest_states.back())) std::swap(latest_states.back(), process_file);
+    if (progress_of(*process_file) > progress_of(*latest_states.back())) {
       ++session.unread_files;  // it was cut short; open_session() has already reported that
       continue;
     }
-    ++left_out[{image->path().parent_path(), kept.back()->path().parent_path()}];
+    ++left_out[{process_file->path().parent_path(), latest_states.back()->path().parent_path()}];
   }
-  images = std::move(kept);
+  process_files = std::move(latest_states);
   for (const auto& [folders, files] : left_out)
     session.problems.push_back(
         fmt::format("{} of '{}' {} of what '{}' has of the same process (a snapshot, or a copy): only the "
@@ -119,26 +119,26 @@ Result<std::set<fs::path>> files_of(std::span<const fs::path> paths) {
 // rate.
 void refine_clocks(Session& session) {
   std::map<std::string_view, std::vector<penstock_moment>> hosts;
-  for (const auto& image : session.images) {
-    const penstock_session_header& header = image->header();
+  for (const auto& process_file : session.process_files) {
+    const penstock_session_header& header = process_file->header();
     if (header.clock != PENSTOCK_CLOCK_TSC) continue;
-    auto& moments = hosts[image->host()];
+    auto& moments = hosts[process_file->host()];
     moments.push_back(header.begin);
     moments.push_back(header.later[header.later_index & 1U]);
   }
   for (auto& [host, moments] : hosts)
     moments = {*std::ranges::min_element(moments, {}, &penstock_moment::monotonic_ns),
                *std::ranges::max_element(moments, {}, &penstock_moment::monotonic_ns)};
-  for (const auto& image : session.images)
-    if (const auto extremes = hosts.find(image->host()); extremes != hosts.end())
-      for (const penstock_moment& moment : extremes->second) image->refine_clock(moment);
+  for (const auto& process_file : session.process_files)
+    if (const auto extremes = hosts.find(process_file->host()); extremes != hosts.end())
+      for (const penstock_moment& moment : extremes->second) process_file->refine_clock(moment);
 }
 
 void group_processes(Session& session) {
-  for (const auto& image : session.images) {
-    if (session.processes.empty() || !same_process(session.processes.back().last(), *image))
+  for (const auto& process_file : session.process_files) {
+    if (session.processes.empty() || !same_process(session.processes.back().last(), *process_file))
       session.processes.emplace_back();
-    session.processes.back().images.push_back(image.get());
+    session.processes.back().process_files.push_back(process_file.get());
   }
   std::stable_sort(session.processes.begin(), session.processes.end(),
                    [](const SessionProcess& a, const SessionProcess& b) {
@@ -151,34 +151,36 @@ void find_unwatched(Session& session) {
   // Processes to which a user attached. The library is not in their environment, so programs that they start
   // are not watched.
   std::set<std::pair<std::string_view, std::uint32_t>> attached_to;
-  for (const auto& image : session.images) {
-    const penstock_session_header& header = image->header();
-    started.emplace_back(image->host(), header.pid, header.begin.monotonic_ns);
-    if (header.begun == PENSTOCK_BEGUN_ATTACHED) attached_to.emplace(image->host(), header.pid);
+  for (const auto& process_file : session.process_files) {
+    const penstock_session_header& header = process_file->header();
+    started.emplace_back(process_file->host(), header.pid, header.begin.monotonic_ns);
+    if (header.begun == PENSTOCK_START_REASON_ATTACHED) attached_to.emplace(process_file->host(), header.pid);
   }
   std::sort(started.begin(), started.end());
   // True if a process with this id has a file that was started at `since` or later. For a spawned child
   // `since` is the begin of its parent's file, because the child may start before the parent notes the spawn.
-  const auto is_watched = [&](const SessionImage& by, std::uint32_t pid, std::int64_t since) {
+  const auto is_watched = [&](const ProcessFile& by, std::uint32_t pid, std::int64_t since) {
     const auto found = std::lower_bound(started.begin(), started.end(), std::tuple(by.host(), pid, since));
     return found != started.end() && std::get<0>(*found) == by.host() && std::get<1>(*found) == pid;
   };
-  for (const auto& image : session.images) {
-    const penstock_session_header& header = image->header();
+  for (const auto& process_file : session.process_files) {
+    const penstock_session_header& header = process_file->header();
     const bool attached =  // a user attached to the process, or to the process that forked it
-        attached_to.contains({image->host(), header.pid}) ||
-        (header.forked != 0 && attached_to.contains({image->host(), header.parent_pid}));
-    // An exec that succeeds ends the image. So only the last one can have succeeded; all earlier ones failed.
+        attached_to.contains({process_file->host(), header.pid}) ||
+        (header.forked != 0 && attached_to.contains({process_file->host(), header.parent_pid}));
+    // An exec that succeeds ends the process file. So only the last one can have succeeded; all earlier ones
+    // failed.
     UnwatchedProgram executed;
-    image->view().each_event([&](const penstock_event& event, std::string_view text) {
+    process_file->view().each_event([&](const penstock_event& event, std::string_view text) {
       if (event.kind == PENSTOCK_EVENT_EXEC) {
         executed = {header.pid, text, attached};
       } else if (event.kind == PENSTOCK_EVENT_SPAWN &&
-                 !is_watched(*image, event.pid, header.begin.monotonic_ns)) {
+                 !is_watched(*process_file, event.pid, header.begin.monotonic_ns)) {
         session.unwatched.push_back({event.pid, text, attached});
       }
     });
-    if (header.state == PENSTOCK_EXECUTED && !is_watched(*image, header.pid, header.begin.monotonic_ns + 1)) {
+    if (header.state == PENSTOCK_EXECUTED &&
+        !is_watched(*process_file, header.pid, header.begin.monotonic_ns + 1)) {
       executed.pid = header.pid;
       session.unwatched.push_back(executed);
     }
@@ -187,28 +189,28 @@ void find_unwatched(Session& session) {
 
 }  // namespace
 
-std::vector<std::string_view> SessionImage::command() const {
+std::vector<std::string_view> ProcessFile::command() const {
   std::string_view all(header().command,
                        std::min<std::size_t>(header().command_bytes, sizeof header().command));
-  std::vector<std::string_view> words;
+  std::vector<std::string_view> arguments;
   while (!all.empty()) {
     const std::size_t end = all.find('\0');
-    words.push_back(all.substr(0, end));
+    arguments.push_back(all.substr(0, end));
     all = end == std::string_view::npos ? "" : all.substr(end + 1);
   }
-  return words;
+  return arguments;
 }
 
-void SessionImage::refine_clock(const penstock_moment& moment) {
+void ProcessFile::refine_clock(const penstock_moment& moment) {
   view_.clock().refine(moment);
   end_monotonic_ns_ = header().end_monotonic_ns != 0 ? end_monotonic_ns_ : end_of_ticks();
 }
 
-std::int64_t SessionImage::end_of_ticks() const {
+std::int64_t ProcessFile::end_of_ticks() const {
   return std::max(header().begin.monotonic_ns, view_.clock().monotonic_ns(last_ticks_));
 }
 
-void SessionImage::inspect_end() {
+void ProcessFile::inspect_end() {
   end_monotonic_ns_ = std::max(header().begin.monotonic_ns, header().end_monotonic_ns);
   if (header().end_monotonic_ns != 0) return;
   const penstock_moment& later = header().later[header().later_index & 1U];
@@ -223,7 +225,7 @@ void SessionImage::inspect_end() {
   end_monotonic_ns_ = end_of_ticks();
 }
 
-Result<std::unique_ptr<SessionImage>> SessionImage::open(const fs::path& path) {
+Result<std::unique_ptr<ProcessFile>> ProcessFile::open(const fs::path& path) {
   // O_NONBLOCK: if the path is a pipe, the open must not wait for a writer.
   const Fd fd(
       retry_eintr([&] { return ::open(path.c_str(), O_RDONLY | O_CLOEXEC | O_NONBLOCK | O_NOCTTY); }));
@@ -233,31 +235,32 @@ Result<std::unique_ptr<SessionImage>> SessionImage::open(const fs::path& path) {
   if (!S_ISREG(status.st_mode))
     return make_error(Errc::corrupt, fmt::format("'{}' is no file of a session", path.string()));
   const auto size = static_cast<std::uint64_t>(status.st_size);
-  std::unique_ptr<SessionImage> image(new SessionImage);
-  image->path_ = path;
+  std::unique_ptr<ProcessFile> process_file(new ProcessFile);
+  process_file->path_ = path;
   if (size > 0)
-    if (const int failed = image->file_.map(fd.get(), size); failed != 0)
+    if (const int failed = process_file->file_.map(fd.get(), size); failed != 0)
       return errno_error(failed, "cannot map", path.string());
-  const Result<void> looked = image->look(image->file_.bytes(), data_of(fd.get(), size));
-  if (!looked.ok()) return of_file(looked.error(), path);
+  const Result<void> parsed = process_file->parse(process_file->file_.bytes(), data_of(fd.get(), size));
+  if (!parsed.ok()) return with_path(parsed.error(), path);
   // A running process makes its file longer first and changes the header afterwards. So a size that is read
   // after the header must be at least file_end. If it is not, the file was cut.
-  const std::uint64_t end = image->header().file_end;
+  const std::uint64_t end = process_file->header().file_end;
   if (end > size && ::fstat(fd.get(), &status) == 0 && static_cast<std::uint64_t>(status.st_size) < end)
-    image->missing_bytes_ = end - static_cast<std::uint64_t>(status.st_size);
-  return image;
+    process_file->missing_bytes_ = end - static_cast<std::uint64_t>(status.st_size);
+  return process_file;
 }
 
-Result<std::unique_ptr<SessionImage>> SessionImage::of(std::span<const std::byte> bytes) {
-  std::unique_ptr<SessionImage> image(new SessionImage);
-  PENSTOCK_TRY(image->look(bytes, {}));
-  return image;
+Result<std::unique_ptr<ProcessFile>> ProcessFile::of(std::span<const std::byte> bytes) {
+  std::unique_ptr<ProcessFile> process_file(new ProcessFile);
+  PENSTOCK_TRY(process_file->parse(bytes, {}));
+  return process_file;
 }
 
-Result<void> SessionImage::look(std::span<const std::byte> bytes, const NextData& next_data) {
-  PENSTOCK_ASSIGN(view_, SessionView::look(bytes, next_data));
-  const std::vector<std::string_view> words = command();
-  python_ = program().starts_with("python") || (!words.empty() && base_name(words[0]).starts_with("python"));
+Result<void> ProcessFile::parse(std::span<const std::byte> bytes, const NextData& next_data) {
+  PENSTOCK_ASSIGN(view_, SessionView::parse(bytes, next_data));
+  const std::vector<std::string_view> arguments = command();
+  python_ = program().starts_with("python") ||
+            (!arguments.empty() && base_name(arguments[0]).starts_with("python"));
   inspect_end();
   return success();
 }
@@ -267,26 +270,26 @@ Result<Session> open_session(std::span<const fs::path> paths) {
   Session session;
   std::size_t left = files.size();
   for (const fs::path& file : files) {
-    if (session.images.size() == kMostImages) {
+    if (session.process_files.size() == kMostProcessFiles) {
       session.problems.push_back(fmt::format("of {} files {} were not read", files.size(), left));
       session.unread_files += left;
       break;
     }
     --left;
-    Result<std::unique_ptr<SessionImage>> image = SessionImage::open(file);
-    if (image.ok()) {
-      if (const std::uint64_t missing = (*image)->missing_bytes(); missing > 0)
+    Result<std::unique_ptr<ProcessFile>> process_file = ProcessFile::open(file);
+    if (process_file.ok()) {
+      if (const std::uint64_t missing = (*process_file)->missing_bytes(); missing > 0)
         session.problems.push_back(
             fmt::format("'{}' was cut short: {} of the {} bytes that its header says are missing, and what "
                         "stood there is counted nowhere",
-                        file.string(), missing, (*image)->header().file_end));
-      session.images.push_back(*std::move(image));
+                        file.string(), missing, (*process_file)->header().file_end));
+      session.process_files.push_back(*std::move(process_file));
     } else {
       ++session.unread_files;
-      session.problems.push_back(image.error().message());
+      session.problems.push_back(process_file.error().message());
     }
   }
-  if (session.images.empty()) {
+  if (session.process_files.empty()) {
     std::string where;
     for (const fs::path& path : paths)
       where += fmt::format("{}'{}'", where.empty() ? "" : ", ", path.string());
@@ -297,20 +300,20 @@ Result<Session> open_session(std::span<const fs::path> paths) {
   }
   leave_out_earlier_states(session);
   std::vector<std::string> problems = std::move(session.problems);
-  const auto cut = std::count_if(session.images.begin(), session.images.end(),
-                                 [](const auto& image) { return image->missing_bytes() > 0; });
+  const auto cut = std::count_if(session.process_files.begin(), session.process_files.end(),
+                                 [](const auto& process_file) { return process_file->missing_bytes() > 0; });
   const std::size_t unread_files = session.unread_files + static_cast<std::size_t>(cut);
-  session = session_of(std::move(session.images));
+  session = session_of(std::move(session.process_files));
   session.problems = std::move(problems);
   session.unread_files = unread_files;
   return session;
 }
 
-Session session_of(std::vector<std::unique_ptr<SessionImage>> images) {
+Session session_of(std::vector<std::unique_ptr<ProcessFile>> process_files) {
   Session session;
-  session.images = std::move(images);
-  std::stable_sort(session.images.begin(), session.images.end(),
-                   [](const auto& a, const auto& b) { return image_before(*a, *b); });
+  session.process_files = std::move(process_files);
+  std::stable_sort(session.process_files.begin(), session.process_files.end(),
+                   [](const auto& a, const auto& b) { return is_earlier(*a, *b); });
   refine_clocks(session);
   group_processes(session);
   find_unwatched(session);
@@ -318,23 +321,23 @@ Session session_of(std::vector<std::unique_ptr<SessionImage>> images) {
 }
 
 bool has_entries(const Session& session, penstock_block_kind kind) {
-  return std::ranges::any_of(session.images, [&](const auto& image) {
-    return std::ranges::any_of(image->view().blocks(), [&](const SessionBlock& block) {
+  return std::ranges::any_of(session.process_files, [&](const auto& process_file) {
+    return std::ranges::any_of(process_file->view().blocks(), [&](const SessionBlock& block) {
       return block.kind == static_cast<unsigned>(kind) && !block.entries.empty();
     });
   });
 }
 
-Result<void> complete_image(const fs::path& folder, std::uint32_t pid, const penstock_kernel_io& kernel_end,
-                            std::int64_t end_monotonic_ns) {
+Result<void> complete_process_file(const fs::path& folder, std::uint32_t pid,
+                                   const penstock_kernel_io& kernel_end, std::int64_t end_monotonic_ns) {
   PENSTOCK_ASSIGN(const std::vector<fs::path> files, session_files(folder));
   fs::path newest;
   std::int64_t newest_ns = INT64_MIN;
   for (const fs::path& file : files) {
     if (!file.filename().string().starts_with(fmt::format("{}-", pid))) continue;
-    const auto image = SessionImage::open(file);
-    if (!image.ok() || (*image)->header().pid != pid) continue;
-    const penstock_session_header& header = (*image)->header();
+    const auto process_file = ProcessFile::open(file);
+    if (!process_file.ok() || (*process_file)->header().pid != pid) continue;
+    const penstock_session_header& header = (*process_file)->header();
     if (header.begin.monotonic_ns <= newest_ns) continue;
     newest_ns = header.begin.monotonic_ns;
     newest = header.kernel_end_known == 0 ? file : fs::path();

@@ -18,12 +18,12 @@
 namespace penstock {
 
 // One file of a session. It covers a process from its begin, a fork or an exec to its end or its next exec.
-class SessionImage {
+class ProcessFile {
  public:
   // Errors: not_found, permission_denied ...; corrupt or unsupported if it is no session file.
-  static Result<std::unique_ptr<SessionImage>> open(const std::filesystem::path& path);
-  // Reads from memory, which must live longer than the image.
-  static Result<std::unique_ptr<SessionImage>> of(std::span<const std::byte> bytes);
+  static Result<std::unique_ptr<ProcessFile>> open(const std::filesystem::path& path);
+  // Reads from memory, which must live longer than the process file.
+  static Result<std::unique_ptr<ProcessFile>> of(std::span<const std::byte> bytes);
 
   const std::filesystem::path& path() const { return path_; }
   const SessionView& view() const { return view_; }
@@ -40,12 +40,12 @@ class SessionImage {
   std::vector<std::string_view> command() const;
   // When recording ended. If the file does not have this, the time of the last recorded operation.
   std::int64_t end_monotonic_ns() const { return end_monotonic_ns_; }
-  // Calls SessionClock::refine(). Times that were read from this image before are then out of date.
+  // Calls SessionClock::refine(). Times that were read from this process file before are then out of date.
   void refine_clock(const penstock_moment& moment);
 
  private:
-  SessionImage() = default;
-  Result<void> look(std::span<const std::byte> bytes, const NextData& next_data);
+  ProcessFile() = default;
+  Result<void> parse(std::span<const std::byte> bytes, const NextData& next_data);
   void inspect_end();
   std::int64_t end_of_ticks() const;
 
@@ -58,11 +58,11 @@ class SessionImage {
   std::uint64_t last_ticks_ = 0;  // the time of its last recorded operation
 };
 
-// A process and its images in the order of time.
+// A process and its process files in the order of time.
 struct SessionProcess {
-  std::vector<const SessionImage*> images;
-  const SessionImage& first() const { return *images.front(); }
-  const SessionImage& last() const { return *images.back(); }
+  std::vector<const ProcessFile*> process_files;
+  const ProcessFile& first() const { return *process_files.front(); }
+  const ProcessFile& last() const { return *process_files.back(); }
 };
 
 // A program that a watched process started and that wrote no file. Most of these are static or setuid
@@ -74,8 +74,8 @@ struct UnwatchedProgram {
 };
 
 struct Session {
-  std::vector<std::unique_ptr<SessionImage>> images;  // sorted by host, process and begin
-  std::vector<SessionProcess> processes;              // sorted by begin
+  std::vector<std::unique_ptr<ProcessFile>> process_files;  // sorted by host, process and begin
+  std::vector<SessionProcess> processes;                    // sorted by begin
   std::vector<UnwatchedProgram> unwatched;
   // exit codes of the programs that were run, from session.json; -1: not known
   std::vector<int> exit_codes;
@@ -86,20 +86,20 @@ struct Session {
   std::size_t unread_files = 0;
 };
 
-// Opens folders of sessions and single files of sessions. If two files are states of the same image (a
+// Opens folders of sessions and single files of sessions. If two files are states of the same process file (a
 // session and its snapshot), the later state is used, and `problems` names the other. Errors: a path does not
 // exist, or none of the paths contains a session file.
 Result<Session> open_session(std::span<const std::filesystem::path> paths);
-// Makes a session of at least one image.
-Session session_of(std::vector<std::unique_ptr<SessionImage>> images);
+// Makes a session of at least one process file.
+Session session_of(std::vector<std::unique_ptr<ProcessFile>> process_files);
 // True if any process recorded entries of this kind.
 bool has_entries(const Session& session, penstock_block_kind kind);
 
 // Adds the kernel's final counts of a process that has just ended and could not write them itself. Sets
-// kernel_end and end_monotonic_ns in the newest image of that process in the folder, unless that image has
-// them already. Never creates or lengthens a file.
-Result<void> complete_image(const std::filesystem::path& folder, std::uint32_t pid,
-                            const penstock_kernel_io& kernel_end, std::int64_t end_monotonic_ns);
+// kernel_end and end_monotonic_ns in the newest process file of that process in the folder, unless that
+// process file has them already. Never creates or lengthens a file.
+Result<void> complete_process_file(const std::filesystem::path& folder, std::uint32_t pid,
+                                   const penstock_kernel_io& kernel_end, std::int64_t end_monotonic_ns);
 // Writes kernel_end and end_monotonic_ns into the header of one file, also if it has them already. The
 // process must have ended. Never creates or lengthens the file.
 Result<void> complete_file(const std::filesystem::path& file, const penstock_kernel_io& kernel_end,

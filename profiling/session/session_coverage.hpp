@@ -15,9 +15,9 @@
 namespace penstock {
 
 struct Coverage {
-  std::uint64_t kernel = 0;  // bytes that the kernel counted for the processes that are known
-  std::uint64_t seen = 0;    // bytes of their recorded calls
-  // seen / kernel. 1 if both are 0; NaN if `kernel` is 0 and `seen` is not.
+  std::uint64_t kernel = 0;    // bytes that the kernel counted for the processes that are known
+  std::uint64_t recorded = 0;  // bytes of their recorded calls
+  // recorded / kernel. 1 if both are 0; NaN if `kernel` is 0 and `recorded` is not.
   double fraction() const;
 };
 
@@ -31,13 +31,14 @@ struct SessionCoverage {
   std::size_t cut_processes = 0;      // processes with a file that was cut
   std::size_t running_processes = 0;  // processes that run on this machine at present
   std::size_t threads = 0;
-  std::uint64_t missed = 0;  // failed calls with a file name that the calling thread had not used before
+  std::uint64_t missed_calls =
+      0;  // failed calls with a file name that the calling thread had not used before
   double missed_ns = 0;
 };
 
 // True if the process that writes this file is running, and the file was made on the machine `this_host`
 // (this_host() in kernel_processes.hpp).
-bool lives(const SessionImage& image, std::string_view this_host);
+bool writer_runs(const ProcessFile& process_file, std::string_view this_host);
 
 // For a process that still runs on this machine, it reads the kernel's current counters.
 SessionCoverage coverage_of(const Session& session);

@@ -8,7 +8,7 @@
 namespace penstock {
 namespace {
 
-bool fits(const std::string& pattern, const std::string& text) {
+bool matches_glob(const std::string& pattern, const std::string& text) {
   return ::fnmatch(pattern.c_str(), text.c_str(), 0) == 0;
 }
 
@@ -16,14 +16,14 @@ bool is_device(std::string_view path) {
   return is_within(path, "/dev") && !is_within(path, "/dev/shm");
 }
 
-bool has_digit_behind(std::string_view path, std::string_view part) {
+bool has_digit_after(std::string_view path, std::string_view part) {
   const std::size_t at = path.find(part);
   return at != std::string_view::npos && at + part.size() < path.size() && path[at + part.size()] >= '0' &&
          path[at + part.size()] <= '9';
 }
 
 bool in_python_library(std::string_view path) {
-  return has_digit_behind(path, "/lib/python") || has_digit_behind(path, "/lib64/python") ||
+  return has_digit_after(path, "/lib/python") || has_digit_after(path, "/lib64/python") ||
          path.find("/site-packages") != std::string_view::npos ||
          path.find("/dist-packages") != std::string_view::npos;
 }
@@ -64,9 +64,9 @@ bool matches(std::string_view pattern, std::string_view path) {
   const std::string whole(path);
   std::string wanted(pattern);
   if (wanted.ends_with('/')) wanted += '*';
-  if (wanted.starts_with('/') || wanted.starts_with('*')) return fits(wanted, whole);
-  if (wanted.find('/') == std::string::npos) return fits(wanted, whole.substr(whole.rfind('/') + 1));
-  return fits("*/" + wanted, whole);
+  if (wanted.starts_with('/') || wanted.starts_with('*')) return matches_glob(wanted, whole);
+  if (wanted.find('/') == std::string::npos) return matches_glob(wanted, whole.substr(whole.rfind('/') + 1));
+  return matches_glob("*/" + wanted, whole);
 }
 
 bool is_start_up_noise(std::string_view path, unsigned kind, bool moved_bytes) {
@@ -77,7 +77,8 @@ bool is_start_up_noise(std::string_view path, unsigned kind, bool moved_bytes) {
   return in_python_library(path) && (is_code(path) || kind == PENSTOCK_DIRECTORY || !moved_bytes);
 }
 
-bool SessionFilter::wants(std::string_view path, unsigned kind, bool moved, const SessionImage& image) const {
+bool SessionFilter::wants(std::string_view path, unsigned kind, bool moved,
+                          const ProcessFile& process_file) const {
   const auto any = [&](const std::vector<std::string>& patterns) {
     return std::any_of(patterns.begin(), patterns.end(),
                        [&](const std::string& pattern) { return matches(pattern, path); });
@@ -86,7 +87,7 @@ bool SessionFilter::wants(std::string_view path, unsigned kind, bool moved, cons
   if (any(exclude)) return false;
   if (everything) return true;
   if (kind == PENSTOCK_OTHER_FILE || is_device(path)) return false;
-  return !image.is_python() || !is_start_up_noise(path, kind, moved);
+  return !process_file.is_python() || !is_start_up_noise(path, kind, moved);
 }
 
 }  // namespace penstock

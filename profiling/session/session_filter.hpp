@@ -29,8 +29,8 @@ struct SessionFilter {
   std::vector<std::string> exclude;
   bool everything = false;  // include pipes, sockets, devices and the start of Python
 
-  bool wants(std::string_view path, unsigned kind, bool moved, const SessionImage& image) const;
-  FileWanted wanted() const { return std::bind_front(&SessionFilter::wants, this); }
+  bool wants(std::string_view path, unsigned kind, bool moved, const ProcessFile& process_file) const;
+  FileFilter wanted() const { return std::bind_front(&SessionFilter::wants, this); }
 };
 
 }  // namespace penstock

@@ -25,13 +25,13 @@ void report(const Session& session, const SessionFilter& filter) {
   append_session_json(text, session, all.summary);
   std::uint64_t files = 0;
   sums.each([&](std::string_view path, unsigned kind, bool moved,
-                const SessionImage& image) { return filter.wants(path, kind, moved, image); },
+                const ProcessFile& process_file) { return filter.wants(path, kind, moved, process_file); },
             [&](const FileSum& file) {
-              if (!was_touched(file)) return;
+              if (!has_operations(file)) return;
               append_file_json(text, file);
               ++files;
             });
-  if (files != all.summary.in.files + all.summary.in.directories) std::abort();
+  if (files != all.summary.included.files + all.summary.included.directories) std::abort();
   for (const ProcessSum& process : all.processes) append_process_json(text, process);
   const std::vector<SessionWindow> windows = windows_of(session, filter);
   for (const SessionWindow& window : windows) append_window_json(text, window);
@@ -51,11 +51,11 @@ void report(const Session& session, const SessionFilter& filter) {
 }  // namespace penstock
 
 extern "C" int LLVMFuzzerTestOneInput(const std::uint8_t* data, std::size_t size) {
-  auto image = penstock::SessionImage::of(std::as_bytes(std::span(data, size)));
-  if (!image.ok()) return 0;
-  std::vector<std::unique_ptr<penstock::SessionImage>> images;
-  images.push_back(*std::move(image));
-  const penstock::Session session = penstock::session_of(std::move(images));
+  auto process_file = penstock::ProcessFile::of(std::as_bytes(std::span(data, size)));
+  if (!process_file.ok()) return 0;
+  std::vector<std::unique_ptr<penstock::ProcessFile>> process_files;
+  process_files.push_back(*std::move(process_file));
+  const penstock::Session session = penstock::session_of(std::move(process_files));
   penstock::report(session, {});
   penstock::report(session, {.include = {"*a*"}, .exclude = {"/x/*"}, .everything = true});
   return 0;

@@ -7,10 +7,10 @@ namespace {
 
 constexpr std::uint32_t kMostRanks = 1U << 22U;  // a larger number is an error in the file
 
-// The header of the first image that has a valid rank; null if none has.
-const penstock_session_header* launched(const SessionProcess& process) {
-  for (const SessionImage* const image : process.images) {
-    const penstock_session_header& header = image->header();
+// The header of the first process file that has a valid rank; null if none has.
+const penstock_session_header* header_with_rank(const SessionProcess& process) {
+  for (const ProcessFile* const process_file : process.process_files) {
+    const penstock_session_header& header = process_file->header();
     if (header.rank < header.ranks && header.ranks <= kMostRanks) return &header;
   }
   return nullptr;
@@ -21,20 +21,20 @@ const penstock_session_header* launched(const SessionProcess& process) {
 SessionRanks::SessionRanks(const Session& session) {
   std::uint32_t ranks = 0;
   for (const SessionProcess& process : session.processes)
-    if (const auto* const header = launched(process); header != nullptr)
+    if (const auto* const header = header_with_rank(process); header != nullptr)
       ranks = std::max(ranks, header->ranks);
   hosts_.resize(ranks);
   for (const SessionProcess& process : session.processes) {
-    const auto* const header = launched(process);
+    const auto* const header = header_with_rank(process);
     const auto rank = header != nullptr ? header->rank : static_cast<std::uint32_t>(hosts_.size());
     if (header == nullptr) hosts_.emplace_back();
     if (hosts_[rank].empty()) hosts_[rank] = process.first().host();
-    for (const SessionImage* const image : process.images) ranks_.emplace(image, rank);
+    for (const ProcessFile* const process_file : process.process_files) ranks_.emplace(process_file, rank);
   }
 }
 
-std::uint32_t SessionRanks::of(const SessionImage& image) const {
-  return ranks_.at(&image);
+std::uint32_t SessionRanks::of(const ProcessFile& process_file) const {
+  return ranks_.at(&process_file);
 }
 
 }  // namespace penstock

@@ -17,13 +17,13 @@ class SessionRanks {
  public:
   explicit SessionRanks(const Session& session);
 
-  std::uint32_t of(const SessionImage& image) const;
+  std::uint32_t of(const ProcessFile& process_file) const;
   std::uint32_t count() const { return static_cast<std::uint32_t>(hosts_.size()); }
   // "" if no process of that rank was recorded
   std::string_view host(std::uint32_t rank) const { return hosts_[rank]; }
 
  private:
-  std::unordered_map<const SessionImage*, std::uint32_t> ranks_;
+  std::unordered_map<const ProcessFile*, std::uint32_t> ranks_;
   std::vector<std::string_view> hosts_;
 };
 

@@ -37,11 +37,11 @@ double seconds_of(std::vector<TimeInterval> times) {
 }  // namespace
 
 const ThreadReading& add_reading(ThreadReadings& threads, const penstock_counters& counters,
-                                 const SessionImage& image) {
-  ThreadReading& thread = threads[{&image, counters.thread}];
+                                 const ProcessFile& process_file) {
+  ThreadReading& thread = threads[{&process_file, counters.thread}];
   thread.bytes += counters.bytes_read;
-  image.view().clock().extend(thread.first_ns, thread.last_ns, counters.first_read_ticks,
-                              counters.last_read_ticks);
+  process_file.view().clock().extend(thread.first_ns, thread.last_ns, counters.first_read_ticks,
+                                     counters.last_read_ticks);
   return thread;
 }
 
@@ -60,26 +60,27 @@ Reading reading_of_spans(const Session& session) {
   std::vector<TimeInterval> intervals;
   std::map<std::uint32_t, Repeat> repeats;
   std::uint64_t sample_bytes = 0;
-  for (const auto& image : session.images)
-    image->view().each<penstock_span>(PENSTOCK_BLOCK_SPANS, [&](const penstock_span& span, std::uint64_t) {
-      if (span.component != PENSTOCK_READ || span.bytes == 0) return;
-      const SessionClock& clock = image->view().clock();
-      const TimeInterval time{clock.realtime_ns(span.begin_ns), clock.realtime_ns(span.end_ns)};
-      reading.bytes += span.bytes;
-      reading.busy_s += static_cast<double>(std::max<std::int64_t>(time.end - time.begin, 0)) / 1e9;
-      if (span.number == PENSTOCK_NO_NUMBER) {
-        intervals.push_back(time);
-        repeats[span.epoch].times.push_back(time);
-        repeats[span.epoch].bytes += span.bytes;
-        return;
-      }
-      ThreadReading& thread = threads[{image.get(), span.thread}];
-      thread.bytes += span.bytes;
-      thread.first_ns = std::min(thread.first_ns, time.begin);
-      thread.last_ns = std::max(thread.last_ns, time.end);
-      samples = {std::min(samples.begin, time.begin), std::max(samples.end, time.end)};
-      sample_bytes += span.bytes;
-    });
+  for (const auto& process_file : session.process_files)
+    process_file->view().each<penstock_span>(
+        PENSTOCK_BLOCK_SPANS, [&](const penstock_span& span, std::uint64_t) {
+          if (span.component != PENSTOCK_READ || span.bytes == 0) return;
+          const SessionClock& clock = process_file->view().clock();
+          const TimeInterval time{clock.realtime_ns(span.begin_ns), clock.realtime_ns(span.end_ns)};
+          reading.bytes += span.bytes;
+          reading.busy_s += static_cast<double>(std::max<std::int64_t>(time.end - time.begin, 0)) / 1e9;
+          if (span.number == PENSTOCK_NO_NUMBER) {
+            intervals.push_back(time);
+            repeats[span.epoch].times.push_back(time);
+            repeats[span.epoch].bytes += span.bytes;
+            return;
+          }
+          ThreadReading& thread = threads[{process_file.get(), span.thread}];
+          thread.bytes += span.bytes;
+          thread.first_ns = std::min(thread.first_ns, time.begin);
+          thread.last_ns = std::max(thread.last_ns, time.end);
+          samples = {std::min(samples.begin, time.begin), std::max(samples.end, time.end)};
+          sample_bytes += span.bytes;
+        });
   reading.threads = std::max(threads_at_once(threads, sample_bytes), most_at_once(intervals));
   if (sample_bytes == 0)
     for (auto& [number, repeat] : repeats)

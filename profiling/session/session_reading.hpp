@@ -17,11 +17,11 @@ struct ThreadReading {
   std::int64_t last_ns = INT64_MIN;
   std::uint64_t bytes = 0;
 };
-using ThreadReadings = std::map<std::pair<const SessionImage*, std::uint32_t>, ThreadReading>;
+using ThreadReadings = std::map<std::pair<const ProcessFile*, std::uint32_t>, ThreadReading>;
 
 // Adds an entry with read bytes to its thread. Returns the thread's sum.
 const ThreadReading& add_reading(ThreadReadings& threads, const penstock_counters& counters,
-                                 const SessionImage& image);
+                                 const ProcessFile& process_file);
 
 // The largest number of threads that read at the same time. A thread reads from its first read to its last.
 // So a thread pool that is created again for each epoch counts once. A thread with less than 1% of all bytes

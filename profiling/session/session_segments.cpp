@@ -38,11 +38,11 @@ void spread(std::vector<double>& series, double interval_s, double begin_s, doub
 }
 
 void each_segment(const Session& session,
-                  const std::function<void(const penstock_segment&, const SessionImage&)>& each) {
-  for (const auto& image : session.images)
-    image->view().each<penstock_segment>(
+                  const std::function<void(const penstock_segment&, const ProcessFile&)>& each) {
+  for (const auto& process_file : session.process_files)
+    process_file->view().each<penstock_segment>(
         PENSTOCK_BLOCK_SEGMENTS,
-        [&](const penstock_segment& segment, std::uint64_t) { each(segment, *image); });
+        [&](const penstock_segment& segment, std::uint64_t) { each(segment, *process_file); });
 }
 
 void IntervalUnion::add(std::int64_t begin, std::int64_t end) {
@@ -77,9 +77,9 @@ SegmentFacts inspect_segments(const Session& session, const std::function<bool(s
   facts.bytes_read.resize(points);
   facts.bytes_written.resize(points);
   IntervalUnion busy;
-  each_segment(session, [&](const penstock_segment& segment, const SessionImage& image) {
+  each_segment(session, [&](const penstock_segment& segment, const ProcessFile& process_file) {
     if (segment.call >= PENSTOCK_CALLS || segment.layer >= PENSTOCK_LAYERS || !wanted(segment.file)) return;
-    const SessionClock& clock = image.view().clock();
+    const SessionClock& clock = process_file.view().clock();
     const std::int64_t begin = clock.realtime_at(segment.begin_ticks);
     const std::int64_t end = clock.realtime_at(segment.end_ticks);
     facts.first_ns = facts.segments == 0 ? begin : std::min(facts.first_ns, begin);

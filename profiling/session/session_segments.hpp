@@ -11,9 +11,10 @@
 
 namespace penstock {
 
-// Calls `each` for all segments, image by image, in the order in which an image has them.
+// Calls `each` for all segments, process file by process file, in the order in which an process file has
+// them.
 void each_segment(const Session& session,
-                  const std::function<void(const penstock_segment&, const SessionImage&)>& each);
+                  const std::function<void(const penstock_segment&, const ProcessFile&)>& each);
 
 // Calculates the union of intervals while they are added. Memory grows with the number of separate intervals.
 class IntervalUnion {

@@ -13,27 +13,29 @@ namespace {
 constexpr std::size_t kMostThreads = 4;
 constexpr std::size_t kEntriesForThreads = 20'000;
 
-struct Part {
-  FilesSum in;
+struct PartOfSummary {
+  FilesSum included;
   FilesSum left_out;
-  std::uint64_t tried_in_vain = 0;
+  std::uint64_t failed_names = 0;
   std::array<std::uint64_t, PENSTOCK_SIZE_BUCKETS> file_sizes{};
   std::vector<std::uint64_t> keys_left_out;
 };
 
-void inspect_images(const Session& session, SessionSummary& summary) {
+void inspect_process_files(const Session& session, SessionSummary& summary) {
   std::int64_t end_ns = INT64_MIN;
   std::map<std::filesystem::path, TimeInterval> sessions;
   summary.begin_ns = INT64_MAX;
-  for (const auto& image : session.images) {
-    const penstock_session_header& header = image->header();
+  for (const auto& process_file : session.process_files) {
+    const penstock_session_header& header = process_file->header();
     summary.begin_ns = std::min(summary.begin_ns, header.begin_realtime_ns);
-    const std::int64_t image_end_ns = image->view().clock().realtime_ns(image->end_monotonic_ns());
-    end_ns = std::max(end_ns, image_end_ns);
+    const std::int64_t file_end_ns =
+        process_file->view().clock().realtime_ns(process_file->end_monotonic_ns());
+    end_ns = std::max(end_ns, file_end_ns);
     TimeInterval& whole =
-        sessions.try_emplace(image->path().parent_path(), TimeInterval{INT64_MAX, INT64_MIN}).first->second;
-    whole = {std::min(whole.begin, header.begin_realtime_ns), std::max(whole.end, image_end_ns)};
-    summary.python = summary.python || image->is_python();
+        sessions.try_emplace(process_file->path().parent_path(), TimeInterval{INT64_MAX, INT64_MIN})
+            .first->second;
+    whole = {std::min(whole.begin, header.begin_realtime_ns), std::max(whole.end, file_end_ns)};
+    summary.python = summary.python || process_file->is_python();
   }
   summary.span_s = std::max(0.0, (static_cast<double>(end_ns) - static_cast<double>(summary.begin_ns)) / 1e9);
   summary.wall_s = summary.span_s;
@@ -47,18 +49,18 @@ void inspect_images(const Session& session, SessionSummary& summary) {
 
 Drops drops_of(const Session& session) {
   Drops drops;
-  for (const auto& image : session.images) {
-    const penstock_session_header& header = image->header();
+  for (const auto& process_file : session.process_files) {
+    const penstock_session_header& header = process_file->header();
     drops.records += header.dropped_records;
     drops.operations += header.dropped_operations;
     drops.segments += header.dropped_segments;
     drops.spans += header.dropped_spans;
     drops.unnamed += header.unnamed;
-    drops.no_room = header.no_room != 0 ? header.no_room : drops.no_room;
-    const auto& blocks = image->view().blocks();
+    drops.grow_errno = header.no_room != 0 ? header.no_room : drops.grow_errno;
+    const auto& blocks = process_file->view().blocks();
     drops.oldest_segments =
         drops.oldest_segments || std::any_of(blocks.begin(), blocks.end(), [](const SessionBlock& block) {
-          return block.kind == PENSTOCK_BLOCK_SEGMENTS && block.renewed != 0;
+          return block.kind == PENSTOCK_BLOCK_SEGMENTS && block.times_emptied != 0;
         });
   }
   return drops;
@@ -75,7 +77,7 @@ void FilesSum::add(const FilesSum& more) {
   all.add(more.all);
 }
 
-bool was_touched(const FileSum& file) {
+bool has_operations(const FileSum& file) {
   return file.layers_used != 0 &&
          std::any_of(file.layers.begin(), file.layers.end(), [&](const LayerSum& layer) {
            const auto bit = static_cast<unsigned>(&layer - file.layers.data());
@@ -87,53 +89,54 @@ std::size_t summing_threads() {
   return std::clamp<std::size_t>(std::thread::hardware_concurrency(), 1, kMostThreads);
 }
 
-void each_in_threads(const FileSums& sums, const SessionFilter& filter, const PlacedEach& each,
-                     const PlacedEach& left_out) {
+void each_in_threads(const FileSums& sums, const SessionFilter& filter, const EachInThread& each,
+                     const EachInThread& left_out) {
   // Each thread sums up its own part of the files. The destructors of `others` join them, so all are done on
   // return.
   const std::size_t threads = sums.entries() < kEntriesForThreads ? 1 : summing_threads();
-  const auto work = [&](std::size_t place) {
+  const auto work = [&](std::size_t thread_index) {
     sums.each_of_part(
-        place, threads, filter.wanted(), [&](const FileSum& file) { each(place, file); },
-        [&](const FileSum& file) { left_out(place, file); });
+        thread_index, threads, filter.wanted(), [&](const FileSum& file) { each(thread_index, file); },
+        [&](const FileSum& file) { left_out(thread_index, file); });
   };
   std::vector<std::jthread> others;
-  for (std::size_t place = 1; place < threads; ++place) others.emplace_back(work, place);
+  for (std::size_t thread_index = 1; thread_index < threads; ++thread_index)
+    others.emplace_back(work, thread_index);
   work(0);
 }
 
 SessionSummary summarise(const Session& session, const FileSums& sums, const SessionFilter& filter,
-                         const PlacedEach& also) {
+                         const EachInThread& also) {
   SessionSummary summary;
-  inspect_images(session, summary);
+  inspect_process_files(session, summary);
   summary.drops = drops_of(session);
-  std::vector<Part> parts(summing_threads());
+  std::vector<PartOfSummary> parts(summing_threads());
   each_in_threads(
       sums, filter,
-      [&](std::size_t place, const FileSum& file) {
-        if (!was_touched(file)) {
-          ++parts[place].tried_in_vain;
+      [&](std::size_t thread_index, const FileSum& file) {
+        if (!has_operations(file)) {
+          ++parts[thread_index].failed_names;
           return;
         }
-        parts[place].in.add(file);
+        parts[thread_index].included.add(file);
         if (file.kind != PENSTOCK_DIRECTORY && file.all.reads + file.all.writes + file.mapped_bytes > 0)
-          ++parts[place].file_sizes[size_bucket(file.size)];
-        if (also) also(place, file);
+          ++parts[thread_index].file_sizes[size_bucket(file.size)];
+        if (also) also(thread_index, file);
       },
-      [&](std::size_t place, const FileSum& file) {
-        parts[place].keys_left_out.push_back(file.file);
-        if (was_touched(file)) parts[place].left_out.add(file);
+      [&](std::size_t thread_index, const FileSum& file) {
+        parts[thread_index].keys_left_out.push_back(file.file);
+        if (has_operations(file)) parts[thread_index].left_out.add(file);
       });
   std::vector<std::uint64_t> keys_left_out;
-  for (const Part& part : parts) {
-    summary.in.add(part.in);
+  for (const PartOfSummary& part : parts) {
+    summary.included.add(part.included);
     summary.left_out.add(part.left_out);
-    summary.tried_in_vain += part.tried_in_vain;
+    summary.failed_names += part.failed_names;
     for (std::size_t i = 0; i < part.file_sizes.size(); ++i) summary.file_sizes[i] += part.file_sizes[i];
     keys_left_out.insert(keys_left_out.end(), part.keys_left_out.begin(), part.keys_left_out.end());
   }
   summary.coverage = coverage_of(session);
-  summary.io_s = summary.in.all.io_ns() / 1e9;
+  summary.io_s = summary.included.all.io_ns() / 1e9;
   if (!has_entries(session, PENSTOCK_BLOCK_SEGMENTS)) return summary;
   std::sort(keys_left_out.begin(), keys_left_out.end());
   const auto wanted = [&](std::uint64_t file) {
@@ -142,7 +145,7 @@ SessionSummary summarise(const Session& session, const FileSums& sums, const Ses
   summary.segments = inspect_segments(session, wanted, summary.begin_ns, summary.span_s);
   // If segments are missing (dropped, or the trace was switched on later), the union of their times is too
   // short. Then io_s stays the sum over threads.
-  const std::uint64_t calls = summary.in.all.reads + summary.in.all.writes;
+  const std::uint64_t calls = summary.included.all.reads + summary.included.all.writes;
   if (summary.drops.segments == 0 && summary.segments->reads_and_writes >= calls) {
     summary.io_s = summary.segments->io_s;
     summary.io_is_union = true;

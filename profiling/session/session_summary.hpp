@@ -30,7 +30,7 @@ struct Drops {
   std::uint64_t operations = 0;
   std::uint64_t segments = 0;
   bool oldest_segments = false;  // newer segments replaced some of these
-  std::uint32_t no_room = 0;     // errno if a file could not grow; 0: all files could
+  std::uint32_t grow_errno = 0;  // errno if a file could not grow; 0: all files could
   std::uint64_t spans = 0;
   std::uint64_t unnamed = 0;  // operations that were counted, but could not be assigned to a file
 };
@@ -38,9 +38,9 @@ struct Drops {
 Drops drops_of(const Session& session);
 
 struct SessionSummary {
-  FilesSum in;                                                    // files that the filter wants
+  FilesSum included;                                              // files that the filter wants
   FilesSum left_out;                                              // files that the filter left out
-  std::uint64_t tried_in_vain = 0;                                // names for which every call failed
+  std::uint64_t failed_names = 0;                                 // names for which every call failed
   std::array<std::uint64_t, PENSTOCK_SIZE_BUCKETS> file_sizes{};  // of files that were read or written
   std::int64_t begin_ns = 0;                                      // realtime: the first process's begin
   // seconds from begin_ns to the last process's end
@@ -55,17 +55,18 @@ struct SessionSummary {
 };
 
 // True if any operation on the file succeeded. Files that could not be opened have counters too.
-bool was_touched(const FileSum& file);
+bool has_operations(const FileSum& file);
 
-// Calls `each` and `left_out` for all files, in several threads. `place` is the number of the calling thread,
-// from 0 to summing_threads() - 1, so that each thread can use memory of its own. Returns when all are done.
-using PlacedEach = std::function<void(std::size_t place, const FileSum&)>;
+// Calls `each` and `left_out` for all files, in several threads. `thread_index` is the number of the calling
+// thread, from 0 to summing_threads() - 1, so that each thread can use memory of its own. Returns when all
+// are done.
+using EachInThread = std::function<void(std::size_t thread_index, const FileSum&)>;
 std::size_t summing_threads();
-void each_in_threads(const FileSums& sums, const SessionFilter& filter, const PlacedEach& each,
-                     const PlacedEach& left_out);
+void each_in_threads(const FileSums& sums, const SessionFilter& filter, const EachInThread& each,
+                     const EachInThread& left_out);
 
-// `also` is called for each wanted file, with `place` as in each_in_threads().
+// `also` is called for each wanted file, with `thread_index` as in each_in_threads().
 SessionSummary summarise(const Session& session, const FileSums& sums, const SessionFilter& filter,
-                         const PlacedEach& also = {});
+                         const EachInThread& also = {});
 
 }  // namespace penstock

@@ -28,7 +28,7 @@ class SessionTest : public testing::Test {
   ScratchFolder folder_;
 };
 
-TEST_F(SessionTest, ImagesOfOneProcessBelongTogether) {
+TEST_F(SessionTest, FilesOfOneProcessBelongTogether) {
   SessionBytes parent(100);
   parent.write(folder_.path());
   SessionBytes before(200);
@@ -48,8 +48,8 @@ TEST_F(SessionTest, ImagesOfOneProcessBelongTogether) {
   reused.write(folder_.path());
   const Session session = opened();
   ASSERT_EQ(session.processes.size(), 3U);
-  EXPECT_EQ(session.processes[0].images.size(), 1U);
-  EXPECT_EQ(session.processes[1].images.size(), 2U);
+  EXPECT_EQ(session.processes[0].process_files.size(), 1U);
+  EXPECT_EQ(session.processes[1].process_files.size(), 2U);
   EXPECT_EQ(session.processes[1].last().header().begin.monotonic_ns, 3'000'000'000);
   EXPECT_EQ(session.processes[2].first().header().process_start, 8U);
   EXPECT_TRUE(session.problems.empty());
@@ -60,7 +60,7 @@ TEST_F(SessionTest, OneBadFileDoesNotHideTheOthers) {
   std::ofstream(folder_.path() / "7-7.session") << "torn";
   std::ofstream(folder_.path() / "session.json") << "{";
   const Session session = opened();
-  EXPECT_EQ(session.images.size(), 1U);
+  EXPECT_EQ(session.process_files.size(), 1U);
   ASSERT_EQ(session.problems.size(), 1U);
   EXPECT_NE(session.problems[0].find("7-7.session"), std::string::npos);
 }
@@ -78,14 +78,14 @@ TEST_F(SessionTest, AFileThatWasCutShortIsNamedAndCoversNothing) {
   EXPECT_EQ(coverage_of(opened()).rchar.kernel, 1100U);
   fs::resize_file(path, PENSTOCK_HEADER_BYTES + PENSTOCK_BLOCK_GRANULE + 100);
   const Session session = opened();
-  ASSERT_EQ(session.images.size(), 2U);
+  ASSERT_EQ(session.process_files.size(), 2U);
   ASSERT_EQ(session.problems.size(), 1U);
   EXPECT_NE(session.problems[0].find(path.string()), std::string::npos);
   const SessionCoverage coverage = coverage_of(session);
   EXPECT_EQ(coverage.cut_processes, 1U);
   EXPECT_EQ(coverage.unknown_processes, 1U);
   EXPECT_EQ(coverage.rchar.kernel, 100U);
-  EXPECT_EQ(coverage.rchar.seen, 100U);
+  EXPECT_EQ(coverage.rchar.recorded, 100U);
 }
 
 TEST_F(SessionTest, OfASessionAndItsSnapshotTheLaterStateIsCounted) {
@@ -103,8 +103,9 @@ TEST_F(SessionTest, OfASessionAndItsSnapshotTheLaterStateIsCounted) {
        {std::pair(folder_.path(), snapshot.path()), std::pair(snapshot.path(), folder_.path())}) {
     const fs::path paths[] = {first, second};
     const Session session = open_session(paths).value();
-    ASSERT_EQ(session.images.size(), 2U);
-    for (const auto& image : session.images) EXPECT_EQ(image->path().parent_path(), folder_.path());
+    ASSERT_EQ(session.process_files.size(), 2U);
+    for (const auto& process_file : session.process_files)
+      EXPECT_EQ(process_file->path().parent_path(), folder_.path());
     ASSERT_EQ(session.problems.size(), 1U);
     EXPECT_NE(session.problems[0].find("1 file of '" + snapshot.path().string()), std::string::npos);
   }
@@ -127,13 +128,13 @@ TEST_F(SessionTest, AStateThatIsCutIsMissedWhereItIsTheLater) {
   fs::resize_file(earlier, length - 1);
   Session session = open_session(paths).value();
   EXPECT_EQ(session.unread_files, 0U);
-  EXPECT_EQ(session.images[0]->path(), later);
+  EXPECT_EQ(session.process_files[0]->path(), later);
   EXPECT_EQ(session.problems.size(), 2U);
   fs::resize_file(earlier, length);
   fs::resize_file(later, length - 1);
   session = open_session(paths).value();
   EXPECT_EQ(session.unread_files, 1U);
-  EXPECT_EQ(session.images[0]->path(), earlier);
+  EXPECT_EQ(session.process_files[0]->path(), earlier);
   EXPECT_EQ(session.problems.size(), 1U);
   fs::remove(earlier);
   EXPECT_EQ(open_session(paths).value().unread_files, 1U);
@@ -154,15 +155,16 @@ TEST_F(SessionTest, AFileThatIsCutWhileItIsReadBecomesZeros) {
   SessionBytes bytes(100);
   for (int i = 0; i < 200; ++i) bytes.add_file("/data/" + std::to_string(i), 100, 1, 1);
   const fs::path path = bytes.write(folder_.path());
-  const auto image = SessionImage::open(path);
-  ASSERT_OK(image);
+  const auto process_file = ProcessFile::open(path);
+  ASSERT_OK(process_file);
   fs::resize_file(path, PENSTOCK_HEADER_BYTES);
   std::uint64_t read = 0;
-  (*image)->view().each<penstock_counters>(
-      PENSTOCK_BLOCK_COUNTERS,
-      [&](const penstock_counters& counters, std::uint64_t) { read += counters.bytes_read; });
+  (*process_file)
+      ->view()
+      .each<penstock_counters>(PENSTOCK_BLOCK_COUNTERS, [&](const penstock_counters& counters,
+                                                            std::uint64_t) { read += counters.bytes_read; });
   EXPECT_EQ(read, 0U);
-  EXPECT_TRUE((*image)->cut_while_read());
+  EXPECT_TRUE((*process_file)->cut_while_read());
 }
 
 TEST_F(SessionTest, ProgramsThatLeftNoFileAreNamed) {
@@ -188,7 +190,7 @@ TEST_F(SessionTest, ProgramsThatLeftNoFileAreNamed) {
 
 TEST_F(SessionTest, WhatAnAttachedProcessBeginsIsNotTakenForAStaticProgram) {
   SessionBytes attached(100);
-  attached.header().begun = PENSTOCK_BEGUN_ATTACHED;
+  attached.header().begun = PENSTOCK_START_REASON_ATTACHED;
   attached.add_event(PENSTOCK_EVENT_SPAWN, 2'000'000'000, 300, "/bin/sh");
   attached.write(folder_.path());
   SessionBytes fork(200);
@@ -217,12 +219,12 @@ TEST_F(SessionTest, KnowsCommandsAndPython) {
   bytes.set_command({"/usr/bin/python3.11", "", "train.py"});
   bytes.write(folder_.path());
   const Session session = opened();
-  EXPECT_EQ(session.images[0]->command(),
+  EXPECT_EQ(session.process_files[0]->command(),
             (std::vector<std::string_view>{"/usr/bin/python3.11", "", "train.py"}));
-  EXPECT_TRUE(session.images[0]->is_python());
+  EXPECT_TRUE(session.process_files[0]->is_python());
 }
 
-TEST_F(SessionTest, TheKernelsLastWordIsWrittenIntoTheNewestImageAlone) {
+TEST_F(SessionTest, TheKernelsFinalCountsGoOnlyIntoTheNewestFile) {
   SessionBytes first(100);
   first.header().state = PENSTOCK_EXECUTED;
   first.set_kernel(1, 2);
@@ -233,13 +235,13 @@ TEST_F(SessionTest, TheKernelsLastWordIsWrittenIntoTheNewestImageAlone) {
   second.write(folder_.path());
   penstock_kernel_io io{};
   io.rchar = 77;
-  ASSERT_OK(complete_image(folder_.path(), 100, io, 12'000'000'000));
-  ASSERT_OK(complete_image(folder_.path(), 999, io, 1));
+  ASSERT_OK(complete_process_file(folder_.path(), 100, io, 12'000'000'000));
+  ASSERT_OK(complete_process_file(folder_.path(), 999, io, 1));
   const Session session = opened();
-  EXPECT_EQ(session.images[0]->header().kernel_end.rchar, 2U);
-  EXPECT_EQ(session.images[1]->header().kernel_end.rchar, 77U);
-  EXPECT_EQ(session.images[1]->header().kernel_end_known, 1U);
-  EXPECT_EQ(session.images[1]->end_monotonic_ns(), 12'000'000'000);
+  EXPECT_EQ(session.process_files[0]->header().kernel_end.rchar, 2U);
+  EXPECT_EQ(session.process_files[1]->header().kernel_end.rchar, 77U);
+  EXPECT_EQ(session.process_files[1]->header().kernel_end_known, 1U);
+  EXPECT_EQ(session.process_files[1]->end_monotonic_ns(), 12'000'000'000);
 }
 
 TEST_F(SessionTest, CoverageTakesReapedChildrenFromTheirParent) {
@@ -256,7 +258,7 @@ TEST_F(SessionTest, CoverageTakesReapedChildrenFromTheirParent) {
   child.write(folder_.path());
   const SessionCoverage coverage = coverage_of(opened());
   EXPECT_EQ(coverage.rchar.kernel, 3000U + 5500U);
-  EXPECT_EQ(coverage.rchar.seen, 3000U + 5500U);
+  EXPECT_EQ(coverage.rchar.recorded, 3000U + 5500U);
   EXPECT_DOUBLE_EQ(coverage.rchar.fraction(), 1);
   EXPECT_EQ(coverage.unknown_processes, 0U);
   EXPECT_EQ(coverage.threads, 2U);
@@ -277,7 +279,7 @@ TEST_F(SessionTest, AKilledChildIsComparedTogetherWithTheParentThatReapedIt) {
   child.write(folder_.path());
   const SessionCoverage coverage = coverage_of(opened());
   EXPECT_EQ(coverage.rchar.kernel, 10'000U);
-  EXPECT_EQ(coverage.rchar.seen, 10'000U);
+  EXPECT_EQ(coverage.rchar.recorded, 10'000U);
   EXPECT_EQ(coverage.unknown_processes, 0U);
 }
 
@@ -296,7 +298,7 @@ TEST_F(SessionTest, AChildThatWasNotReapedIsToldByItsParentsCounters) {
   }
   const SessionCoverage coverage = coverage_of(opened());
   EXPECT_EQ(coverage.rchar.kernel, 10'000U);
-  EXPECT_EQ(coverage.rchar.seen, 10'000U);
+  EXPECT_EQ(coverage.rchar.recorded, 10'000U);
 }
 
 TEST_F(SessionTest, AForkThatDidNothingSeparatesNoProcesses) {
@@ -314,7 +316,7 @@ TEST_F(SessionTest, AForkThatDidNothingSeparatesNoProcesses) {
   grandchild.write(folder_.path());
   const SessionCoverage coverage = coverage_of(opened());
   EXPECT_EQ(coverage.rchar.kernel, 4000U + 5000U);
-  EXPECT_EQ(coverage.rchar.seen, 9000U);
+  EXPECT_EQ(coverage.rchar.recorded, 9000U);
 }
 
 // The kernel adds a child's counts to its parent only when the parent waits for it.
@@ -335,7 +337,7 @@ TEST_F(SessionTest, AChildThatWasNotReapedIsNotSubtracted) {
     child.write(folder_.path());
     const SessionCoverage coverage = coverage_of(opened());
     EXPECT_EQ(coverage.rchar.kernel, 9000U) << waited;
-    EXPECT_EQ(coverage.rchar.seen, 9000U) << waited;
+    EXPECT_EQ(coverage.rchar.recorded, 9000U) << waited;
   }
 }
 
@@ -348,7 +350,7 @@ TEST_F(SessionTest, WhatCannotBeKnownIsUnknown) {
   const SessionCoverage coverage = coverage_of(opened());
   EXPECT_EQ(coverage.unknown_processes, 1U);
   EXPECT_EQ(coverage.rchar.kernel, 0U);
-  EXPECT_EQ(coverage.rchar.seen, 0U);
+  EXPECT_EQ(coverage.rchar.recorded, 0U);
 }
 
 TEST_F(SessionTest, EachWindowStandsForItself) {
@@ -357,7 +359,7 @@ TEST_F(SessionTest, EachWindowStandsForItself) {
   before.add_file("/data/a", 100, 3, 1000);
   before.write(folder_.path());
   SessionBytes window(100);
-  window.header().begun = PENSTOCK_BEGUN_CALLED;
+  window.header().begun = PENSTOCK_START_REASON_CALLED;
   window.header().begin.monotonic_ns = 3'000'000'000;
   window.header().begin_realtime_ns = 1'003'000'000'000;
   window.header().end_monotonic_ns = 5'000'000'000;

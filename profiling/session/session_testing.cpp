@@ -51,9 +51,9 @@ penstock_session_header& SessionBytes::header() {
   return *reinterpret_cast<penstock_session_header*>(bytes_.data());
 }
 
-void SessionBytes::set_command(const std::vector<std::string>& words) {
+void SessionBytes::set_command(const std::vector<std::string>& arguments) {
   std::string all;
-  for (const std::string& word : words) all += word + '\0';
+  for (const std::string& word : arguments) all += word + '\0';
   all.resize(std::min(all.size(), sizeof header().command));
   std::memcpy(header().command, all.data(), all.size());
   header().command_bytes = static_cast<std::uint32_t>(all.size());
@@ -123,7 +123,7 @@ void SessionBytes::add(const penstock_counters& counters) {
     return;
   }
   penstock_counters entry = counters;
-  if (entry.form != PENSTOCK_FURTHER) entry.form = PENSTOCK_WHOLE;
+  if (entry.form != PENSTOCK_WHOLE_CONTINUATION) entry.form = PENSTOCK_WHOLE;
   append(PENSTOCK_BLOCK_COUNTERS, sizeof entry, &entry, sizeof entry);
 }
 void SessionBytes::add(const penstock_brief& counters) {

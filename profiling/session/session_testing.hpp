@@ -25,7 +25,7 @@ class SessionBytes {
   explicit SessionBytes(std::uint32_t pid = 100, std::uint64_t block_bytes = PENSTOCK_BLOCK_GRANULE);
 
   penstock_session_header& header();
-  void set_command(const std::vector<std::string>& words);
+  void set_command(const std::vector<std::string>& arguments);
   void set_kernel(std::uint64_t read_at_begin, std::uint64_t read_at_end);
 
   // Returns the offset of the name.

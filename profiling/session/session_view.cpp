@@ -20,7 +20,7 @@ constexpr std::int64_t kLongEnoughNs = 1'000'000;
 constexpr double kMostNsPerTick = 1e9;
 
 bool is_whole(const penstock_counters& counters) {
-  return counters.form == PENSTOCK_WHOLE || counters.form == PENSTOCK_FURTHER;
+  return counters.form == PENSTOCK_WHOLE || counters.form == PENSTOCK_WHOLE_CONTINUATION;
 }
 
 std::int64_t clamped(double value) {
@@ -29,7 +29,7 @@ std::int64_t clamped(double value) {
   return static_cast<std::int64_t>(std::clamp(value, -kMost, kMost));
 }
 
-std::int64_t sum_of(std::int64_t a, std::int64_t b) {
+std::int64_t saturated_sum(std::int64_t a, std::int64_t b) {
   std::int64_t sum = 0;
   if (__builtin_add_overflow(a, b, &sum)) return a < 0 ? INT64_MIN : INT64_MAX;
   return sum;
@@ -52,7 +52,7 @@ Result<void> check_header(const penstock_session_header& header) {
 
 }  // namespace
 
-std::uint64_t renewals_of(const std::byte* block) {
+std::uint64_t times_emptied(const std::byte* block) {
   // The process that owns the file may write this field at the same time. The volatile reads make sure that
   // it is read again at each call. The two fences keep the order: after all earlier reads of the block, and
   // before all later ones.
@@ -105,13 +105,13 @@ void SessionClock::refine(const penstock_moment& moment) {
 std::int64_t SessionClock::monotonic_ns(std::uint64_t ticks) const {
   const double since = ticks >= begin_.ticks ? static_cast<double>(ticks - begin_.ticks)
                                              : -static_cast<double>(begin_.ticks - ticks);
-  return sum_of(begin_.monotonic_ns, clamped(since * ns_per_tick_));
+  return saturated_sum(begin_.monotonic_ns, clamped(since * ns_per_tick_));
 }
 
 std::int64_t SessionClock::realtime_ns(std::int64_t monotonic_ns) const {
   std::int64_t passed = 0;
   if (__builtin_sub_overflow(monotonic_ns, begin_.monotonic_ns, &passed)) return begin_realtime_ns_;
-  return sum_of(begin_realtime_ns_, passed);
+  return saturated_sum(begin_realtime_ns_, passed);
 }
 
 void SessionClock::extend(std::int64_t& begin_ns, std::int64_t& end_ns, std::uint64_t first,
@@ -125,7 +125,7 @@ std::string_view field_text(const char* field, std::size_t bytes) {
   return {field, end == nullptr ? bytes : static_cast<std::size_t>(static_cast<const char*>(end) - field)};
 }
 
-Result<SessionView> SessionView::look(std::span<const std::byte> bytes, const NextData& next_data) {
+Result<SessionView> SessionView::parse(std::span<const std::byte> bytes, const NextData& next_data) {
   if (bytes.size() < sizeof(penstock_session_header))
     return make_error(Errc::corrupt, "this is no session of a process, or it ends within its header (" +
                                          std::to_string(bytes.size()) + " bytes)");
@@ -153,11 +153,11 @@ void SessionView::find_blocks(const NextData& next_data) {
       if (data > at) at += (data - at) / granule * granule;
       if (end - at < sizeof(penstock_block)) return;
     }
-    const std::uint64_t renewed = renewals_of(bytes_.data() + at);
+    const std::uint64_t emptied = times_emptied(bytes_.data() + at);
     const auto head = entry_of<penstock_block>(bytes_.subspan(at));
-    const std::uint64_t there = bytes_.size() - at;
+    const std::uint64_t remaining = bytes_.size() - at;
     if (head.magic != PENSTOCK_BLOCK_MAGIC || head.bytes < granule || head.bytes % granule != 0) {
-      if (head.magic != 0) torn_bytes_ += std::min(granule, there);
+      if (head.magic != 0) torn_bytes_ += std::min(granule, remaining);
       at += granule;
       continue;
     }
@@ -165,8 +165,8 @@ void SessionView::find_blocks(const NextData& next_data) {
     block.kind = head.kind;
     block.entry_bytes = head.entry_bytes;
     block.offset = at;
-    block.renewed = renewed;
-    block.bytes = std::min(head.bytes, there);
+    block.times_emptied = emptied;
+    block.bytes = std::min(head.bytes, remaining);
     block.entries = bytes_.subspan(at + sizeof head, std::min(head.used, block.bytes - sizeof head));
     if (head.kind != PENSTOCK_BLOCK_FREE) blocks_.push_back(block);
     at += (block.bytes + granule - 1) / granule * granule;
@@ -195,12 +195,12 @@ penstock_counters SessionView::counters_at(std::uint64_t offset) const {
 std::optional<penstock_segment> SessionView::segment_at(std::uint64_t offset) const {
   if (offset > bytes_.size() || bytes_.size() - offset < sizeof(penstock_segment)) return penstock_segment{};
   const auto segment = entry_of<penstock_segment>(bytes_.subspan(offset));
-  const auto behind =
+  const auto next_block =
       std::upper_bound(blocks_.begin(), blocks_.end(), offset,
                        [](std::uint64_t at, const SessionBlock& block) { return at < block.offset; });
-  if (behind == blocks_.begin()) return segment;
-  const SessionBlock& block = *std::prev(behind);
-  if (renewals_of(bytes_.data() + block.offset) != block.renewed) return std::nullopt;
+  if (next_block == blocks_.begin()) return segment;
+  const SessionBlock& block = *std::prev(next_block);
+  if (times_emptied(bytes_.data() + block.offset) != block.times_emptied) return std::nullopt;
   return segment;
 }
 

@@ -25,13 +25,13 @@ struct SessionBlock {
   std::uint64_t offset = 0;            // of the block, in the file
   std::uint64_t bytes = 0;             // size of the block, as far as the file has it
   std::size_t entry_bytes = 0;         // as in its header; 0 if each entry has its own size
-  std::uint64_t renewed = 0;           // as in its header before `entries` was read
+  std::uint64_t times_emptied = 0;     // as in its header before `entries` was read
   std::span<const std::byte> entries;  // whole entries, according to the block's `used`
 };
 
 // How often the writer has emptied this block for newer entries. Bytes that were read from the block are
 // valid if this number is the same before and after the read.
-std::uint64_t renewals_of(const std::byte* block);
+std::uint64_t times_emptied(const std::byte* block);
 
 // Converts ticks to CLOCK_MONOTONIC, and that to CLOCK_REALTIME, by linear interpolation.
 class SessionClock {
@@ -71,7 +71,7 @@ class SessionView {
  public:
   // Borrows the bytes, which must live longer. Errors: corrupt: no session file; unsupported: a later
   // version, or another byte order.
-  static Result<SessionView> look(std::span<const std::byte> bytes, const NextData& next_data = {});
+  static Result<SessionView> parse(std::span<const std::byte> bytes, const NextData& next_data = {});
 
   // A copy of the header, made when the view was made.
   const penstock_session_header& header() const { return header_; }
@@ -107,7 +107,7 @@ class SessionView {
   void each_event(const std::function<void(const penstock_event&, std::string_view text)>& each) const;
 
  private:
-  static constexpr std::size_t kLeastEntry = 16;
+  static constexpr std::size_t kLeastEntryBytes = 16;
   void find_blocks(const NextData& next_data);
 
   std::span<const std::byte> bytes_;
@@ -152,13 +152,13 @@ inline std::uint64_t last_of(const penstock_counters& counters) {
 
 template <class Entry, class Each>
 void SessionView::each_in(const SessionBlock& block, Each each) {
-  // A later version may write longer entries. If the block states a size below kLeastEntry, sizeof(Entry) is
-  // used.
-  const std::size_t step = block.entry_bytes < kLeastEntry ? sizeof(Entry) : block.entry_bytes;
+  // A later version may write longer entries. If the block states a size below kLeastEntryBytes,
+  // sizeof(Entry) is used.
+  const std::size_t step = block.entry_bytes < kLeastEntryBytes ? sizeof(Entry) : block.entry_bytes;
   for (std::size_t at = 0; at + step <= block.entries.size(); at += step) {
     const auto entry = entry_of<Entry>(block.entries.subspan(at, step));
     if (block.kind == PENSTOCK_BLOCK_SEGMENTS &&
-        renewals_of(block.entries.data() - sizeof(penstock_block)) != block.renewed)
+        times_emptied(block.entries.data() - sizeof(penstock_block)) != block.times_emptied)
       return;  // the writer has replaced the remaining segments by newer ones
     each(entry, block.offset + sizeof(penstock_block) + at);
   }

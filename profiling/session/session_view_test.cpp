@@ -14,7 +14,7 @@ namespace penstock {
 namespace {
 
 SessionView view_of(const std::vector<std::byte>& bytes) {
-  return SessionView::look(bytes).value();
+  return SessionView::parse(bytes).value();
 }
 
 std::size_t counters_in(const SessionView& view) {
@@ -108,21 +108,21 @@ TEST(SessionView, ReadsBlocksOfAnySizeAndManyOfAKind) {
 }
 
 TEST(SessionView, SaysWhatIsNoSession) {
-  EXPECT_ERRC(Errc::corrupt, SessionView::look({}));
+  EXPECT_ERRC(Errc::corrupt, SessionView::parse({}));
   SessionBytes session;
-  EXPECT_ERRC(Errc::corrupt, SessionView::look(std::span(session.bytes()).first(100)));
+  EXPECT_ERRC(Errc::corrupt, SessionView::parse(std::span(session.bytes()).first(100)));
   session.header().magic[0] = 'X';
-  EXPECT_ERRC(Errc::corrupt, SessionView::look(session.bytes()));
+  EXPECT_ERRC(Errc::corrupt, SessionView::parse(session.bytes()));
   session = SessionBytes();
   session.header().version = PENSTOCK_SESSION_VERSION + 1;
-  EXPECT_TRUE(fails_with(Errc::unsupported, SessionView::look(session.bytes()), "version 4"));
+  EXPECT_TRUE(fails_with(Errc::unsupported, SessionView::parse(session.bytes()), "version 4"));
   session = SessionBytes();
   session.header().byte_order = 0x04030201U;
-  EXPECT_ERRC(Errc::unsupported, SessionView::look(session.bytes()));
+  EXPECT_ERRC(Errc::unsupported, SessionView::parse(session.bytes()));
   for (const std::uint32_t granule : {0U, 1U, 12345U, 0xffffffffU}) {
     session = SessionBytes();
     session.header().granule = granule;
-    EXPECT_ERRC(Errc::corrupt, SessionView::look(session.bytes())) << granule;
+    EXPECT_ERRC(Errc::corrupt, SessionView::parse(session.bytes())) << granule;
   }
 }
 
@@ -175,7 +175,7 @@ TEST(SessionView, EveryPrefixOfASessionIsRead) {
   for (std::size_t size = 0; size <= session.bytes().size(); size += 509) {
     const std::vector<std::byte> prefix(session.bytes().begin(),
                                         session.bytes().begin() + static_cast<std::ptrdiff_t>(size));
-    const Result<SessionView> view = SessionView::look(prefix);
+    const Result<SessionView> view = SessionView::parse(prefix);
     if (size < sizeof(penstock_session_header)) {
       EXPECT_FALSE(view.ok());
       continue;
@@ -203,7 +203,7 @@ TEST(SessionView, LeapsOverHoles) {
     ++asked;
     return offset < block + PENSTOCK_BLOCK_GRANULE ? offset : std::max(offset, far);
   };
-  const Result<SessionView> view = SessionView::look(bytes, next);
+  const Result<SessionView> view = SessionView::parse(bytes, next);
   ASSERT_OK(view);
   EXPECT_EQ(view->blocks().size(), 2U);
   EXPECT_LT(asked, 10U);
@@ -271,7 +271,7 @@ TEST(SessionView, CallsThatGaveWayMeanwhileAreNotSeen) {
     segment.file = i;
     bytes.add(segment);
   }
-  const SessionView view = SessionView::look(bytes.bytes()).value();
+  const SessionView view = SessionView::parse(bytes.bytes()).value();
   ASSERT_EQ(view.blocks().size(), 1U);
   std::byte* const block = bytes.bytes().data() + view.blocks()[0].offset;
   std::vector<std::uint64_t> seen;
@@ -287,7 +287,7 @@ TEST(SessionView, CallsThatGaveWayMeanwhileAreNotSeen) {
                                 if (segment.file == 3) reinterpret_cast<penstock_block*>(block)->renewed += 1;
                               });
   EXPECT_EQ(seen, (std::vector<std::uint64_t>{0, 1, 2, 3}));
-  EXPECT_EQ(renewals_of(block), 1U);
+  EXPECT_EQ(times_emptied(block), 1U);
   EXPECT_FALSE(view.segment_at(third).has_value());
 }
 

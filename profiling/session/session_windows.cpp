@@ -10,14 +10,14 @@
 namespace penstock {
 namespace {
 
-SessionWindow window_of(const SessionImage& image) {
+SessionWindow window_of(const ProcessFile& process_file) {
   SessionWindow window;
-  window.image = &image;
+  window.process_file = &process_file;
   // Calculated in doubles, because times in a damaged file may be any numbers, and integers could overflow.
-  window.wall_s = (static_cast<double>(image.end_monotonic_ns()) -
-                   static_cast<double>(image.header().begin.monotonic_ns)) /
+  window.wall_s = (static_cast<double>(process_file.end_monotonic_ns()) -
+                   static_cast<double>(process_file.header().begin.monotonic_ns)) /
                   1e9;
-  image.view().each_event([&](const penstock_event& event, std::string_view text) {
+  process_file.view().each_event([&](const penstock_event& event, std::string_view text) {
     if (event.kind != PENSTOCK_EVENT_WINDOW) return;
     window.number = event.pid;
     window.label = text;
@@ -29,20 +29,20 @@ SessionWindow window_of(const SessionImage& image) {
 
 std::vector<SessionWindow> windows_of(const Session& session, const SessionFilter& filter) {
   std::vector<SessionWindow> windows;
-  std::map<const SessionImage*, std::size_t> places;
-  for (const auto& image : session.images) windows.push_back(window_of(*image));
+  std::map<const ProcessFile*, std::size_t> places;
+  for (const auto& process_file : session.process_files) windows.push_back(window_of(*process_file));
   std::stable_sort(windows.begin(), windows.end(), [](const SessionWindow& a, const SessionWindow& b) {
-    return a.image->header().begin_realtime_ns < b.image->header().begin_realtime_ns;
+    return a.process_file->header().begin_realtime_ns < b.process_file->header().begin_realtime_ns;
   });
-  for (std::size_t i = 0; i < windows.size(); ++i) places.emplace(windows[i].image, i);
+  for (std::size_t i = 0; i < windows.size(); ++i) places.emplace(windows[i].process_file, i);
   std::vector<std::set<std::uint64_t>> files(windows.size());
   const FileSums sums(session);
-  sums.each_entry([&](const penstock_counters& counters, const SessionImage& image, std::string_view path,
-                      unsigned kind) {
+  sums.each_entry([&](const penstock_counters& counters, const ProcessFile& process_file,
+                      std::string_view path, unsigned kind) {
     const bool moved = counters.bytes_read + counters.bytes_written > 0;
-    if (!moves_bytes_of_its_own(counters.layer) || !filter.wants(path, kind, moved, image)) return;
-    const std::size_t at = places.at(&image);
-    windows[at].all.add(counters, image.view().clock());
+    if (!moves_bytes_of_its_own(counters.layer) || !filter.wants(path, kind, moved, process_file)) return;
+    const std::size_t at = places.at(&process_file);
+    windows[at].all.add(counters, process_file.view().clock());
     files[at].insert(counters.file);
   });
   for (std::size_t i = 0; i < windows.size(); ++i) windows[i].files = files[i].size();

@@ -11,7 +11,7 @@
 namespace penstock {
 
 struct SessionWindow {
-  const SessionImage* image = nullptr;
+  const ProcessFile* process_file = nullptr;
   std::uint32_t number = 0;  // within its process, from 1; 0: no window event
   std::string_view label;    // points into the mapping
   double wall_s = 0;

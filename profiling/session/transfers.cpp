@@ -16,12 +16,12 @@ TransferKind kind_of(unsigned call) {
 }
 
 void each_call(const Session& session, const NamedFiles& wanted, const EachTransfer& each) {
-  each_segment(session, [&](const penstock_segment& segment, const SessionImage& image) {
+  each_segment(session, [&](const penstock_segment& segment, const ProcessFile& process_file) {
     if (segment.call >= PENSTOCK_CALLS || segment.failed != 0 || !moves_bytes_of_its_own(segment.layer) ||
-        wanted.find(segment.file, image) == nullptr)
+        wanted.find(segment.file, process_file) == nullptr)
       return;
-    const SessionClock& clock = image.view().clock();
-    Transfer transfer{&image,
+    const SessionClock& clock = process_file.view().clock();
+    Transfer transfer{&process_file,
                       segment.layer,
                       kind_of(segment.call),
                       clock.realtime_at(segment.begin_ticks),
@@ -36,14 +36,14 @@ void each_call(const Session& session, const NamedFiles& wanted, const EachTrans
 }
 
 // The transfers of one thread and one file.
-void each_kind(const penstock_counters& counters, const SessionImage& image, const EachTransfer& each) {
-  const SessionClock& clock = image.view().clock();
+void each_kind(const penstock_counters& counters, const ProcessFile& process_file, const EachTransfer& each) {
+  const SessionClock& clock = process_file.view().clock();
   const auto give = [&](TransferKind kind, std::uint64_t first, std::uint64_t last, std::uint64_t bytes,
                         std::uint64_t operations) {
     if (bytes == 0 && operations == 0) return;
     if (first == PENSTOCK_NEVER) first = counters.first_ticks;
     if (last == PENSTOCK_NEVER) last = counters.last_ticks;
-    Transfer transfer{&image, counters.layer, kind, clock.realtime_at(first), 0, bytes, operations};
+    Transfer transfer{&process_file, counters.layer, kind, clock.realtime_at(first), 0, bytes, operations};
     transfer.end_ns = std::max(transfer.begin_ns, clock.realtime_at(last));
     each(transfer);
   };
@@ -64,13 +64,13 @@ void each_transfer(const Session& session, const FileSums& sums, const SessionFi
     each_call(session, wanted, each);
     return;
   }
-  sums.each_entry([&](const penstock_counters& counters, const SessionImage& image, std::string_view path,
-                      unsigned kind) {
+  sums.each_entry([&](const penstock_counters& counters, const ProcessFile& process_file,
+                      std::string_view path, unsigned kind) {
     // `moved` is true here, because find() has already filtered by the sum over the whole file. An entry
     // without bytes must not change that.
-    if (moves_bytes_of_its_own(counters.layer) && wanted.find(counters.file, image) != nullptr &&
-        filter.wants(path, kind, true, image))
-      each_kind(counters, image, each);
+    if (moves_bytes_of_its_own(counters.layer) && wanted.find(counters.file, process_file) != nullptr &&
+        filter.wants(path, kind, true, process_file))
+      each_kind(counters, process_file, each);
   });
 }
 

@@ -17,7 +17,7 @@ enum class TransferKind { read, write, metadata };
 // Operations of one kind, taken as evenly distributed over their time. Only layers whose bytes no other layer
 // counts have transfers (layers.hpp).
 struct Transfer {
-  const SessionImage* image = nullptr;
+  const ProcessFile* process_file = nullptr;
   unsigned layer = PENSTOCK_POSIX;
   TransferKind kind = TransferKind::read;
   std::int64_t begin_ns = 0;  // realtime

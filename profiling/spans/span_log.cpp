@@ -40,7 +40,7 @@ Result<std::unique_ptr<SpanLog>> SpanLog::make(const std::vector<std::size_t>& c
                                          std::to_string(sizeof(penstock_span)) + " bytes");
 }
 
-std::uint64_t SpanLog::kept() const {
+std::uint64_t SpanLog::recorded() const {
   std::uint64_t sum = 0;
   for (const auto& buffer : buffers_) sum += buffer->spans().size();
   return sum;

@@ -42,24 +42,24 @@ class alignas(64) SpanBuffer {
   void add(const penstock_span& span) noexcept {
     if (penstock_profile_span != nullptr) [[unlikely]]
       penstock_profile_span(&span);
-    const std::size_t at = kept_.load(std::memory_order_relaxed);
+    const std::size_t at = count_.load(std::memory_order_relaxed);
     if (at == spans_.size()) {
       dropped_.store(dropped_.load(std::memory_order_relaxed) + 1, std::memory_order_relaxed);
       return;
     }
     spans_[at] = span;
-    kept_.store(at + 1, std::memory_order_release);
+    count_.store(at + 1, std::memory_order_release);
   }
 
   // In the order in which they were added. More may be added meanwhile.
   std::span<const penstock_span> spans() const {
-    return std::span(spans_).first(kept_.load(std::memory_order_acquire));
+    return std::span(spans_).first(count_.load(std::memory_order_acquire));
   }
   std::uint64_t dropped() const { return dropped_.load(std::memory_order_relaxed); }
 
  private:
   std::vector<penstock_span> spans_;
-  std::atomic<std::size_t> kept_{0};
+  std::atomic<std::size_t> count_{0};
   std::atomic<std::uint64_t> dropped_{0};
 };
 
@@ -77,7 +77,7 @@ class SpanLog {
   std::size_t buffers() const { return buffers_.size(); }
   SpanBuffer& operator[](std::size_t i) { return *buffers_[i]; }
   const SpanBuffer& operator[](std::size_t i) const { return *buffers_[i]; }
-  std::uint64_t kept() const;
+  std::uint64_t recorded() const;
   std::uint64_t dropped() const;
 
  private:

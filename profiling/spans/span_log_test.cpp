@@ -47,7 +47,7 @@ TEST(SpanLog, SumsItsBuffers) {
   ASSERT_EQ(log->buffers(), 2U);
   for (std::uint64_t i = 0; i < 3; ++i) (*log)[0].add(numbered(i));
   (*log)[1].add(numbered(9));
-  EXPECT_EQ(log->kept(), 3U);
+  EXPECT_EQ(log->recorded(), 3U);
   EXPECT_EQ(log->dropped(), 1U);
 }
 

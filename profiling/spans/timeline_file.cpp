@@ -30,7 +30,7 @@ std::string_view wait_text(unsigned detail) {
                                          : "Wait for Room";
 }
 
-bool of_a_sample(unsigned component) {
+bool has_sample_number(unsigned component) {
   return component == PENSTOCK_READ || component == PENSTOCK_LOAD || component == PENSTOCK_DECODE ||
          component == PENSTOCK_TRANSFORM;
 }
@@ -54,8 +54,8 @@ Result<TimelineFile> TimelineFile::create(const std::string& path, TimelineForma
   return file;
 }
 
-Result<void> TimelineFile::begin(TimelineNames words) {
-  words_ = std::move(words);
+Result<void> TimelineFile::begin(TimelineNames names) {
+  names_ = std::move(names);
   line_ = format_ == TimelineFormat::csv
               ? "Epoch,Rank,Action Name,Action Description,Start Time,End Time,Time Taken,Process ID,Current "
                 "Thread\n"
@@ -66,10 +66,11 @@ Result<void> TimelineFile::begin(TimelineNames words) {
 Result<void> TimelineFile::begin_rank(TimelineRank rank) {
   rank_ = std::move(rank);
   if (format_ == TimelineFormat::csv) return success();
-  metadata("process_name", 0, fmt::format("rank {} ({}, process {})", rank_.rank, rank_.host, rank_.process));
+  write_metadata("process_name", 0,
+                 fmt::format("rank {} ({}, process {})", rank_.rank, rank_.host, rank_.process));
   PENSTOCK_TRY(write());
   for (const auto& [thread, name] : rank_.threads) {
-    metadata("thread_name", thread, name);
+    write_metadata("thread_name", thread, name);
     PENSTOCK_TRY(write());
   }
   return success();
@@ -79,9 +80,9 @@ Result<void> TimelineFile::add(std::span<const penstock_span> spans) {
   for (const penstock_span& span : spans) {
     if (span.component >= PENSTOCK_COMPONENTS) continue;
     if (format_ == TimelineFormat::csv)
-      row(span);
+      write_row(span);
     else
-      event(span);
+      write_event(span);
     PENSTOCK_TRY(write());
   }
   return success();
@@ -103,13 +104,13 @@ Result<void> TimelineFile::write() {
 }
 
 std::string_view TimelineFile::object(const penstock_span& span) {
-  if (!words_.object || !of_a_sample(span.component) || span.number == PENSTOCK_NO_NUMBER) return "";
-  return words_.object(span.number, scratch_);
+  if (!names_.object || !has_sample_number(span.component) || span.number == PENSTOCK_NO_NUMBER) return "";
+  return names_.object(span.number, scratch_);
 }
 
 std::string_view TimelineFile::stage(const penstock_span& span) const {
   const bool has = span.component == PENSTOCK_DECODE || span.component == PENSTOCK_TRANSFORM;
-  return has && span.detail < words_.stages.size() ? std::string_view(words_.stages[span.detail])
+  return has && span.detail < names_.stages.size() ? std::string_view(names_.stages[span.detail])
                                                    : component_name(span.component);
 }
 
@@ -117,7 +118,7 @@ std::string_view TimelineFile::stage(const penstock_span& span) const {
 std::string TimelineFile::action(const penstock_span& span) const {
   switch (span.component) {
     case PENSTOCK_READ:
-      return words_.read;
+      return names_.read;
     case PENSTOCK_LOAD:
       return "Load File";
     case PENSTOCK_TRAIN:
@@ -129,7 +130,7 @@ std::string TimelineFile::action(const penstock_span& span) const {
     case PENSTOCK_VALIDATION:
       return "Validation";
     case PENSTOCK_SHUFFLE:
-      return words_.shuffle;
+      return names_.shuffle;
     case PENSTOCK_WAIT:
       return std::string(wait_text(span.detail));
     default: {
@@ -142,21 +143,21 @@ std::string TimelineFile::action(const penstock_span& span) const {
 
 std::string TimelineFile::description(const penstock_span& span) {
   if (span.number == PENSTOCK_NO_NUMBER) return "";
-  if (!of_a_sample(span.component)) return fmt::format("step {}", span.number);
+  if (!has_sample_number(span.component)) return fmt::format("step {}", span.number);
   const std::string_view of = object(span);
   return of.empty() ? fmt::format("sample {}", span.number) : fmt::format("sample {} of {}", span.number, of);
 }
 
-void TimelineFile::row(const penstock_span& span) {
+void TimelineFile::write_row(const penstock_span& span) {
   const std::int64_t epoch =
       span.epoch == PENSTOCK_NO_EPOCH ? std::int64_t{-1} : static_cast<std::int64_t>(span.epoch);
   line_ = fmt::format("{},{},{},{},{},{},{},{},{}\n", epoch, rank_.rank, csv_field(action(span)),
-                      csv_field(description(span)), decimal(span.begin_ns + words_.wall_minus_span, 9),
-                      decimal(span.end_ns + words_.wall_minus_span, 9),
+                      csv_field(description(span)), decimal(span.begin_ns + names_.wall_minus_span, 9),
+                      decimal(span.end_ns + names_.wall_minus_span, 9),
                       decimal(span.end_ns - span.begin_ns, 9), rank_.process, span.thread);
 }
 
-void TimelineFile::event(const penstock_span& span) {
+void TimelineFile::write_event(const penstock_span& span) {
   const std::string_view stage_name = stage(span);
   std::string name(stage_name);
   if (span.component == PENSTOCK_WAIT) {
@@ -165,20 +166,21 @@ void TimelineFile::event(const penstock_span& span) {
   }
   line_ = fmt::format(R"({}{{"name":{},"cat":"{}","ph":"X","ts":{},"dur":{},"pid":{},"tid":{},"args":{{)",
                       std::exchange(first_event_, false) ? "" : ",\n", ascii_line(name),
-                      component_name(span.component), decimal(span.begin_ns - words_.start_ns, 3),
+                      component_name(span.component), decimal(span.begin_ns - names_.start_ns, 3),
                       decimal(span.end_ns - span.begin_ns, 3), rank_.rank, span.thread);
   std::string args;
   const auto arg = [&](std::string_view key, const auto& value) {
     fmt::format_to(std::back_inserter(args), R"({}"{}":{})", args.empty() ? "" : ",", key, value);
   };
   if (span.epoch != PENSTOCK_NO_EPOCH) arg("epoch", span.epoch);
-  if (span.number != PENSTOCK_NO_NUMBER) arg(of_a_sample(span.component) ? "sample" : "step", span.number);
+  if (span.number != PENSTOCK_NO_NUMBER)
+    arg(has_sample_number(span.component) ? "sample" : "step", span.number);
   if (const std::string_view of = object(span); !of.empty()) arg("object", ascii_line(of));
   if (span.bytes != 0) arg("bytes", span.bytes);
   line_ += args + "}}";
 }
 
-void TimelineFile::metadata(std::string_view what, std::uint32_t thread, std::string_view name) {
+void TimelineFile::write_metadata(std::string_view what, std::uint32_t thread, std::string_view name) {
   line_ = fmt::format(R"({}{{"name":"{}","ph":"M","pid":{},"tid":{},"args":{{"name":{}}}}})",
                       std::exchange(first_event_, false) ? "" : ",\n", what, rank_.rank, thread,
                       ascii_line(name));

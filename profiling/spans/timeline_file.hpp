@@ -56,15 +56,15 @@ class TimelineFile {
   static Result<TimelineFile> create(const std::string& path, TimelineFormat format);
 
   // Must be called before the first rank.
-  Result<void> begin(TimelineNames words);
+  Result<void> begin(TimelineNames names);
   Result<void> begin_rank(TimelineRank rank);  // the next spans are of this rank
   Result<void> add(std::span<const penstock_span> spans);
   Result<void> close();  // success if the system has taken all bytes
 
  private:
-  void row(const penstock_span& span);
-  void event(const penstock_span& span);
-  void metadata(std::string_view what, std::uint32_t thread, std::string_view name);
+  void write_row(const penstock_span& span);
+  void write_event(const penstock_span& span);
+  void write_metadata(std::string_view what, std::uint32_t thread, std::string_view name);
   Result<void> write();
   std::string_view object(const penstock_span& span);
   std::string_view stage(const penstock_span& span) const;
@@ -74,7 +74,7 @@ class TimelineFile {
   std::string path_;
   TimelineFormat format_ = TimelineFormat::csv;
   std::unique_ptr<std::FILE, FreeBy<std::fclose>> file_;
-  TimelineNames words_;
+  TimelineNames names_;
   TimelineRank rank_;
   std::string line_;
   std::string scratch_;

@@ -67,10 +67,10 @@ Result<Session> open_named_sessions(ProfileArguments arguments) {
   const std::vector<std::filesystem::path> paths(arguments.begin(), arguments.end());
   PENSTOCK_ASSIGN(Session session, open_session(paths));
   for (const std::string& argument : arguments) {
-    const SessionNote told = read_note(argument);
-    if (told.command.empty()) continue;
-    session.exit_codes.push_back(told.exit_code);
-    session.detached.push_back(told.exit_code < 0 ? told.ended : "");
+    const SessionNote note = read_note(argument);
+    if (note.command.empty()) continue;
+    session.exit_codes.push_back(note.exit_code);
+    session.detached.push_back(note.exit_code < 0 ? note.ended : "");
   }
   for (const std::string& problem : session.problems) warn(problem);
   return session;
@@ -82,9 +82,9 @@ SessionFilter filter_of(const Options& options, ProfileArguments arguments) {
                        .everything = options.flag("all")};
   if (!filter.include.empty() || !filter.exclude.empty() || filter.everything) return filter;
   for (const std::string& argument : arguments) {
-    const SessionNote told = read_note(argument);
-    filter.include.insert(filter.include.end(), told.include.begin(), told.include.end());
-    filter.exclude.insert(filter.exclude.end(), told.exclude.begin(), told.exclude.end());
+    const SessionNote note = read_note(argument);
+    filter.include.insert(filter.include.end(), note.include.begin(), note.include.end());
+    filter.exclude.insert(filter.exclude.end(), note.exclude.begin(), note.exclude.end());
   }
   return filter;
 }
@@ -139,7 +139,8 @@ std::string process_text(const RecordingProcess& process) {
   std::string command = printable_path(process.command.substr(0, kMost));
   if (process.command.size() > kMost) command += "...";
   return fmt::format("{}process {} ({}){}", process.rank < 0 ? "" : fmt::format("rank {}, ", process.rank),
-                     process.pid, command, process.here ? "" : fmt::format(" on '{}'", process.host));
+                     process.pid, command,
+                     process.on_this_machine ? "" : fmt::format(" on '{}'", process.host));
 }
 
 Json process_json(const RecordingProcess& process) {

@@ -29,10 +29,10 @@ namespace {
 namespace fs = std::filesystem;
 
 std::vector<std::string> command_line_of(int pid) {
-  std::vector<std::string> words;
+  std::vector<std::string> arguments;
   std::ifstream in(fmt::format("/proc/{}/cmdline", pid), std::ios::binary);
-  for (std::string word; words.size() < 1024 && std::getline(in, word, '\0');) words.push_back(word);
-  return words;
+  for (std::string word; arguments.size() < 1024 && std::getline(in, word, '\0');) arguments.push_back(word);
+  return arguments;
 }
 
 // Creates the session's folder. The other process writes there, so its user must own the folder.
@@ -54,7 +54,7 @@ bool undo(const Target& target, const fs::path& folder) {
   const IgnoreInterrupt to_the_end(over);
   const auto detached = [&]() -> Result<AttachOutcome> {
     // read again, because it has loaded the library since
-    PENSTOCK_ASSIGN(const Target now, Target::look(target.pid()));
+    PENSTOCK_ASSIGN(const Target now, Target::inspect(target.pid()));
     return detach_from(now);
   }();
   if (!detached.ok()) {
@@ -69,7 +69,7 @@ bool undo(const Target& target, const fs::path& folder) {
 
 Result<int> attach(const CommandContext& context) {
   PENSTOCK_ASSIGN(const int pid, only_pid(context.positionals[0]));
-  PENSTOCK_ASSIGN(const Target target, Target::look(pid));
+  PENSTOCK_ASSIGN(const Target target, Target::inspect(pid));
   if (const auto running = running_session(pid))
     return make_error(Errc::already_exists, fmt::format("process {} is watched already: its session is '{}'",
                                                         pid, fs::path(running->file).parent_path().string()));

@@ -3,6 +3,9 @@
 
 #include <string>
 
+#include "io_backends/core/cli/print.hpp"
+#include "io_backends/core/cli/progress.hpp"
+#include "io_backends/core/units.hpp"
 #include "profiling/exporters/exporter.hpp"
 #include "profiling/subcommands/profile_arguments.hpp"
 
@@ -43,11 +46,21 @@ Result<int> run_export(const CommandContext& context) {
   if (output.empty() && !exporter->output.empty())
     return make_error(Errc::invalid_argument, fmt::format("'export --to {}' needs a place to write to: {}",
                                                           exporter->name, exporter->output));
-  return exporter->write({.context = context,
-                          .output = output,
-                          .sessions = context.positionals,
-                          .filter = filter,
-                          .open = &open_named_sessions});
+  PENSTOCK_ASSIGN(const ExportOutcome outcome, exporter->write({.context = context,
+                                                                .output = output,
+                                                                .sessions = context.positionals,
+                                                                .filter = filter,
+                                                                .open = &open_named_sessions}));
+  for (const std::string& sentence : outcome.notes) note(sentence);
+  for (const std::string& sentence : outcome.warnings) warn(sentence);
+  if (!context.output.json) {
+    note(fmt::format("{}: {} {}", outcome.file, format_count(outcome.count), outcome.counted));
+  } else if (outcome.json.empty()) {
+    print_json({{"file", outcome.file}, {std::string(outcome.counted), outcome.count}});
+  } else {
+    for (const Json& line : outcome.json) print_json(line);
+  }
+  return 0;
 }
 
 // Not constexpr, because the list of exporters depends on the build.

@@ -34,7 +34,7 @@ namespace fs = std::filesystem;
 constexpr int kNotExecutable = 126;
 constexpr int kNotFound = 127;
 
-void say(std::string_view text) {
+void print_message(std::string_view text) {
   print_text(fmt::format("penstock profile: {}\n", text), stderr);
 }
 
@@ -84,8 +84,9 @@ void report_outcome(const fs::path& folder, const CommandContext& context) {
   const fs::path paths[] = {folder};
   const Result<Session> session = open_session(paths);
   if (!session.ok()) {
-    say(fmt::format("nothing was recorded ({})", session.error().message()));
-    say("unless the program has said why above: it may have cleared its environment, or run a static or "
+    print_message(fmt::format("nothing was recorded ({})", session.error().message()));
+    print_message(
+        "unless the program has said why above: it may have cleared its environment, or run a static or "
         "privileged one");
     return;
   }
@@ -93,9 +94,9 @@ void report_outcome(const fs::path& folder, const CommandContext& context) {
   const SessionSummary summary = summarise(*session, sums, {});
   std::string text =
       fmt::format("{}, {}: {} read, {} written", count_of(session->processes.size(), "process", "processes"),
-                  count_of(summary.in.files, "file"),
-                  format_bytes(static_cast<double>(summary.in.all.bytes_read), context.output),
-                  format_bytes(static_cast<double>(summary.in.all.bytes_written), context.output));
+                  count_of(summary.included.files, "file"),
+                  format_bytes(static_cast<double>(summary.included.all.bytes_read), context.output),
+                  format_bytes(static_cast<double>(summary.included.all.bytes_written), context.output));
   if (summary.coverage.unknown_processes < session->processes.size())
     text += "; seen: " + coverage_share_text(summary.coverage.rchar, "read", context.output);
   if (const std::uint64_t lost = summary.drops.records + summary.drops.operations; lost > 0)
@@ -104,12 +105,12 @@ void report_outcome(const fs::path& folder, const CommandContext& context) {
     text += fmt::format("; {} of the trace dropped", count_of(summary.drops.segments, "call"));
   if (!session->unwatched.empty())
     text += fmt::format("; {} could not be watched", count_of(session->unwatched.size(), "program"));
-  say(text);
-  say(fmt::format("'penstock profile report {}' shows it", folder.string()));
+  print_message(text);
+  print_message(fmt::format("'penstock profile report {}' shows it", folder.string()));
 }
 
 int exit_code_of(const Error& error) {
-  say(error.message());
+  print_message(error.message());
   return error.code == Errc::not_found ? kNotFound : kNotExecutable;
 }
 
@@ -137,7 +138,7 @@ Result<int> run_run(const CommandContext& context) {
     penstock_kernel_io kernel_end{};
     if (!read_kernel_io(pid, kernel_end)) return;
     const std::int64_t now_ns = span_ns(std::chrono::steady_clock::now());
-    if (const Result<void> done = complete_image(folder, pid, kernel_end, now_ns); !done.ok())
+    if (const Result<void> done = complete_process_file(folder, pid, kernel_end, now_ns); !done.ok())
       warn(done.error().message());
   };
   const Result<int> code = run_watched(

@@ -19,9 +19,9 @@ namespace {
 namespace fs = std::filesystem;
 
 constexpr std::int64_t kMostPort = 65535;
-constexpr std::chrono::milliseconds kOften{25};     // interval while a trace or a job runs
-constexpr std::chrono::milliseconds kSeldom{250};   // interval otherwise
-constexpr std::chrono::milliseconds kMostEnd{400};  // time limit for an inspection that runs at the end
+constexpr std::chrono::milliseconds kShortInterval{25};  // interval while a trace or a job runs
+constexpr std::chrono::milliseconds kLongInterval{250};  // interval otherwise
+constexpr std::chrono::milliseconds kEndTimeout{400};    // time limit for an inspection that runs at the end
 
 Result<fs::path> folder_of(ProfileArguments arguments) {
   PENSTOCK_ASSIGN(const TraceTargets targets, trace_targets(arguments));
@@ -35,12 +35,12 @@ Result<fs::path> folder_of(ProfileArguments arguments) {
 
 // The options with which `profile report` shows the same as this page.
 std::vector<std::string> report_arguments(const CommandContext& context) {
-  std::vector<std::string> words;
-  for (const std::string& glob : context.options.texts("include")) words.push_back("--include=" + glob);
-  for (const std::string& glob : context.options.texts("exclude")) words.push_back("--exclude=" + glob);
-  if (context.options.flag("all")) words.emplace_back("--all");
-  if (context.output.si_units) words.insert(words.end(), {"--units", "si"});
-  return words;
+  std::vector<std::string> arguments;
+  for (const std::string& glob : context.options.texts("include")) arguments.push_back("--include=" + glob);
+  for (const std::string& glob : context.options.texts("exclude")) arguments.push_back("--exclude=" + glob);
+  if (context.options.flag("all")) arguments.emplace_back("--all");
+  if (context.output.si_units) arguments.insert(arguments.end(), {"--units", "si"});
+  return arguments;
 }
 
 void print_address(const CommandContext& context, const ServeOptions& options) {
@@ -76,12 +76,12 @@ Result<int> run_serve(const CommandContext& context) {
     return served.answer(request, connection);
   };
   while (!interrupted()) {
-    server.step(served.busy() ? kOften : kSeldom, answer);
-    served.look(server);
+    server.step(served.busy() ? kShortInterval : kLongInterval, answer);
+    served.update(server);
   }
   // An inspection of millions of files takes some seconds, and its result is not needed. So the process exits
   // without waiting for it.
-  if (!served.end(kMostEnd)) ::_exit(128 + interrupt_signal());
+  if (!served.end(kEndTimeout)) ::_exit(128 + interrupt_signal());
   return 0;
 }
 

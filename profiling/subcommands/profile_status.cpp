@@ -21,11 +21,11 @@ namespace fs = std::filesystem;
 // Describes how the recording of a process began.
 std::string_view start_reason_text(std::uint32_t started) {
   switch (started) {
-    case PENSTOCK_BEGUN_PROCESS:
+    case PENSTOCK_START_REASON_PROCESS:
       return "watched since it began";
-    case PENSTOCK_BEGUN_ATTACHED:
+    case PENSTOCK_START_REASON_ATTACHED:
       return "attached";
-    case PENSTOCK_BEGUN_CALLED:
+    case PENSTOCK_START_REASON_CALLED:
       return "in a window of its own";
     default:
       return "watched, between windows";
@@ -42,22 +42,22 @@ std::string kernel_name(int pid) {
 Result<void> report_pid(const CommandContext& context, const std::string& word) {
   PENSTOCK_ASSIGN(const int pid, process_number(word));
   const Result<RecordingProcess> process = recording_process(pid);
-  const Result<Target> target = Target::look(pid);
+  const Result<Target> target = Target::inspect(pid);
   // A process that cannot be attached to (stopped or static) still has a status.
   if (!process.ok() && !target.ok() && target.error().code != Errc::invalid_argument &&
       target.error().code != Errc::busy)
     return target.error();
   const auto removed = process.ok() || !target.ok() ? std::nullopt : removed_session(*target);
   const bool idle = !process.ok() && !removed && target.ok() && target->has_library();
-  std::string how = "not watched";
+  std::string state_text = "not watched";
   if (process.ok()) {
-    how = start_reason_text(process->started);
+    state_text = start_reason_text(process->started);
   } else if (removed) {
-    how = start_reason_text(removed->header.begun);
+    state_text = start_reason_text(removed->header.begun);
   } else if (idle) {
-    how = "not watched: the library is loaded and lies idle";
+    state_text = "not watched: the library is loaded and lies idle";
   } else if (!target.ok()) {
-    how += "; " + target.error().message();
+    state_text += "; " + target.error().message();
   }
   const std::string folder = process.ok() ? fs::path(process->file).parent_path().string()
                              : removed    ? fs::path(removed->file).parent_path().string()
@@ -68,7 +68,7 @@ Result<void> report_pid(const CommandContext& context, const std::string& word) 
     print_json(Json{{"pid", pid},
                     {"name", name},
                     {"watched", process.ok() || removed},
-                    {"how", how},
+                    {"how", state_text},
                     {"session", folder},
                     {"session_gone", removed.has_value()},
                     {"trace", trace},
@@ -76,10 +76,11 @@ Result<void> report_pid(const CommandContext& context, const std::string& word) 
                     {"since_ns", process.ok() ? process->since_ns : 0},
                     {"library_loaded", idle || process.ok() || removed}});
   } else if (removed) {
-    print_line(fmt::format("process {} ({}): {}, but {}", pid, name, how, session_gone_text(pid, *removed)));
+    print_line(
+        fmt::format("process {} ({}): {}, but {}", pid, name, state_text, session_gone_text(pid, *removed)));
   } else {
     print_line(fmt::format(
-        "process {} ({}): {}{}", pid, name, how,
+        "process {} ({}): {}{}", pid, name, state_text,
         folder.empty() ? "" : fmt::format("; session '{}'{}", folder, trace ? ", every call is kept" : "")));
   }
   return success();

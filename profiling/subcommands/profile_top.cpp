@@ -48,7 +48,7 @@ Result<std::vector<fs::path>> folders_of(ProfileArguments arguments) {
   return std::vector<fs::path>(folders.begin(), folders.end());
 }
 
-void show(const CommandContext& context, const Look* before, const Look& now) {
+void show(const CommandContext& context, const SessionProgress* before, const SessionProgress& now) {
   const Change change = change_of(before, now, rows_of(context.options, kTopRows));
   std::string text;
   if (context.output.json) {
@@ -73,15 +73,15 @@ Result<int> run_top(const CommandContext& context) {
   const bool once = context.options.flag("once");
   const std::chrono::nanoseconds interval =
       std::max<std::chrono::nanoseconds>(context.options.duration("interval"), std::chrono::milliseconds(50));
-  for (std::unique_ptr<Look> before;;) {
+  for (std::unique_ptr<SessionProgress> before;;) {
     PENSTOCK_ASSIGN(Session session, open_session(folders));
-    auto now = std::make_unique<Look>(inspect(std::move(session), filter));
-    const bool over = now->processes == 0;
+    auto now = std::make_unique<SessionProgress>(measure_progress(std::move(session), filter));
+    const bool ended = now->processes == 0;
     // With --once the rates need two inspections, unless no process runs any more.
-    if (!once || over || before != nullptr) show(context, before.get(), *now);
-    if (over || (once && before != nullptr)) return 0;
+    if (!once || ended || before != nullptr) show(context, before.get(), *now);
+    if (ended || (once && before != nullptr)) return 0;
     before = std::move(now);
-    PENSTOCK_TRY(sleep_until(before->when + interval));
+    PENSTOCK_TRY(sleep_until(before->time + interval));
   }
 }
 

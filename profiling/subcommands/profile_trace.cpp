@@ -80,7 +80,7 @@ std::string window_text(const TracedProcess& one) {
 
 Result<int> trace_for(const CommandContext& context, TraceTargets targets, std::chrono::nanoseconds time) {
   constexpr auto kLeastPause = std::chrono::milliseconds(50);
-  constexpr int kShare = 10;  // look() may take at most 1/kShare of the time
+  constexpr int kMostTimeShare = 10;  // update() may take at most 1/kMostTimeShare of the time
   end_with_terminal();
   const auto begin = steady_clock::now();
   TraceWindow window(std::move(targets));
@@ -90,17 +90,17 @@ Result<int> trace_for(const CommandContext& context, TraceTargets targets, std::
                       static_cast<std::uint64_t>(std::chrono::ceil<std::chrono::seconds>(time).count()), "s");
     std::uint64_t shown = 0;
     do {
-      const auto looks = steady_clock::now();
-      PENSTOCK_TRY(window.look());
+      const auto updated = steady_clock::now();
+      PENSTOCK_TRY(window.update());
       const auto now = steady_clock::now();
       const auto passed =
           static_cast<std::uint64_t>(std::chrono::floor<std::chrono::seconds>(now - begin).count());
       progress.set_note(count_of(window.running(), "process", "processes"));
       progress.advance(passed - shown);
       shown = passed;
-      const auto pause = std::max<steady_clock::duration>(kLeastPause, kShare * (now - looks));
+      const auto pause = std::max<steady_clock::duration>(kLeastPause, kMostTimeShare * (now - updated));
       stopped = !sleep_until(std::min(begin + time, now + pause)).ok();
-    } while (!stopped && !window.over() && steady_clock::now() < begin + time);
+    } while (!stopped && !window.finished() && steady_clock::now() < begin + time);
     window.end();
   }
   const int code = report_traced(context, window.processes(), true, window_text);

@@ -23,12 +23,12 @@ constexpr int kDeepestScript = 4;  // the same limit as in the kernel
 constexpr std::size_t kMostHeaders = 512;
 
 struct Loader {
-  bool named = false;  // the program names its loader, so it is linked dynamically
+  bool has_loader = false;  // the program names its loader, so it is linked dynamically
   std::string path;
 };
 
-Error not_watchable(const std::string& program, std::string_view why) {
-  return make_error(Errc::invalid_argument, fmt::format("'{}' cannot be profiled: {}", program, why));
+Error not_watchable(const std::string& program, std::string_view error) {
+  return make_error(Errc::invalid_argument, fmt::format("'{}' cannot be profiled: {}", program, error));
 }
 
 bool is_loader(std::string_view path) {
@@ -80,8 +80,8 @@ Result<void> check_elf(const std::string& program, int fd, const std::string& st
   if (!loader)
     return make_error(Errc::permission_denied,
                       fmt::format("'{}' is no program: its headers are wrong", program));
-  if (!loader->named && is_loader(program)) return success();
-  if (!loader->named)
+  if (!loader->has_loader && is_loader(program)) return success();
+  if (!loader->has_loader)
     return not_watchable(program,
                          "it is linked statically, so that no library can be loaded into it; link it "
                          "dynamically, or use the dynamic build that many systems also have");
@@ -124,25 +124,25 @@ Result<void> check(const std::string& program, int depth) {
   return check_elf(program, fd.get(), start);
 }
 
-bool is_executable_file(const std::string& path, int& why) {
+bool is_executable_file(const std::string& path, int& error) {
   struct stat status {};
   if (::stat(path.c_str(), &status) != 0) {
-    why = errno;
+    error = errno;
     return false;
   }
   if (S_ISREG(status.st_mode) && ::access(path.c_str(), X_OK) == 0) return true;
-  why = EACCES;
+  error = EACCES;
   return false;
 }
 
 }  // namespace
 
 Result<std::string> find_program(std::string_view word) {
-  int why = ENOENT;
+  int error = ENOENT;
   if (word.find('/') != std::string_view::npos) {
     std::string path(word);
-    if (is_executable_file(path, why)) return path;
-    return errno_error(why, "cannot run", path);
+    if (is_executable_file(path, error)) return path;
+    return errno_error(error, "cannot run", path);
   }
   const char* const set = std::getenv("PATH");
   std::string_view rest = set == nullptr ? "/usr/local/bin:/usr/bin:/bin" : set;
@@ -151,10 +151,10 @@ Result<std::string> find_program(std::string_view word) {
     const std::size_t colon = rest.find(':');
     const std::string_view folder = rest.substr(0, colon);
     std::string path = fmt::format("{}/{}", folder.empty() ? "." : folder, word);
-    if (is_executable_file(path, why)) return path;
+    if (is_executable_file(path, error)) return path;
     denied =
         // false for a folder on PATH that we may not search
-        denied || (why == EACCES && ::access(path.c_str(), F_OK) == 0);
+        denied || (error == EACCES && ::access(path.c_str(), F_OK) == 0);
     if (colon == std::string_view::npos) break;
     rest = rest.substr(colon + 1);
   }

@@ -3,7 +3,7 @@
 // Threads: one thread runs all of it.
 // Locks: none.
 // Memory: may allocate.
-// Signals: those of kForwarded and SIGCHLD are blocked as long as HeldSignals exists. sigwaitinfo() takes
+// Signals: those of kForwarded and SIGCHLD are blocked as long as BlockedSignals exists. sigwaitinfo() takes
 // them one by one, so no signal handler runs. The child gets the old signal mask back.
 // Crash: if this process is killed, the child continues.
 #include "profiling/subcommands/watched_run.hpp"
@@ -23,29 +23,29 @@ constexpr std::array<int, 8> kForwarded{SIGHUP,  SIGINT,  SIGQUIT, SIGTERM,
                                         SIGUSR1, SIGUSR2, SIGALRM, SIGWINCH};
 
 // Blocks the signals that sigwaitinfo() waits for. The destructor restores the old mask.
-class HeldSignals {
+class BlockedSignals {
  public:
-  HeldSignals() {
-    sigemptyset(&held_);
-    sigaddset(&held_, SIGCHLD);
-    for (const int signal : kForwarded) sigaddset(&held_, signal);
+  BlockedSignals() {
+    sigemptyset(&blocked_);
+    sigaddset(&blocked_, SIGCHLD);
+    for (const int signal : kForwarded) sigaddset(&blocked_, signal);
     std::signal(SIGCHLD, SIG_DFL);  // if SIGCHLD were ignored, the child's exit status would be lost
-    ::pthread_sigmask(SIG_BLOCK, &held_, &before_);
+    ::pthread_sigmask(SIG_BLOCK, &blocked_, &old_mask_);
   }
-  ~HeldSignals() {
+  ~BlockedSignals() {
     // Discards pending signals that came too late for the program; they were not meant for this process.
     struct timespec none {};
-    while (::sigtimedwait(&held_, nullptr, &none) > 0) continue;
-    ::pthread_sigmask(SIG_SETMASK, &before_, nullptr);
+    while (::sigtimedwait(&blocked_, nullptr, &none) > 0) continue;
+    ::pthread_sigmask(SIG_SETMASK, &old_mask_, nullptr);
   }
-  HeldSignals(const HeldSignals&) = delete;
-  HeldSignals& operator=(const HeldSignals&) = delete;
-  const sigset_t& held() const { return held_; }
-  const sigset_t& before() const { return before_; }
+  BlockedSignals(const BlockedSignals&) = delete;
+  BlockedSignals& operator=(const BlockedSignals&) = delete;
+  const sigset_t& blocked() const { return blocked_; }
+  const sigset_t& old_mask() const { return old_mask_; }
 
  private:
-  sigset_t held_{};
-  sigset_t before_{};
+  sigset_t blocked_{};
+  sigset_t old_mask_{};
 };
 
 class SpawnAttributes {
@@ -90,8 +90,8 @@ bool has_ended(pid_t child) {
 Result<int> run_watched(const std::string& program, const std::vector<std::string>& argv,
                         const std::vector<std::string>& environment,
                         const std::function<void(std::uint32_t pid)>& on_end) {
-  const HeldSignals signals;
-  const SpawnAttributes attributes(signals.before());
+  const BlockedSignals signals;
+  const SpawnAttributes attributes(signals.old_mask());
   const std::vector<char*> words = pointers(argv);
   const std::vector<char*> variables = pointers(environment);
   pid_t child = 0;
@@ -103,7 +103,7 @@ Result<int> run_watched(const std::string& program, const std::vector<std::strin
   // is not missed.
   while (!has_ended(child)) {
     siginfo_t about{};
-    const int signal = ::sigwaitinfo(&signals.held(), &about);
+    const int signal = ::sigwaitinfo(&signals.blocked(), &about);
     // Signals from a terminal come from the kernel, which sends them to the child as well.
     if (signal > 0 && signal != SIGCHLD && about.si_code != SI_KERNEL) ::kill(child, signal);
   }

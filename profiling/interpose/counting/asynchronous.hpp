@@ -9,13 +9,13 @@ namespace penstock::interpose {
 // Before the process ends or executes another program, and before recording ends: counts operations that have
 // ended but whose results the program has not asked for. No lock is held on entry; each table's lock is
 // taken, and the counting may wait in Update.
-void settle_aio() noexcept;
-void settle_kernel_aio() noexcept;
-void settle_rings() noexcept;
-inline void settle_asynchronous() noexcept {
-  settle_aio();
-  settle_kernel_aio();
-  settle_rings();
+void count_finished_aio() noexcept;
+void count_finished_kernel_aio() noexcept;
+void count_finished_rings() noexcept;
+inline void count_finished_asynchronous() noexcept {
+  count_finished_aio();
+  count_finished_kernel_aio();
+  count_finished_rings();
 }
 // In a fork's child, and when recording begins: forgets all operations. Those of a parent do not belong to
 // its child. The tables' locks are reset, not taken: their owners may not exist, or may wait for this thread.

@@ -2,8 +2,9 @@
 //
 // Threads: any thread.
 // Locks: none is held on entry. begin() asks for the descriptor's file before it takes lock_, because that
-// may take file_lock. end() counts after it has released lock_. Only settle() counts under lock_: it may then
-// wait in Update for a change of the session. So the thread that changes the session must not wait for lock_.
+// may take file_lock. end() counts after it has released lock_. Only count_ended() counts under lock_: it may
+// then wait in Update for a change of the session. So the thread that changes the session must not wait for
+// lock_.
 // Memory: from the kernel, at the first operation.
 // Signals: any handler may call it. If its own thread holds lock_, held() is false: a new operation counts as
 // dropped, and the end of one is not counted.
@@ -28,12 +29,12 @@ std::uint64_t key_of(const void* block) noexcept {
 }
 }  // namespace
 
-void Blocks::begin(ThreadLog& log, const void* block, penstock_call call, int fd, std::int64_t offset,
-                   std::int64_t length) noexcept {
+void AsyncOperations::begin(ThreadLog& log, const void* block, penstock_call call, int fd,
+                            std::int64_t offset, std::int64_t length) noexcept {
   const HandleFile file = file_of(log, fd);
-  const Hold lock(lock_);
+  const LockGuard lock(lock_);
   std::uint32_t index = 0;
-  if (lock.held()) {
+  if (lock.has_lock()) {
     pending_.make(kMost);
     if (const std::uint32_t before = pending_.find(key_of(block)); before != 0) {
       pending_.remove(before);  // it has ended, but the program never asked for the result
@@ -54,18 +55,18 @@ void Blocks::begin(ThreadLog& log, const void* block, penstock_call call, int fd
   one.begin = ticks();
 }
 
-bool Blocks::take(const void* block, Pending& taken) noexcept {
-  const Hold lock(lock_);
-  const std::uint32_t index = lock.held() ? pending_.find(key_of(block)) : 0;
+bool AsyncOperations::find_and_remove(const void* block, Pending& removed) noexcept {
+  const LockGuard lock(lock_);
+  const std::uint32_t index = lock.has_lock() ? pending_.find(key_of(block)) : 0;
   if (index == 0) {
     return false;
   }
-  taken = pending_.at(index);
+  removed = pending_.at(index);
   pending_.remove(index);
   return true;
 }
 
-void Blocks::count_end(ThreadLog& log, const Pending& one, std::int64_t result) noexcept {
+void AsyncOperations::count_result(ThreadLog& log, const Pending& one, std::int64_t result) noexcept {
   Operation operation{.call = one.call,
                       .layer = layer_,
                       .failed = result < 0 ? static_cast<int>(-result) : 0,
@@ -85,29 +86,30 @@ void Blocks::count_end(ThreadLog& log, const Pending& one, std::int64_t result) 
   count_handle(log, one.file, operation);
 }
 
-void Blocks::end(ThreadLog& log, const void* block, std::int64_t result) noexcept {
-  if (Pending one; take(block, one)) {
-    count_end(log, one, result);
+void AsyncOperations::end(ThreadLog& log, const void* block, std::int64_t result) noexcept {
+  if (Pending one; find_and_remove(block, one)) {
+    count_result(log, one, result);
   }
 }
 
-void Blocks::drop(const void* block) noexcept {
+void AsyncOperations::drop(const void* block) noexcept {
   Pending one;
-  take(block, one);
+  find_and_remove(block, one);
 }
 
-void Blocks::settle(ThreadLog& log, bool (*ended)(const Pending& one, std::int64_t& result)) noexcept {
-  const Hold lock(lock_);
-  if (!lock.held()) {
+void AsyncOperations::count_ended(ThreadLog& log,
+                                  bool (*ended)(const Pending& one, std::int64_t& result)) noexcept {
+  const LockGuard lock(lock_);
+  if (!lock.has_lock()) {
     return;
   }
-  for (std::uint32_t i = 1; i <= pending_.reached(); ++i) {
-    if (!pending_.holds(i)) {
+  for (std::uint32_t i = 1; i <= pending_.highest_index(); ++i) {
+    if (!pending_.is_used(i)) {
       continue;
     }
     std::int64_t result = 0;
     if (ended(pending_.at(i), result)) {
-      count_end(log, pending_.at(i), result);
+      count_result(log, pending_.at(i), result);
     } else {
       count_drop(session.header->dropped_operations);
     }
@@ -115,16 +117,16 @@ void Blocks::settle(ThreadLog& log, bool (*ended)(const Pending& one, std::int64
   }
 }
 
-void Blocks::forget_all() noexcept {
+void AsyncOperations::forget_all() noexcept {
   lock_.reset();
-  pending_.give_back();
+  pending_.free_memory();
 }
 
 bool copy_memory(const void* from, void* to, std::size_t bytes) noexcept {
   iovec here{.iov_base = to, .iov_len = bytes};
   iovec there{.iov_base = const_cast<void*>(from), .iov_len = bytes};
-  return system_call(SYS_process_vm_readv, system_call(SYS_getpid), word(&here), 1, word(&there), 1, 0) ==
-         static_cast<long>(bytes);
+  return system_call(SYS_process_vm_readv, system_call(SYS_getpid), as_argument(&here), 1,
+                     as_argument(&there), 1, 0) == static_cast<long>(bytes);
 }
 
 }  // namespace penstock::interpose

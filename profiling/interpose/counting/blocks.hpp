@@ -11,9 +11,9 @@
 
 namespace penstock::interpose {
 
-class Blocks {
+class AsyncOperations {
  public:
-  explicit constexpr Blocks(penstock_layer layer) noexcept : layer_(layer) {}
+  explicit constexpr AsyncOperations(penstock_layer layer) noexcept : layer_(layer) {}
   // Called before the operation is submitted, because right after that another thread may see its end.
   void begin(ThreadLog& log, const void* block, penstock_call call, int fd, std::int64_t offset,
              std::int64_t length) noexcept;
@@ -23,14 +23,14 @@ class Blocks {
   void drop(const void* block) noexcept;
   // Before the process ends: empties the table. `ended` returns whether an operation has ended, and stores
   // its result; then the operation is counted. The others count as dropped.
-  void settle(ThreadLog& log, bool (*ended)(const Pending& one, std::int64_t& result)) noexcept;
+  void count_ended(ThreadLog& log, bool (*ended)(const Pending& one, std::int64_t& result)) noexcept;
   // Empties the table and frees the lock. Called in a fork's child, where the operations in the table are the
   // parent's, and when recording begins.
   void forget_all() noexcept;
 
  private:
-  bool take(const void* block, Pending& taken) noexcept;
-  void count_end(ThreadLog& log, const Pending& one, std::int64_t result) noexcept;
+  bool find_and_remove(const void* block, Pending& removed) noexcept;
+  void count_result(ThreadLog& log, const Pending& one, std::int64_t result) noexcept;
 
   const penstock_layer layer_;
   OwnedLock lock_;

@@ -2,8 +2,8 @@
 // change from one session to the next.
 //
 // Threads: the log's own thread, inside a wrapper.
-// Locks: none is held on entry, except that of a Ring or of Blocks if asynchronous I/O is counted. A new
-// block takes file_lock.
+// Locks: none is held on entry, except that of a Ring or of AsyncOperations if asynchronous I/O is counted. A
+// new block takes file_lock.
 // Memory: nothing here calls malloc, stdio or the locale. System calls are made directly (system_call()), so
 // they are not counted and do not change errno.
 // Signals: a handler that interrupts an update of its own thread only defers its operation (Update::defer()).
@@ -96,8 +96,8 @@ void Update::defer(int fd, const Operation& operation) noexcept {
   const bool moves = operation.call == PENSTOCK_CALL_READ || operation.call == PENSTOCK_CALL_WRITE;
   if (moves && operation.offset < 0) {
     // The call has been made, so the position is after the bytes that it moved.
-    const long behind = system_call(SYS_lseek, fd, 0, SEEK_CUR);
-    one.operation.offset = behind < operation.length ? 0 : behind - operation.length;
+    const long end_offset = system_call(SYS_lseek, fd, 0, SEEK_CUR);
+    one.operation.offset = end_offset < operation.length ? 0 : end_offset - operation.length;
   }
   defer(one);
 }
@@ -109,14 +109,14 @@ namespace {
 penstock_counters* count_of_descriptor(ThreadLog& log, int fd, const Operation& operation) noexcept {
   penstock_counters* c = find_counters(log, fd, operation.layer, operation.call);
   if (c == nullptr) {
-    const Description* description = described(fd);
+    const Description* description = description_of(fd);
     if (description != nullptr && description->file != 0) {
       count_drop(session.header->dropped_operations);
     }
     return nullptr;
   }
   add_to(*c, operation);
-  keep_call(log, c->file, operation);
+  record_segment(log, c->file, operation);
   return c;
 }
 
@@ -148,7 +148,7 @@ penstock_counters* count_of_file(ThreadLog& log, const FileRecord& file,
     return nullptr;
   }
   add_to(*c, operation);
-  keep_call(log, file.file, operation);
+  record_segment(log, file.file, operation);
   return c;
 }
 
@@ -171,9 +171,9 @@ void count_all_deferred(ThreadLog& log) noexcept {
 
 // Called by count() if calls are traced. An OuterUpdate is enough while the segment fits in the block. A new
 // block needs an Update, which also follows a change of the session.
-penstock_counters* count_and_keep(ThreadLog& log, int fd, penstock_counters& counters,
-                                  const Operation& operation) noexcept {
-  if (room_left(log.segments) < sizeof(penstock_segment)) [[unlikely]] {
+penstock_counters* count_and_record(ThreadLog& log, int fd, penstock_counters& counters,
+                                    const Operation& operation) noexcept {
+  if (free_bytes(log.segments) < sizeof(penstock_segment)) [[unlikely]] {
     return count_slowly(log, fd, operation);
   }
   const OuterUpdate update(log);
@@ -187,7 +187,7 @@ penstock_counters* count_and_keep(ThreadLog& log, int fd, penstock_counters& cou
 penstock_counters* count_slowly(ThreadLog& log, int fd, const Operation& operation) noexcept {
   Update update(log);
   if (update.nested()) {
-    const Description* description = described(fd);
+    const Description* description = description_of(fd);
     if (description == nullptr) {
       update.defer(fd, operation);
     } else if (description->file != 0) {
@@ -198,10 +198,11 @@ penstock_counters* count_slowly(ThreadLog& log, int fd, const Operation& operati
   return count_of_descriptor(log, fd, operation);
 }
 
-// Called by closed(), before the program's call. A nested handler must not touch the log's spare description,
-// which the interrupted update may be using; forget() gives the description to the shared lists instead.
+// Called by close_and_count(), before the program's call. A nested handler must not touch the log's spare
+// description, which the interrupted update may be using; forget() gives the description to the shared lists
+// instead.
 penstock_counters* forget_counted(ThreadLog& log, int fd) noexcept {
-  const Description* description = described(fd);
+  const Description* description = description_of(fd);
   if (description == nullptr) [[unlikely]] {
     return nullptr;
   }
@@ -210,9 +211,9 @@ penstock_counters* forget_counted(ThreadLog& log, int fd) noexcept {
     forget(fd);
     return nullptr;
   }
-  const ThreadLog::Cached& known = cached(log, fd, PENSTOCK_POSIX);
+  const ThreadLog::Cached& known = cache_entry(log, fd, PENSTOCK_POSIX);
   penstock_counters* c = known.counters;
-  if (c == nullptr || !fits(*c, PENSTOCK_CALL_CLOSE) ||
+  if (c == nullptr || !can_count(*c, PENSTOCK_CALL_CLOSE) ||
       known.tag != cache_tag(description->serial.load(std::memory_order_relaxed), PENSTOCK_POSIX))
       [[unlikely]] {
     c = find_counters(log, fd, PENSTOCK_POSIX, PENSTOCK_CALL_CLOSE);
@@ -226,8 +227,8 @@ namespace {
 // Corrects the kind of a name that was taken for a regular file. Within an update. The store is atomic
 // because other processes read the file while it is written. It does nothing for a retired log: the log's
 // offsets are those of the previous file, but at_offset() uses the current file.
-[[gnu::cold]] void learn_kind(const ThreadLog& log, const penstock_counters& c,
-                              penstock_file_kind kind) noexcept {
+[[gnu::cold]] void store_file_kind(const ThreadLog& log, const penstock_counters& c,
+                                   penstock_file_kind kind) noexcept {
   if (c.name == 0 || log.retired) {
     return;
   }
@@ -255,11 +256,11 @@ void count_name(ThreadLog& log, const AbsoluteName& name, const Operation& opera
   }
   add_to(*c, operation);
   if (kind != PENSTOCK_REGULAR) {
-    learn_kind(log, *c, kind);
+    store_file_kind(log, *c, kind);
   } else if (size > 0) {
     note_size(*c, static_cast<std::uint64_t>(size));
   }
-  keep_call(log, name.file, operation);
+  record_segment(log, name.file, operation);
 }
 
 }  // namespace
@@ -311,11 +312,11 @@ void count_open(ThreadLog& log, int at, const char* path, int flags, int fd,
 #else
   const bool nameless = false;
 #endif
-  if (!named || name.climbed || nameless || names_descriptor(name)) [[unlikely]] {
+  if (!named || name.had_parent_parts || nameless || names_descriptor(name)) [[unlikely]] {
     named = name_of_descriptor(fd, name) && name.text[0] == '/';
   }
   if (named) [[likely]] {
-    log.files.expect(name.file, operation.layer);
+    log.files.prefetch(name.file, operation.layer);
   }
   Description* description = log.spare.make();
   if (description == nullptr) [[unlikely]] {
@@ -340,14 +341,14 @@ void count_open(ThreadLog& log, int at, const char* path, int flags, int fd,
     } else {
       description->name = c->name;
       if (description->kind == PENSTOCK_DIRECTORY) [[unlikely]] {
-        learn_kind(log, *c, PENSTOCK_DIRECTORY);
+        store_file_kind(log, *c, PENSTOCK_DIRECTORY);
       }
       add_to(*c, operation);
-      keep_call(log, name.file, operation);
+      record_segment(log, name.file, operation);
     }
   }
   // If there is no room, the tag is 0, which no description has: the next operation tries again.
-  ThreadLog::Cached& entry = cached(log, fd, operation.layer);
+  ThreadLog::Cached& entry = cache_entry(log, fd, operation.layer);
   entry.counters = c;
   entry.tag = c == nullptr && description->file != 0
                   ? 0
@@ -365,7 +366,7 @@ namespace {
 
 // Whether the descriptor's file is still the one that the description names, even if by another path. Within
 // an update, because it uses log.name. It makes up to three system calls, none of which affects the program.
-bool still_stands_for(ThreadLog& log, int fd, const Description& description) noexcept {
+bool still_refers_to(ThreadLog& log, int fd, const Description& description) noexcept {
   AbsoluteName& text = log.name;
   if (name_of_descriptor(fd, text) && text.file == description.file) {
     return true;
@@ -379,10 +380,10 @@ bool still_stands_for(ThreadLog& log, int fd, const Description& description) no
   }
   memcpy(text.text, name + 1, name->length);
   text.text[name->length] = 0;
-  struct stat here {};
-  struct stat there {};
-  return inspect(fd, "", here) && inspect(AT_FDCWD, text.text, there) && here.st_dev == there.st_dev &&
-         here.st_ino == there.st_ino;
+  struct stat open_file {};
+  struct stat named_file {};
+  return inspect(fd, "", open_file) && inspect(AT_FDCWD, text.text, named_file) &&
+         open_file.st_dev == named_file.st_dev && open_file.st_ino == named_file.st_ino;
 }
 
 }  // namespace
@@ -390,22 +391,22 @@ bool still_stands_for(ThreadLog& log, int fd, const Description& description) no
 // Called after fstat() has returned the kind. Does nothing in a nested handler.
 void note_other_file(ThreadLog& log, int fd) noexcept {
   const Update update(log);
-  Description* description = described(fd);
+  Description* description = description_of(fd);
   if (update.nested() || description == nullptr || description->kind != PENSTOCK_REGULAR) {
     return;
   }
-  if (!still_stands_for(log, fd, *description)) {
+  if (!still_refers_to(log, fd, *description)) {
     forget(fd);  // a call without a wrapper has given the number to another file
     return;
   }
   description->kind = PENSTOCK_OTHER_FILE;
   if (const penstock_counters* c = find_counters(log, fd, PENSTOCK_POSIX, PENSTOCK_CALL_STAT); c != nullptr) {
-    learn_kind(log, *c, PENSTOCK_OTHER_FILE);
+    store_file_kind(log, *c, PENSTOCK_OTHER_FILE);
   }
 }
 
 // May ask /proc and take a block (file_lock). Nested in a handler it only looks the descriptor up.
-Description* learned_description(ThreadLog& log, int fd) noexcept {
+Description* description_from_proc(ThreadLog& log, int fd) noexcept {
   if (fd < 0) {
     return nullptr;
   }
@@ -413,7 +414,7 @@ Description* learned_description(ThreadLog& log, int fd) noexcept {
   if (!update.nested()) {
     find_counters(log, fd, PENSTOCK_POSIX, PENSTOCK_CALL_OTHER);
   }
-  return described(fd);
+  return description_of(fd);
 }
 
 }  // namespace penstock::interpose

@@ -4,11 +4,11 @@
 //
 // Threads: all functions run in a wrapper, in the thread that the log belongs to, before or after the
 // program's call.
-// Locks: none is held on entry, except that of a Ring or of Blocks if asynchronous I/O is counted. The rare
-// paths take file_lock.
-// Memory: the common path (count(), count_moved(), count_in()) only adds to memory that is mapped already.
-// The rare paths take blocks of the session's file, and memory from the kernel. Nothing calls malloc, or uses
-// a FILE or the locale. errno does not change.
+// Locks: none is held on entry, except that of a Ring or of AsyncOperations if asynchronous I/O is counted.
+// The rare paths take file_lock.
+// Memory: the common path (count(), count_moved(), count_in_counters()) only adds to memory that is mapped
+// already. The rare paths take blocks of the session's file, and memory from the kernel. Nothing calls
+// malloc, or uses a FILE or the locale. errno does not change.
 // Signals: a handler may come at any instruction and do I/O that is counted by the same log. Update detects
 // that and defers the handler's operation. There are no atomic operations on counters: only this thread and
 // its handlers write them, and other processes read them as they are.
@@ -53,21 +53,21 @@ inline std::size_t size_bucket(std::uint64_t bytes) noexcept {
 inline bool is_brief(const penstock_counters& c) noexcept {
   return c.form == PENSTOCK_BRIEF || c.form == PENSTOCK_CONTINUED;
 }
-inline penstock_brief& in_brief(penstock_counters& c) noexcept {
+inline penstock_brief& as_brief(penstock_counters& c) noexcept {
   return reinterpret_cast<penstock_brief&>(c);
 }
-inline const penstock_brief& in_brief(const penstock_counters& c) noexcept {
+inline const penstock_brief& as_brief(const penstock_counters& c) noexcept {
   return reinterpret_cast<const penstock_brief&>(c);
 }
 // Calls `work` with the counters as the struct of their form.
-[[gnu::always_inline]] inline auto as_kept(auto& c, auto work) noexcept {
+[[gnu::always_inline]] inline auto in_its_form(auto& c, auto work) noexcept {
   if (is_brief(c)) [[likely]] {
-    return work(in_brief(c));
+    return work(as_brief(c));
   }
   return work(c);
 }
 
-// Adds one if `is_so`. fits() is checked before, so that no counter overflows.
+// Adds one if `is_so`. can_count() is checked before, so that no counter overflows.
 template <typename Count>
 [[gnu::always_inline]] inline void add_one(Count& count, bool is_so = true) noexcept {
   count = static_cast<Count>(count + (is_so ? 1U : 0U));
@@ -75,36 +75,36 @@ template <typename Count>
 
 // Stores the file's size if it is larger than the known one.
 [[gnu::always_inline]] inline void note_size(penstock_counters& c, std::uint64_t size) noexcept {
-  as_kept(c, [size](auto& kept) { kept.size = size > kept.size ? size : kept.size; });
+  in_its_form(c, [size](auto& fields) { fields.size = size > fields.size ? size : fields.size; });
 }
 
 [[gnu::always_inline]] inline void add_read(penstock_counters& c, std::int64_t offset, std::int64_t bytes,
                                             std::uint64_t begin, std::uint64_t end) noexcept {
-  as_kept(c, [=](auto& kept) {
-    const auto last = static_cast<std::int64_t>(kept.last_read);
-    add_one(kept.reads);
-    add_one(kept.sequential_reads, offset > last);
-    add_one(kept.consecutive_reads, offset == last + 1);
-    kept.last_read = static_cast<std::uint64_t>(offset + bytes - 1);
-    kept.bytes_read += static_cast<std::uint64_t>(bytes);
+  in_its_form(c, [=](auto& fields) {
+    const auto last = static_cast<std::int64_t>(fields.last_read);
+    add_one(fields.reads);
+    add_one(fields.sequential_reads, offset > last);
+    add_one(fields.consecutive_reads, offset == last + 1);
+    fields.last_read = static_cast<std::uint64_t>(offset + bytes - 1);
+    fields.bytes_read += static_cast<std::uint64_t>(bytes);
     const auto reached = static_cast<std::uint64_t>(offset + bytes);
-    if (reached > kept.size && bytes != 0) [[unlikely]] {  // a read of 0 bytes may be past the end
-      kept.size = reached;
+    if (reached > fields.size && bytes != 0) [[unlikely]] {  // a read of 0 bytes may be past the end
+      fields.size = reached;
     }
-    add_one(kept.read_sizes[size_bucket(static_cast<std::uint64_t>(bytes))]);
-    if constexpr (std::is_same_v<decltype(kept), penstock_counters&>) {
-      if (kept.last_was == 2) [[unlikely]] {
-        kept.read_write_switches += 1;
+    add_one(fields.read_sizes[size_bucket(static_cast<std::uint64_t>(bytes))]);
+    if constexpr (std::is_same_v<decltype(fields), penstock_counters&>) {
+      if (fields.last_was == 2) [[unlikely]] {
+        fields.read_write_switches += 1;
       }
     }
-    kept.last_was = 1;
-    kept.read_ticks += end - begin;
-    kept.first_read_ticks = kept.first_read_ticks == PENSTOCK_NEVER ? begin : kept.first_read_ticks;
-    kept.last_read_ticks = end;
+    fields.last_was = 1;
+    fields.read_ticks += end - begin;
+    fields.first_read_ticks = fields.first_read_ticks == PENSTOCK_NEVER ? begin : fields.first_read_ticks;
+    fields.last_read_ticks = end;
   });
 }
 
-// Whole counters only: fits() and counters_of() never give brief ones for a write.
+// Whole counters only: can_count() and counters_of() never give brief ones for a write.
 inline void add_write(penstock_counters& c, std::int64_t offset, std::int64_t bytes, std::uint64_t begin,
                       std::uint64_t end) noexcept {
   const auto last = static_cast<std::int64_t>(c.last_written);
@@ -128,41 +128,41 @@ inline void add_write(penstock_counters& c, std::int64_t offset, std::int64_t by
 // Adds a call that is neither a read nor a write.
 [[gnu::always_inline]] inline void add_other(penstock_counters& c, const Operation& operation) noexcept {
   if (operation.call == PENSTOCK_CALL_SYNC) {
-    c.syncs += 1;  // only whole counters get here (only_whole()); brief ones have no `syncs`
+    c.syncs += 1;  // only whole counters get here (needs_whole_counters()); brief ones have no `syncs`
   } else if (operation.call == PENSTOCK_CALL_MAP) {
     c.maps += 1;
     c.mapped_bytes += static_cast<std::uint64_t>(operation.length);
   }
-  as_kept(c, [&operation](auto& kept) {
+  in_its_form(c, [&operation](auto& fields) {
     switch (operation.call) {
       case PENSTOCK_CALL_OPEN:
-        add_one(kept.opens);
+        add_one(fields.opens);
         break;
       case PENSTOCK_CALL_CLOSE:
-        add_one(kept.closes);
+        add_one(fields.closes);
         break;
       case PENSTOCK_CALL_STAT:
-        add_one(kept.stats);
+        add_one(fields.stats);
         break;
       case PENSTOCK_CALL_SEEK:
-        add_one(kept.seeks);
+        add_one(fields.seeks);
         break;
       case PENSTOCK_CALL_SYNC:
       case PENSTOCK_CALL_MAP:
         break;
       default:
-        add_one(kept.other);
+        add_one(fields.other);
         break;
     }
-    kept.meta_ticks += operation.end - operation.begin;
-    kept.last_ticks = operation.end;
+    fields.meta_ticks += operation.end - operation.begin;
+    fields.last_ticks = operation.end;
   });
 }
 
-// Adds an operation to counters that fit it (fits()). A failed one counts only as a failure.
+// Adds an operation to counters that fit it (can_count()). A failed one counts only as a failure.
 [[gnu::always_inline]] inline void add_to(penstock_counters& c, const Operation& operation) noexcept {
   if (operation.failed != 0) [[unlikely]] {
-    as_kept(c, [](auto& kept) { kept.failures += 1; });
+    in_its_form(c, [](auto& fields) { fields.failures += 1; });
   } else if (operation.call == PENSTOCK_CALL_READ) {
     add_read(c, operation.offset, operation.length, operation.begin, operation.end);
   } else if (operation.call == PENSTOCK_CALL_WRITE) {
@@ -173,8 +173,8 @@ inline void add_write(penstock_counters& c, std::int64_t offset, std::int64_t by
 }
 
 // Records the call as a segment if tracing is on. Within an Update, because it may take another block.
-[[gnu::always_inline]] inline void keep_call(ThreadLog& log, std::uint64_t file,
-                                             const Operation& operation) noexcept {
+[[gnu::always_inline]] inline void record_segment(ThreadLog& log, std::uint64_t file,
+                                                  const Operation& operation) noexcept {
   if (segments_wanted()) [[unlikely]] {
     const Operation copy = operation;  // copied only here, so that elsewhere the operation stays in registers
     add_segment(log, file, copy);
@@ -273,20 +273,20 @@ class OuterUpdate {
 [[gnu::noinline]] penstock_counters* count_slowly(ThreadLog& log, int fd,
                                                   const Operation& operation) noexcept;
 // The rest of count() if calls are traced (--trace).
-[[gnu::noinline]] penstock_counters* count_and_keep(ThreadLog& log, int fd, penstock_counters& counters,
-                                                    const Operation& operation) noexcept;
+[[gnu::noinline]] penstock_counters* count_and_record(ThreadLog& log, int fd, penstock_counters& counters,
+                                                      const Operation& operation) noexcept;
 
 inline std::uint64_t cache_tag(std::uint64_t serial, penstock_layer layer) noexcept {
   return serial * 8 + static_cast<std::uint64_t>(layer);
 }
 // The entry of the log's cache for this descriptor and layer. It may have another one's counters: the tag
 // decides.
-inline ThreadLog::Cached& cached(ThreadLog& log, int fd, penstock_layer layer) noexcept {
+inline ThreadLog::Cached& cache_entry(ThreadLog& log, int fd, penstock_layer layer) noexcept {
   return log.cache[(static_cast<unsigned>(fd) + unsigned{layer} * 97U) % ThreadLog::kCached];
 }
 
 // After this many calls of one kind another entry is started, so that no counter overflows. The limits leave
-// room for handlers: between fits() and the addition they may add to the same entry.
+// room for handlers: between can_count() and the addition they may add to the same entry.
 constexpr std::uint32_t kMostOperations = 1U << 31U;
 constexpr std::uint32_t kMostInBrief = 192;
 // The number of calls of this kind so far. Only for kinds that brief counters can count.
@@ -320,13 +320,13 @@ inline std::uint32_t whole_calls_of(const penstock_counters& c, penstock_call ca
   }
 }
 // Whether only whole counters can count this kind of call.
-inline bool only_whole(penstock_call call) noexcept {
+inline bool needs_whole_counters(penstock_call call) noexcept {
   return call == PENSTOCK_CALL_WRITE || call == PENSTOCK_CALL_SYNC || call == PENSTOCK_CALL_MAP;
 }
 // Whether the call may be added to these counters; if not, counters_of() makes another entry.
-inline bool fits(const penstock_counters& c, penstock_call call) noexcept {
+inline bool can_count(const penstock_counters& c, penstock_call call) noexcept {
   if (c.form == PENSTOCK_BRIEF) [[likely]] {
-    return !only_whole(call) && calls_of(in_brief(c), call) < kMostInBrief;
+    return !needs_whole_counters(call) && calls_of(as_brief(c), call) < kMostInBrief;
   }
   return c.form != PENSTOCK_CONTINUED && whole_calls_of(c, call) < kMostOperations;
 }
@@ -339,12 +339,13 @@ inline bool fits(const penstock_counters& c, penstock_call call) noexcept {
 // operation still goes to the file that it was made on.
 [[gnu::always_inline]] inline penstock_counters* count(ThreadLog& log, int fd,
                                                        const Operation& operation) noexcept {
-  const Description* description = described(fd);
-  const ThreadLog::Cached& known = cached(log, fd, operation.layer);
+  const Description* description = description_of(fd);
+  const ThreadLog::Cached& known = cache_entry(log, fd, operation.layer);
   penstock_counters* counters = known.counters;
   if (description == nullptr ||
       known.tag != cache_tag(description->serial.load(std::memory_order_relaxed), operation.layer) ||
-      log.updating != nullptr || (counters != nullptr && !fits(*counters, operation.call))) [[unlikely]] {
+      log.updating != nullptr || (counters != nullptr && !can_count(*counters, operation.call)))
+      [[unlikely]] {
     const Operation copy = operation;
     return count_slowly(log, fd, copy);
   }
@@ -353,7 +354,7 @@ inline bool fits(const penstock_counters& c, penstock_call call) noexcept {
   }
   if (segments_wanted()) [[unlikely]] {
     const Operation copy = operation;
-    return count_and_keep(log, fd, *counters, copy);
+    return count_and_record(log, fd, *counters, copy);
   }
   const OuterUpdate update(log);
   add_to(*counters, operation);
@@ -368,8 +369,8 @@ penstock_counters* counters_now(ThreadLog& log, int fd, penstock_layer layer, pe
 // The counters for the close of a descriptor; null: none. Called before the close. The descriptor is
 // forgotten at once: after the close another thread may get the same number for another file.
 penstock_counters* forget_counted(ThreadLog& log, int fd) noexcept;
-[[gnu::always_inline]] inline void count_in(ThreadLog& log, penstock_counters& counters,
-                                            const Operation& operation) noexcept {
+[[gnu::always_inline]] inline void count_in_counters(ThreadLog& log, penstock_counters& counters,
+                                                     const Operation& operation) noexcept {
   Update update(log);
   if (update.nested()) [[unlikely]] {
     const Operation copy = operation;
@@ -377,7 +378,7 @@ penstock_counters* forget_counted(ThreadLog& log, int fd) noexcept;
     return;
   }
   add_to(counters, operation);
-  keep_call(log, counters.file, operation);
+  record_segment(log, counters.file, operation);
 }
 
 // count() for a read or a write, without building an Operation on the common path.
@@ -385,12 +386,12 @@ template <penstock_call kCall>
 [[gnu::always_inline]] inline void count_moved(ThreadLog& log, int fd, penstock_layer layer,
                                                std::int64_t offset, std::int64_t bytes, std::uint64_t begin,
                                                std::uint64_t end) noexcept {
-  const Description* description = described(fd);
-  const ThreadLog::Cached& known = cached(log, fd, layer);
+  const Description* description = description_of(fd);
+  const ThreadLog::Cached& known = cache_entry(log, fd, layer);
   penstock_counters* counters = known.counters;
   if (description == nullptr ||
       known.tag != cache_tag(description->serial.load(std::memory_order_relaxed), layer) ||
-      log.updating != nullptr || (counters != nullptr && !fits(*counters, kCall))) [[unlikely]] {
+      log.updating != nullptr || (counters != nullptr && !can_count(*counters, kCall))) [[unlikely]] {
     count_slowly(
         log, fd,
         {.call = kCall, .layer = layer, .offset = offset, .length = bytes, .begin = begin, .end = end});
@@ -400,7 +401,7 @@ template <penstock_call kCall>
     return;
   }
   if (segments_wanted()) [[unlikely]] {
-    count_and_keep(
+    count_and_record(
         log, fd, *counters,
         {.call = kCall, .layer = layer, .offset = offset, .length = bytes, .begin = begin, .end = end});
     return;
@@ -433,12 +434,12 @@ void count_open(ThreadLog& log, int at, const char* path, int flags, int fd,
 // a socket or a device.
 [[gnu::cold]] void note_other_file(ThreadLog& log, int fd) noexcept;
 // Asks /proc for a descriptor's file. Null if /proc has no answer, and in a nested handler.
-[[gnu::cold]] Description* learned_description(ThreadLog& log, int fd) noexcept;
+[[gnu::cold]] Description* description_from_proc(ThreadLog& log, int fd) noexcept;
 // The description of a descriptor, from the table or from /proc; null if neither has it. Any thread, in a
 // wrapper; may wait in Update.
 inline Description* known_description(ThreadLog& log, int fd) noexcept {
-  Description* description = described(fd);
-  return description != nullptr ? description : learned_description(log, fd);
+  Description* description = description_of(fd);
+  return description != nullptr ? description : description_from_proc(log, fd);
 }
 
 }  // namespace penstock::interpose

@@ -28,19 +28,19 @@ TEST_F(Deferred, AnOperationWithinAnUpdateIsCountedBehindIt) {
   {
     // Above every stack frame, so an update seems to run.
     log->updating = reinterpret_cast<const char*>(std::numeric_limits<std::uintptr_t>::max());
-    count_in(*log, *c, read);
-    EXPECT_EQ(in_brief(*c).reads, 0U);
+    count_in_counters(*log, *c, read);
+    EXPECT_EQ(as_brief(*c).reads, 0U);
     EXPECT_EQ(log->deferred_count, 1U);
     log->updating = nullptr;
   }
-  count_in(*log, *c, read);
-  EXPECT_EQ(in_brief(*c).reads, 2U);
+  count_in_counters(*log, *c, read);
+  EXPECT_EQ(as_brief(*c).reads, 2U);
   EXPECT_EQ(c->bytes_read, 10U);
   EXPECT_EQ(log->deferred_count, 0U);
   // A longjmp() may leave a mark of an update. It is below this stack frame, and is ignored.
   log->updating = reinterpret_cast<const char*>(1);
-  count_in(*log, *c, read);
-  EXPECT_EQ(in_brief(*c).reads, 3U);
+  count_in_counters(*log, *c, read);
+  EXPECT_EQ(as_brief(*c).reads, 3U);
   EXPECT_EQ(log->updating, nullptr);
 }
 
@@ -53,7 +53,7 @@ class HandlersDescriptor : public InSession {
     ASSERT_NE(log_, nullptr);
     fd_ = open(name_.c_str(), O_CREAT | O_RDWR | O_CLOEXEC, 0600);
     ASSERT_GE(fd_, 0);
-    ASSERT_EQ(described(fd_), nullptr);
+    ASSERT_EQ(description_of(fd_), nullptr);
     dropped_ = dropped();
   }
   void TearDown() override {
@@ -74,7 +74,7 @@ class HandlersDescriptor : public InSession {
     EXPECT_EQ(log_->deferred_count, 0U);
   }
   const penstock_counters* counters() {
-    const Description* description = described(fd_);
+    const Description* description = description_of(fd_);
     return description == nullptr ? nullptr : log_->files.find(description->file, PENSTOCK_POSIX);
   }
   static std::uint64_t dropped() { return session.header->dropped_operations; }
@@ -91,7 +91,7 @@ TEST_F(HandlersDescriptor, IsAskedOfBehindTheUpdate) {
   end_update();
   const penstock_counters* c = counters();
   ASSERT_NE(c, nullptr);
-  EXPECT_EQ(in_brief(*c).reads, 1U);
+  EXPECT_EQ(as_brief(*c).reads, 1U);
   EXPECT_EQ(c->bytes_read, 5U);
   EXPECT_EQ(dropped(), dropped_);
 }
@@ -104,7 +104,7 @@ TEST_F(HandlersDescriptor, IsAskedOfBehindAnUpdateThatKnowsItsCounters) {
   EXPECT_EQ(log_->deferred_count, 0U);
   const penstock_counters* c = counters();
   ASSERT_NE(c, nullptr);
-  EXPECT_EQ(in_brief(*c).reads, 1U);
+  EXPECT_EQ(as_brief(*c).reads, 1U);
   EXPECT_NE(forget_counted(*log_, kKnown), nullptr);
 }
 
@@ -114,13 +114,13 @@ TEST_F(HandlersDescriptor, ReadFromItsPosition) {
   end_update();
   const penstock_counters* c = counters();
   ASSERT_NE(c, nullptr);
-  EXPECT_EQ(in_brief(*c).last_read, 104U);
-  EXPECT_EQ(described(fd_)->position.load(), 105);
+  EXPECT_EQ(as_brief(*c).last_read, 104U);
+  EXPECT_EQ(description_of(fd_)->position.load(), 105);
   // A read of 0 bytes at the end changes nothing.
   forget(fd_);
   read_in_handler(-1, 0);
   end_update();
-  EXPECT_EQ(in_brief(*c).last_read, 104U);
+  EXPECT_EQ(as_brief(*c).last_read, 104U);
 }
 
 TEST_F(HandlersDescriptor, WhichIsAnotherFilesByThenIsADrop) {
@@ -130,7 +130,7 @@ TEST_F(HandlersDescriptor, WhichIsAnotherFilesByThenIsADrop) {
   ASSERT_EQ(dup2(other, fd_), fd_);
   close(other);
   end_update();
-  EXPECT_EQ(described(fd_), nullptr);
+  EXPECT_EQ(description_of(fd_), nullptr);
   EXPECT_EQ(dropped(), dropped_ + 1);
 }
 
@@ -160,7 +160,7 @@ TEST_F(HandlersDescriptor, IsADropWhereTheSessionEndsMeanwhile) {
   end_update();
   session.state.store(SessionState::running);
   log_->retired = false;
-  EXPECT_EQ(described(fd_), nullptr);
+  EXPECT_EQ(description_of(fd_), nullptr);
   EXPECT_EQ(dropped(), dropped_ + 1);
 }
 
@@ -173,7 +173,7 @@ TEST_F(HandlersDescriptor, ThereIsRoomForThatNumberOfCalls) {
   log_->updating = nullptr;
   end_update();
   ASSERT_NE(counters(), nullptr);
-  EXPECT_EQ(in_brief(*counters()).reads, ThreadLog::kMaxDeferred);
+  EXPECT_EQ(as_brief(*counters()).reads, ThreadLog::kMaxDeferred);
 }
 
 }  // namespace

@@ -3,7 +3,7 @@
 // Threads: any thread, in wrappers.
 // Locks: the table has none: each entry is one atomic pointer. Stores release and loads acquire, so that a
 // thread that finds a description finds it filled. The locks of the pool's lists are held for a few
-// instructions; no thread waits for one list (Taken).
+// instructions; no thread waits for one list (FreeListLock).
 // Memory: from the kernel, possibly under a list's lock. Nothing calls malloc.
 // Signals: a handler may call this. It takes another list if its own thread has one locked.
 // Forks: a child that is forked while another thread holds a list's lock uses another list.
@@ -25,29 +25,29 @@ namespace {
 // same one. No thread waits for a list: if it is locked, the thread tries the next one. So a handler that
 // interrupts its own thread inside a list does not wait for its own thread.
 constexpr std::size_t kLists = 16;
-constexpr std::size_t kAtOnce = 64;
+constexpr std::size_t kAllocatedAtOnce = 64;
 struct alignas(64) FreeList {
   std::atomic_flag locked;
   Description* first = nullptr;
 };
 FreeList free_lists[kLists];
-thread_local std::size_t own_list __attribute__((tls_model("initial-exec"))) = 0;
+thread_local std::size_t last_list __attribute__((tls_model("initial-exec"))) = 0;
 
 // Locks one list as long as it exists. It tries the list first that the thread used last.
-class Taken {
+class FreeListLock {
  public:
-  Taken() noexcept {
-    for (std::size_t i = own_list;; i = (i + 1) % kLists) {
+  FreeListLock() noexcept {
+    for (std::size_t i = last_list;; i = (i + 1) % kLists) {
       if (!free_lists[i].locked.test_and_set(std::memory_order_acquire)) {
-        own_list = i;
+        last_list = i;
         list_ = &free_lists[i];
         return;
       }
     }
   }
-  ~Taken() { list_->locked.clear(std::memory_order_release); }
-  Taken(const Taken&) = delete;
-  Taken& operator=(const Taken&) = delete;
+  ~FreeListLock() { list_->locked.clear(std::memory_order_release); }
+  FreeListLock(const FreeListLock&) = delete;
+  FreeListLock& operator=(const FreeListLock&) = delete;
   Description*& first() noexcept { return list_->first; }
 
  private:
@@ -56,47 +56,47 @@ class Taken {
 
 // A serial is never 0 and never used twice; 0 is the serial of a free description. Threads reserve 4,096 at
 // once, so that the shared counter is seldom written.
-constexpr std::uint64_t kSerialsAtOnce = 4096;
-std::uint64_t set_serials_aside() noexcept {
-  static constinit std::atomic<std::uint64_t> next{kSerialsAtOnce};
-  return next.fetch_add(kSerialsAtOnce, std::memory_order_relaxed);
+constexpr std::uint64_t kReservedSerials = 4096;
+std::uint64_t reserve_serials() noexcept {
+  static constinit std::atomic<std::uint64_t> next{kReservedSerials};
+  return next.fetch_add(kReservedSerials, std::memory_order_relaxed);
 }
 
 // Fills a description that no other thread can find. The serial is stored last: a thread that still has the
 // pointer of the old use sees its serial change only once the fields are the new ones.
-Description* started(Description* made, std::uint64_t serial) noexcept {
-  made->file = 0;
-  made->name = 0;
-  made->kind = PENSTOCK_REGULAR;
-  made->appends = false;
-  made->position.store(0, std::memory_order_relaxed);
-  made->references.store(1, std::memory_order_relaxed);
-  made->serial.store(serial, std::memory_order_release);
-  return made;
+Description* initialised(Description* description, std::uint64_t serial) noexcept {
+  description->file = 0;
+  description->name = 0;
+  description->kind = PENSTOCK_REGULAR;
+  description->appends = false;
+  description->position.store(0, std::memory_order_relaxed);
+  description->references.store(1, std::memory_order_relaxed);
+  description->serial.store(serial, std::memory_order_release);
+  return description;
 }
 
 // Null if there is no memory. mmap under the list's lock: other threads take another list meanwhile.
-Description* take_free() noexcept {
-  Taken list;
+Description* take_free_description() noexcept {
+  FreeListLock list;
   if (list.first() == nullptr) {
-    void* memory = private_memory(kAtOnce * sizeof(Description));
+    void* memory = private_memory(kAllocatedAtOnce * sizeof(Description));
     if (memory == nullptr) {
       return nullptr;
     }
     auto* fresh = static_cast<Description*>(memory);
-    for (std::size_t i = 0; i < kAtOnce; ++i) {
+    for (std::size_t i = 0; i < kAllocatedAtOnce; ++i) {
       new (fresh + i) Description;
-      fresh[i].next_free = i + 1 < kAtOnce ? fresh + i + 1 : nullptr;
+      fresh[i].next_free = i + 1 < kAllocatedAtOnce ? fresh + i + 1 : nullptr;
     }
     list.first() = fresh;
   }
-  Description* taken = list.first();
-  list.first() = taken->next_free;
-  return taken;
+  Description* description = list.first();
+  list.first() = description->next_free;
+  return description;
 }
 
-void put_back(Description* description) noexcept {
-  Taken list;
+void add_to_free_list(Description* description) noexcept {
+  FreeListLock list;
   description->next_free = list.first();
   list.first() = description;
 }
@@ -106,7 +106,7 @@ void put_back(Description* description) noexcept {
 // The subtraction is atomic even for the last reference: describe_duplicate() may be taking a reference of
 // this description in another thread, and must find 0 then. The acquire makes what other threads did with the
 // description happen before its next use. Serial 0 makes all threads' cached counters of it invalid.
-bool was_last(Description* description) noexcept {
+bool drop_was_last(Description* description) noexcept {
   if (description->references.fetch_sub(1, std::memory_order_acq_rel) != 1) {
     return false;
   }
@@ -124,8 +124,8 @@ DescriptorPage* page_at(unsigned number) noexcept {
 
 // Takes the description out of the table. The exchange gives it to one caller only, if two threads close the
 // number at once.
-[[gnu::always_inline]] inline Description* taken_away(int fd) noexcept {
-  if (described(fd) == nullptr) {
+[[gnu::always_inline]] inline Description* remove_description(int fd) noexcept {
+  if (description_of(fd) == nullptr) {
     return nullptr;
   }
   const auto number = static_cast<unsigned>(fd);
@@ -152,54 +152,54 @@ DescriptorPage* page_of(unsigned fd) noexcept {
   if (more_descriptors[number].compare_exchange_strong(page, fresh, std::memory_order_acq_rel)) {
     return fresh;
   }
-  give_back_private_memory(memory, sizeof(DescriptorPage));
+  free_private_memory(memory, sizeof(DescriptorPage));
   return page;
 }
 
 }  // namespace
 
-Description* described_further(unsigned fd) noexcept {
+Description* description_in_more_pages(unsigned fd) noexcept {
   const DescriptorPage* page = page_at(fd / kDescriptorsPerPage);
   return page == nullptr ? nullptr : (*page)[fd % kDescriptorsPerPage].load(std::memory_order_acquire);
 }
 
 // Costs an atomic addition on a shared counter; the usual path is SpareDescription.
 Description* make_description() noexcept {
-  Description* made = take_free();
-  return made == nullptr ? nullptr : started(made, set_serials_aside());
+  Description* description = take_free_description();
+  return description == nullptr ? nullptr : initialised(description, reserve_serials());
 }
 
 // Called only within an update of the calling thread's log: otherwise a handler could use the same spare
 // description.
 Description* SpareDescription::make() noexcept {
-  Description* made = spare_ != nullptr ? spare_ : take_free();
-  if (made == nullptr) [[unlikely]] {
+  Description* description = spare_ != nullptr ? spare_ : take_free_description();
+  if (description == nullptr) [[unlikely]] {
     return nullptr;
   }
   spare_ = nullptr;
-  if (next_serial_ % kSerialsAtOnce == 0) [[unlikely]] {
-    next_serial_ = set_serials_aside();
+  if (next_serial_ % kReservedSerials == 0) [[unlikely]] {
+    next_serial_ = reserve_serials();
   }
-  return started(made, next_serial_++);
+  return initialised(description, next_serial_++);
 }
 
 // Called within an update, never in a nested handler.
 void SpareDescription::forget(int fd) noexcept {
-  Description* before = taken_away(fd);
-  if (before == nullptr || !was_last(before)) {
+  Description* before = remove_description(fd);
+  if (before == nullptr || !drop_was_last(before)) {
     return;
   }
   if (spare_ == nullptr) [[likely]] {
     spare_ = before;
   } else {
-    put_back(before);
+    add_to_free_list(before);
   }
 }
 
 // Any thread and any handler. Only the last owner puts the description back into a list.
 void drop_reference(Description* description) noexcept {
-  if (was_last(description)) {
-    put_back(description);
+  if (drop_was_last(description)) {
+    add_to_free_list(description);
   }
 }
 
@@ -223,7 +223,7 @@ void describe(int fd, Description* description) noexcept {
 }
 
 void forget(int fd) noexcept {
-  if (Description* before = taken_away(fd); before != nullptr) {
+  if (Description* before = remove_description(fd); before != nullptr) {
     drop_reference(before);
   }
 }
@@ -234,7 +234,7 @@ void forget(int fd) noexcept {
 // use already, and the reference is dropped. A number that is forgotten is looked up in /proc at its next
 // use.
 void describe_duplicate(int from, int to) noexcept {
-  Description* shared = described(from);
+  Description* shared = description_of(from);
   std::uint32_t known = shared == nullptr ? 0 : shared->references.load(std::memory_order_relaxed);
   while (known != 0 && !shared->references.compare_exchange_weak(known, known + 1, std::memory_order_acq_rel,
                                                                  std::memory_order_relaxed)) {
@@ -243,7 +243,7 @@ void describe_duplicate(int from, int to) noexcept {
     forget(to);
     return;
   }
-  if (described(from) != shared) {
+  if (description_of(from) != shared) {
     drop_reference(shared);
     forget(to);
     return;
@@ -269,15 +269,16 @@ void forget_range(unsigned first, unsigned last) noexcept {
 
 // Called in a fork's child, at its first counted call. The parent's other threads may have held lists' locks;
 // without this their lists would stay locked for ever.
-void for_each_description(void (*visit)(Description& description, void* with), void* with) noexcept {
+void for_each_description_in_child(void (*visit)(Description& description, void* with), void* with) noexcept {
   for (FreeList& list : free_lists) {
     list.locked.clear();
   }
-  for_each_living_description(visit, with);
+  for_each_description_concurrently(visit, with);
 }
 
 // A description may be freed and used again while it is visited: `visit` must accept either use.
-void for_each_living_description(void (*visit)(Description& description, void* with), void* with) noexcept {
+void for_each_description_concurrently(void (*visit)(Description& description, void* with),
+                                       void* with) noexcept {
   for (unsigned number = 0; number < kDescriptorPages; ++number) {
     if (DescriptorPage* page = page_at(number); page != nullptr) {
       for (std::atomic<Description*>& at : *page) {

@@ -34,7 +34,7 @@ struct alignas(64) Description {
   std::atomic<std::uint32_t> references{0};
   std::uint16_t kind = PENSTOCK_REGULAR;
   bool appends = false;
-  std::uint32_t taken_along = 0;  // number of the last copy to another session (thread_lives.cpp)
+  std::uint32_t last_copy = 0;  // number of the last copy to another session (thread_lives.cpp)
   Description* next_free = nullptr;
 
   // A load and a store are cheaper than one atomic addition. Threads that read through one description at the
@@ -51,12 +51,12 @@ extern DescriptorPage first_descriptors;  // most programs need only this page
 extern std::atomic<DescriptorPage*> more_descriptors[kDescriptorPages];
 
 // Null for a descriptor that is not described (yet).
-Description* described_further(unsigned fd) noexcept;
+Description* description_in_more_pages(unsigned fd) noexcept;
 // The description of `fd`; null if it is not described (yet). Any thread and any handler; takes no lock.
-inline Description* described(int fd) noexcept {
+inline Description* description_of(int fd) noexcept {
   const auto number = static_cast<unsigned>(fd);
   return number < kDescriptorsPerPage ? first_descriptors[number].load(std::memory_order_acquire)
-                                      : described_further(number);
+                                      : description_in_more_pages(number);
 }
 
 // A new description, with one reference; null if there is no memory. `serial` is set.
@@ -90,9 +90,10 @@ void describe_duplicate(int from, int to) noexcept;
 void forget_range(unsigned first, unsigned last) noexcept;
 
 // Calls `visit` for each descriptor that is described, while other threads continue.
-void for_each_living_description(void (*visit)(Description& description, void* with), void* with) noexcept;
+void for_each_description_concurrently(void (*visit)(Description& description, void* with),
+                                       void* with) noexcept;
 // Calls `visit` for each descriptor that is described, in a fork's child whose other threads, if any, are
 // waiting. It resets locks first.
-void for_each_description(void (*visit)(Description& description, void* with), void* with) noexcept;
+void for_each_description_in_child(void (*visit)(Description& description, void* with), void* with) noexcept;
 
 }  // namespace penstock::interpose

@@ -2,7 +2,7 @@
 //
 // Threads: any thread, in wrappers of MPI and HDF5.
 // Locks: callers hold no lock of this folder, except that the caller of count_handle() may hold the lock of a
-// ring or of Blocks. handles_lock is held for a search, and never while something is counted.
+// ring or of AsyncOperations. handles_lock is held for a search, and never while something is counted.
 // Memory: static memory only.
 // Signals: a handler whose own thread holds handles_lock gets held() == false and does nothing.
 // Forks: a child resets the lock (free_handles_after_fork()).
@@ -26,12 +26,12 @@ struct Entry {
   HandleFile file;
 };
 Entry entries[kMost];
-std::size_t reached = 0;  // no entry from here on is in use
+std::size_t used_end = 0;  // no entry from here on is in use
 constinit OwnedLock handles_lock;
 
 // Called under the lock. Null for a handle that is not known.
 Entry* entry_of(unsigned kind, std::uint64_t handle) noexcept {
-  for (std::size_t i = 0; i < reached; ++i) {
+  for (std::size_t i = 0; i < used_end; ++i) {
     if (entries[i].used && entries[i].kind == kind && entries[i].handle == handle) {
       return &entries[i];
     }
@@ -44,26 +44,26 @@ Entry* entry_of(unsigned kind, std::uint64_t handle) noexcept {
 // Called after the library has opened the handle. A handle's number may be used again, so an old entry is
 // replaced.
 void remember_handle(unsigned kind, std::uint64_t handle, HandleFile file) noexcept {
-  const Hold hold(handles_lock);
-  if (!hold.held()) {
+  const LockGuard hold(handles_lock);
+  if (!hold.has_lock()) {
     return;
   }
   Entry* place = entry_of(kind, handle);
-  for (std::size_t i = 0; i < reached && place == nullptr; ++i) {
+  for (std::size_t i = 0; i < used_end && place == nullptr; ++i) {
     place = entries[i].used ? nullptr : &entries[i];
   }
   if (place == nullptr) {
-    if (reached == kMost) {
+    if (used_end == kMost) {
       return;
     }
-    place = &entries[reached++];
+    place = &entries[used_end++];
   }
   *place = {.handle = handle, .kind = kind, .used = true, .file = file};
 }
 
 HandleFile find_handle(unsigned kind, std::uint64_t handle) noexcept {
-  const Hold hold(handles_lock);
-  const Entry* known = hold.held() ? entry_of(kind, handle) : nullptr;
+  const LockGuard hold(handles_lock);
+  const Entry* known = hold.has_lock() ? entry_of(kind, handle) : nullptr;
   return known == nullptr ? HandleFile{} : known->file;
 }
 
@@ -76,8 +76,8 @@ void free_handles_after_fork() noexcept {
 // Called before the close. If the close fails, the handle stays open, and its further operations are not
 // counted in this layer.
 HandleFile forget_handle(unsigned kind, std::uint64_t handle) noexcept {
-  const Hold hold(handles_lock);
-  Entry* known = hold.held() ? entry_of(kind, handle) : nullptr;
+  const LockGuard hold(handles_lock);
+  Entry* known = hold.has_lock() ? entry_of(kind, handle) : nullptr;
   if (known == nullptr) {
     return {};
   }

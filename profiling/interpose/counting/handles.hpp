@@ -2,7 +2,8 @@
 // are open at a time, and opening one takes longer than a linear search, so this is a table under a lock.
 //
 // Threads: wrappers of MPI and HDF5, in any thread. Asynchronous I/O also calls count_handle().
-// Locks: the caller of count_handle() may hold the lock of a ring or of Blocks; all other callers hold none.
+// Locks: the caller of count_handle() may hold the lock of a ring or of AsyncOperations; all other callers
+// hold none.
 // Memory: static memory. errno does not change.
 // Signals: a handler that interrupts its own thread here finds no handle.
 #pragma once

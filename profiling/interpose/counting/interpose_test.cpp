@@ -51,11 +51,11 @@ TEST(SizeBucket, IsThatOfTheLimits) {
 }
 
 // Asks for the results of reads in both forms of counters.
-struct Kept {
-  explicit Kept(penstock_form form) { c.form = static_cast<std::uint8_t>(form); }
+struct CountersOfForm {
+  explicit CountersOfForm(penstock_form form) { c.form = static_cast<std::uint8_t>(form); }
   template <typename Work>
   std::uint64_t ask(Work work) {
-    return as_kept(c, [&work](auto& kept) { return std::uint64_t{work(kept)}; });
+    return in_its_form(c, [&work](auto& kept) { return std::uint64_t{work(kept)}; });
   }
   std::uint64_t sequential() {
     return ask([](auto& kept) { return kept.sequential_reads; });
@@ -71,7 +71,7 @@ struct Kept {
 
 TEST(ReadRules, AreDarshans) {
   for (const penstock_form form : {PENSTOCK_WHOLE, PENSTOCK_BRIEF}) {
-    Kept kept(form);
+    CountersOfForm kept(form);
     penstock_counters& c = kept.c;
     add_read(c, 0, 100, 10, 20);  // the first read of a file is neither: its last byte counts as byte 0
     EXPECT_EQ(kept.sequential(), 0U);
@@ -120,16 +120,16 @@ TEST(Descriptors, ShareWhatDupMadeOfOne) {
   ASSERT_NE(description, nullptr);
   describe(900, description);
   describe_duplicate(900, 901);
-  EXPECT_EQ(described(901), description);
+  EXPECT_EQ(description_of(901), description);
   forget(900);
-  EXPECT_EQ(described(900), nullptr);
-  EXPECT_EQ(described(901), description);
+  EXPECT_EQ(description_of(900), nullptr);
+  EXPECT_EQ(description_of(901), description);
   const std::uint64_t serial = description->serial.load();
   forget_range(901, 5000);
-  EXPECT_EQ(described(901), nullptr);
+  EXPECT_EQ(description_of(901), nullptr);
   EXPECT_NE(description->serial.load(), serial);  // a thread that caches it must notice
-  EXPECT_EQ(described(-1), nullptr);
-  EXPECT_EQ(described(std::numeric_limits<int>::max()), nullptr);
+  EXPECT_EQ(description_of(-1), nullptr);
+  EXPECT_EQ(description_of(std::numeric_limits<int>::max()), nullptr);
 }
 
 // The order of a close: the handle's entry is removed first, because another thread may get the same number.
@@ -161,7 +161,7 @@ TEST(Descriptors, ADuplicateOfWhatIsClosedMeanwhileNeverGetsAnotherUse) {
   int changed = 0;
   for (int i = 0; i < 20'000; ++i) {
     describe_duplicate(kFrom, kTo);
-    if (const Description* description = described(kTo)) {
+    if (const Description* description = description_of(kTo)) {
       const std::uint64_t serial = description->serial.load();
       std::this_thread::yield();
       changed += serial == 0 || description->serial.load() != serial ? 1 : 0;
@@ -182,7 +182,7 @@ TEST(Descriptors, AreSparedForTheNextWithoutBeingTheSame) {
   describe(910, first);
   describe_duplicate(910, 911);
   spare.forget(910);
-  EXPECT_EQ(described(911), first);
+  EXPECT_EQ(description_of(911), first);
   EXPECT_EQ(first->serial.load(), serial);
   Description* second = spare.make();
   EXPECT_NE(second, first);  // the first is still in use
@@ -200,7 +200,7 @@ TEST(Descriptors, AreSparedForTheNextWithoutBeingTheSame) {
 
 TEST(WatchedEnvironment, AddsWhatIsMissing) {
   ::setenv("PENSTOCK_PROFILE_SESSION", "/nowhere", 1);
-  keep_environment();
+  save_environment();
   const auto environment = [](std::vector<const char*> given) {
     given.push_back(nullptr);
     char* const* words = const_cast<char* const*>(given.data());
@@ -238,8 +238,8 @@ TEST_F(InSession, KeepsAsManyFilesAsThereAre) {
     ASSERT_TRUE(absolute_name(AT_FDCWD, ("/data/" + std::to_string(i)).c_str(), name));
     const penstock_counters* c = log->files.find(name.file, PENSTOCK_POSIX);
     ASSERT_NE(c, nullptr) << i;
-    EXPECT_EQ(in_brief(*c).stats, 1U);
-    EXPECT_EQ(in_brief(*c).size, 77U);
+    EXPECT_EQ(as_brief(*c).stats, 1U);
+    EXPECT_EQ(as_brief(*c).size, 77U);
     const auto* stored = at_offset<penstock_name>(c->name);
     EXPECT_EQ(std::string(reinterpret_cast<const char*>(stored + 1), stored->length),
               "/data/" + std::to_string(i));
@@ -262,10 +262,11 @@ TEST_F(InSession, ARecordThatIsFullIsFollowedByAnother) {
   }
   penstock_counters* whole = now();
   ASSERT_NE(whole, brief);
-  EXPECT_EQ(whole->form, PENSTOCK_FURTHER);  // its first read is not the thread's first one of the file
+  EXPECT_EQ(whole->form,
+            PENSTOCK_WHOLE_CONTINUATION);  // its first read is not the thread's first one of the file
   EXPECT_EQ(whole->name, brief->name);
-  EXPECT_EQ(in_brief(*brief).reads, kMostInBrief);
-  EXPECT_EQ(in_brief(*brief).read_sizes[0], kMostInBrief);
+  EXPECT_EQ(as_brief(*brief).reads, kMostInBrief);
+  EXPECT_EQ(as_brief(*brief).read_sizes[0], kMostInBrief);
   EXPECT_EQ(brief->bytes_read, 100U * kMostInBrief);
   add_read(*whole, std::int64_t{kMostInBrief} * 100, 100, 3, 4);  // continues at the end of the other entry
   EXPECT_EQ(whole->consecutive_reads, 1U);
@@ -286,7 +287,7 @@ TEST_F(InSession, BriefOnesTakeNoMoreThanTheyCanCount) {
     penstock_counters* brief = counters_of(*log, record, PENSTOCK_POSIX, PENSTOCK_CALL_STAT, 1);
     ASSERT_NE(brief, nullptr);
     ASSERT_EQ(brief->form, PENSTOCK_BRIEF);
-    EXPECT_FALSE(fits(*brief, call));
+    EXPECT_FALSE(can_count(*brief, call));
     penstock_counters* whole = counters_of(*log, record, PENSTOCK_POSIX, call, 2);
     ASSERT_NE(whole, brief);
     EXPECT_EQ(whole->form, PENSTOCK_WHOLE);  // no read was counted before
@@ -299,11 +300,11 @@ TEST_F(InSession, BriefOnesTakeNoMoreThanTheyCanCount) {
     ASSERT_NE(brief, nullptr);
     ASSERT_EQ(brief->form, PENSTOCK_BRIEF);
     for (unsigned i = 0; i < kMostInBrief; ++i) {
-      EXPECT_TRUE(fits(*brief, call));
+      EXPECT_TRUE(can_count(*brief, call));
       add_to(*brief, {.call = call, .offset = 0, .begin = 1, .end = 2});
     }
-    EXPECT_FALSE(fits(*brief, call));
-    EXPECT_EQ(calls_of(in_brief(*brief), call), kMostInBrief);
+    EXPECT_FALSE(can_count(*brief, call));
+    EXPECT_EQ(calls_of(as_brief(*brief), call), kMostInBrief);
     EXPECT_NE(counters_of(*log, record, PENSTOCK_POSIX, call, 3), brief);
   }
 }
@@ -321,15 +322,15 @@ TEST_F(InSession, WhatIsOnlyReadTakesLessRoomUntilItIsWritten) {
   EXPECT_EQ(reinterpret_cast<char*>(behind) - reinterpret_cast<char*>(part), sizeof(penstock_brief));
   EXPECT_EQ(part->form, PENSTOCK_BRIEF);
   add_read(*part, 0, 100, 1, 2);
-  EXPECT_TRUE(fits(*part, PENSTOCK_CALL_READ));
-  EXPECT_FALSE(fits(*part, PENSTOCK_CALL_WRITE));
+  EXPECT_TRUE(can_count(*part, PENSTOCK_CALL_READ));
+  EXPECT_FALSE(can_count(*part, PENSTOCK_CALL_WRITE));
 
   penstock_counters* whole = counters_of(*log, file, PENSTOCK_POSIX, PENSTOCK_CALL_WRITE, 3);
   ASSERT_NE(whole, nullptr);
-  EXPECT_EQ(whole->form, PENSTOCK_FURTHER);
+  EXPECT_EQ(whole->form, PENSTOCK_WHOLE_CONTINUATION);
   EXPECT_EQ(whole->name, part->name);
   EXPECT_EQ(part->form, PENSTOCK_CONTINUED);  // a thread that caches it asks again
-  EXPECT_FALSE(fits(*part, PENSTOCK_CALL_READ));
+  EXPECT_FALSE(can_count(*part, PENSTOCK_CALL_READ));
   EXPECT_EQ(counters_of(*log, file, PENSTOCK_POSIX, PENSTOCK_CALL_READ, 4), whole);
   add_read(*whole, 100, 100, 4, 5);  // continues at the end of the part
   EXPECT_EQ(whole->consecutive_reads, 1U);
@@ -353,12 +354,12 @@ TEST_F(InSession, ADescriptorsCountersFitWhatIsDoneToIt) {
   const penstock_counters* later =
       count(*log, kDescriptor, {.call = PENSTOCK_CALL_READ, .offset = 5, .length = 5, .begin = 5, .end = 6});
   ASSERT_NE(later, nullptr);
-  EXPECT_EQ(later->form, PENSTOCK_FURTHER);
+  EXPECT_EQ(later->form, PENSTOCK_WHOLE_CONTINUATION);
   EXPECT_EQ(later->bytes_written, 7U);
   EXPECT_EQ(later->consecutive_reads, 1U);
   EXPECT_EQ(c->bytes_read + later->bytes_read, 10U);
   EXPECT_EQ(forget_counted(*log, kDescriptor), later);
-  EXPECT_EQ(described(kDescriptor), nullptr);
+  EXPECT_EQ(description_of(kDescriptor), nullptr);
 
   count_open(*log, AT_FDCWD, "/opened to be written", O_RDWR, kDescriptor,
              {.call = PENSTOCK_CALL_OPEN, .begin = 1, .end = 2});
@@ -376,15 +377,15 @@ TEST_F(InSession, ADescriptionsNameIsTakenAlongOnce) {
   count_open(*log, AT_FDCWD, "/taken/along", O_RDONLY, kDescriptor,
              {.call = PENSTOCK_CALL_OPEN, .begin = 1, .end = 2});
   describe_duplicate(kDescriptor, kDescriptor + 1);
-  const Description* description = described(kDescriptor);
+  const Description* description = description_of(kDescriptor);
   ASSERT_NE(description, nullptr);
-  ASSERT_EQ(described(kDescriptor + 1), description);
+  ASSERT_EQ(description_of(kDescriptor + 1), description);
   const auto* name = at_offset<penstock_name>(description->name);
   std::vector<char> before(session.header->file_end + (std::size_t{4} << 20));
   memcpy(before.data() + description->name, name, sizeof(*name) + name->length);
   for (int i = 0; i < 2; ++i) {
     const std::uint64_t old_place = description->name;
-    take_names_along(i == 0 ? before.data() : session.base);
+    copy_names_to_session(i == 0 ? before.data() : session.base);
     ASSERT_NE(description->name, old_place);
     const auto* taken = at_offset<penstock_name>(description->name);
     EXPECT_EQ(taken->file, description->file);
@@ -397,11 +398,11 @@ TEST_F(InSession, ADescriptionsNameIsTakenAlongOnce) {
 TEST(TraceLimit, IsANumberOrWhatIsUsual) {
   const auto limit = [](const char* text) {
     ::setenv("PENSTOCK_PROFILE_TRACE_LIMIT", text, 1);
-    const std::uint64_t bytes = trace_limit_of_environment();
+    const std::uint64_t bytes = trace_limit_from_environment();
     ::unsetenv("PENSTOCK_PROFILE_TRACE_LIMIT");
     return bytes;
   };
-  const std::uint64_t usual = trace_limit_of_environment();
+  const std::uint64_t usual = trace_limit_from_environment();
   EXPECT_GT(usual, 0U);
   EXPECT_EQ(limit("131072"), 131072U);
   EXPECT_EQ(limit("0"), 0U);

@@ -39,7 +39,7 @@ char directories[kDirectories][kDirectoryRoom];
 std::atomic<unsigned> directory{0};
 
 // The key of the name. 0 means no file, so it is never a key.
-void seal(AbsoluteName& name) noexcept {
+void finish_name(AbsoluteName& name) noexcept {
   name.file = XXH3_64bits(name.text, name.length);
   name.file = name.file == 0 ? 1 : name.file;
 }
@@ -55,7 +55,7 @@ bool append_parts(AbsoluteName& name, const char* path) noexcept {
     const char* end = strchrnul(path, '/');
     const auto part = static_cast<std::size_t>(end - path);
     if (part == 2 && path[0] == '.' && path[1] == '.') {
-      name.climbed = true;
+      name.had_parent_parts = true;
       while (length != 0 && name.text[--length] != '/') {
       }
     } else if (part != 0 && !(part == 1 && path[0] == '.')) {
@@ -78,8 +78,8 @@ bool copy_plain(char* to, const char* path, std::size_t length) noexcept {
   in_sixteens(length, [&](std::size_t at) {  // also reads one byte after each group of 16; after the last
                                              // group that is the NUL
     const Sixteen bytes = sixteen_at(path + at);
-    const Sixteen behind = sixteen_at(path + at + 1);
-    found |= reinterpret_cast<Sixteen>((bytes == '/') & ((behind == '/') | (behind == '.')));
+    const Sixteen next_bytes = sixteen_at(path + at + 1);
+    found |= reinterpret_cast<Sixteen>((bytes == '/') & ((next_bytes == '/') | (next_bytes == '.')));
     memcpy(to + at, &bytes, sizeof(bytes));
   });
   std::uint64_t halves[2];
@@ -117,7 +117,7 @@ bool append_directory_of(AbsoluteName& name, int at) noexcept {
     }
     return append(name, directories[directory.load(std::memory_order_acquire)]);
   }
-  const Description* known = described(at);
+  const Description* known = description_of(at);
   if (known != nullptr && known->name != 0 &&
       session.state.load(std::memory_order_acquire) == SessionState::running) {
     const auto* in_session = at_offset<penstock_name>(known->name);
@@ -137,14 +137,14 @@ bool append_directory_of(AbsoluteName& name, int at) noexcept {
 // io_uring, whose path must be readable when they are submitted.
 bool absolute_name(int at, const char* path, AbsoluteName& name) noexcept {
   name.length = 0;
-  name.climbed = false;
+  name.had_parent_parts = false;
   if (path == nullptr || (path[0] != '/' && !append_directory_of(name, at)) || !append(name, path)) {
     return false;
   }
   if (name.length == 0) [[unlikely]] {
     name.text[name.length++] = '/';
   }
-  seal(name);
+  finish_name(name);
   return true;
 }
 
@@ -165,7 +165,7 @@ bool inspect(int at, const char* path, struct stat& about) noexcept {
 #else
   constexpr long kStat = SYS_fstatat;
 #endif
-  return system_call(kStat, at, word(path), word(&about), AT_EMPTY_PATH) == 0;
+  return system_call(kStat, at, as_argument(path), as_argument(&about), AT_EMPTY_PATH) == 0;
 }
 
 // One readlink in /proc, made directly; it never waits for the file's device. The digits are written by hand,
@@ -180,7 +180,8 @@ bool name_of_descriptor(int fd, AbsoluteName& name) noexcept {
   for (std::size_t i = 0; i < count; ++i) {
     link[14 + i] = digits[count - 1 - i];
   }
-  const long n = system_call(SYS_readlinkat, AT_FDCWD, word(link), word(name.text), AbsoluteName::kRoom - 1);
+  const long n = system_call(SYS_readlinkat, AT_FDCWD, as_argument(link), as_argument(name.text),
+                             AbsoluteName::kRoom - 1);
   if (n <= 0) {
     return false;
   }
@@ -192,8 +193,8 @@ bool name_of_descriptor(int fd, AbsoluteName& name) noexcept {
       memcmp(name.text + name.length - kDeletedBytes, kDeleted, kDeletedBytes) == 0) {
     name.length -= kDeletedBytes;
   }
-  name.climbed = false;
-  seal(name);
+  name.had_parent_parts = false;
+  finish_name(name);
   return true;
 }
 
@@ -201,7 +202,7 @@ bool name_of_descriptor(int fd, AbsoluteName& name) noexcept {
 // refers to it.
 void note_working_directory() noexcept {
   const unsigned next = (directory.load(std::memory_order_relaxed) + 1) % kDirectories;
-  if (system_call(SYS_getcwd, word(directories[next]), kDirectoryRoom) <= 0) {
+  if (system_call(SYS_getcwd, as_argument(directories[next]), kDirectoryRoom) <= 0) {
     directories[next][0] = 0;
   }
   directory.store(next, std::memory_order_release);
@@ -212,7 +213,7 @@ namespace {
 constexpr std::uint64_t kLeastPage = 4096;
 
 // Bytes from `at` to the end of its page. If one byte of a page can be read, all can.
-std::uint64_t left_in_page(const void* at) noexcept {
+std::uint64_t bytes_left_in_page(const void* at) noexcept {
   return kLeastPage - reinterpret_cast<std::uint64_t>(at) % kLeastPage;
 }
 
@@ -227,10 +228,10 @@ bool is_readable(const void* from, std::size_t bytes) noexcept {
   if (bytes > UINTPTR_MAX - reinterpret_cast<std::uintptr_t>(from)) {
     return false;
   }
-  for (const char* const end = at + bytes; at < end; at += left_in_page(at)) {
+  for (const char* const end = at + bytes; at < end; at += bytes_left_in_page(at)) {
     const char* const set = at - reinterpret_cast<std::uint64_t>(at) % sizeof(std::uint64_t);
     if (set == nullptr ||
-        system_call(SYS_rt_sigprocmask, kNoWay, word(set), 0, sizeof(std::uint64_t)) == -EFAULT) {
+        system_call(SYS_rt_sigprocmask, kNoWay, as_argument(set), 0, sizeof(std::uint64_t)) == -EFAULT) {
       return false;
     }
   }
@@ -239,7 +240,7 @@ bool is_readable(const void* from, std::size_t bytes) noexcept {
 
 bool is_readable_path(const char* text) noexcept {
   for (std::size_t done = 0; done < PATH_MAX;) {
-    const std::uint64_t bytes = left_in_page(text + done);
+    const std::uint64_t bytes = bytes_left_in_page(text + done);
     if (!is_readable(text + done, 1)) {
       return false;
     }

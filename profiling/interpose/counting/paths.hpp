@@ -19,7 +19,7 @@ struct AbsoluteName {
   static constexpr std::size_t kRoom = 4352;
   std::uint64_t file = 0;  // XXH3_64bits of the text, never 0
   std::uint32_t length = 0;
-  bool climbed =
+  bool had_parent_parts =
       false;  // the path had "..": if that followed a symbolic link, the text may name another file
   char text[kRoom];
 };

@@ -16,10 +16,10 @@
 namespace penstock::interpose {
 namespace {
 
-std::string absolute(const char* path, bool* climbed = nullptr) {
+std::string absolute(const char* path, bool* had_parent_parts = nullptr) {
   AbsoluteName name;
   if (!absolute_name(AT_FDCWD, path, name)) return "?";
-  if (climbed != nullptr) *climbed = name.climbed;
+  if (had_parent_parts != nullptr) *had_parent_parts = name.had_parent_parts;
   return {name.text, name.length};
 }
 
@@ -29,11 +29,11 @@ TEST(AbsoluteName, HasNoEmptyPartsAndNoDots) {
   EXPECT_EQ(absolute("/./a/./b/."), "/a/b");
   EXPECT_EQ(absolute("/"), "/");
   EXPECT_EQ(absolute("/.."), "/");
-  bool climbed = false;
-  EXPECT_EQ(absolute("/a/c/../b", &climbed), "/a/b");
-  EXPECT_TRUE(climbed);
-  EXPECT_EQ(absolute("/...", &climbed), "/...");
-  EXPECT_FALSE(climbed);
+  bool had_parent_parts = false;
+  EXPECT_EQ(absolute("/a/c/../b", &had_parent_parts), "/a/b");
+  EXPECT_TRUE(had_parent_parts);
+  EXPECT_EQ(absolute("/...", &had_parent_parts), "/...");
+  EXPECT_FALSE(had_parent_parts);
   EXPECT_EQ(absolute(("/" + std::string(5000, 'x')).c_str()), "?");
   EXPECT_EQ(absolute(nullptr), "?");
 }

@@ -25,10 +25,10 @@ void PendingTable::make(std::uint32_t room) noexcept {
   room_ = nodes_ == nullptr || buckets_ == nullptr ? 0 : room;
 }
 
-void PendingTable::give_back() noexcept {
+void PendingTable::free_memory() noexcept {
   if (nodes_ != nullptr && buckets_ != nullptr) {
-    give_back_private_memory(nodes_, (std::size_t{room_} + 1) * sizeof(Pending));
-    give_back_private_memory(buckets_, (std::size_t{1} << bits_) * sizeof(std::uint32_t));
+    free_private_memory(nodes_, (std::size_t{room_} + 1) * sizeof(Pending));
+    free_private_memory(buckets_, (std::size_t{1} << bits_) * sizeof(std::uint32_t));
   }
   new (this) PendingTable;
 }
@@ -77,20 +77,20 @@ std::uint32_t PendingTable::find_after(std::uint32_t index) const noexcept {
 }
 
 void PendingTable::remove(std::uint32_t index) noexcept {
-  Pending& gone = nodes_[index];
-  std::uint32_t* at = buckets_ + bucket(gone.key);
+  Pending& removed = nodes_[index];
+  std::uint32_t* at = buckets_ + bucket(removed.key);
   while (*at != index) {
     at = &nodes_[*at].next;
   }
-  *at = gone.next;
-  if (gone.before != 0) {
-    nodes_[gone.before].behind = gone.behind;
+  *at = removed.next;
+  if (removed.previous_in_chain != 0) {
+    nodes_[removed.previous_in_chain].next_in_chain = removed.next_in_chain;
   }
-  if (gone.behind != 0) {
-    nodes_[gone.behind].before = gone.before;
+  if (removed.next_in_chain != 0) {
+    nodes_[removed.next_in_chain].previous_in_chain = removed.previous_in_chain;
   }
-  gone.key = kFree;
-  gone.next = free_;
+  removed.key = kFree;
+  removed.next = free_;
   free_ = index;
 }
 

@@ -21,19 +21,21 @@ struct Pending {
   int fd = -1;              // the operation's descriptor; -1: none
   penstock_call call = PENSTOCK_CALL_OTHER;
   std::uint16_t flags = 0;  // for the owner of the table
-  bool counts = false;  // false: it is not counted; it is in the table so that its completion is recognised
-  bool moves = false;   // it uses the descriptor's position, which advances when it completes
-  std::uint32_t before = 0;  // this and `behind`: neighbours in a chain of linked operations; 0: none
-  std::uint32_t behind = 0;
+  bool is_counted =
+      false;  // false: it is not counted; it is in the table so that its completion is recognised
+  bool uses_position = false;  // it uses the descriptor's position, which advances when it completes
+  std::uint32_t previous_in_chain =
+      0;  // this and `next_in_chain`: neighbours in a chain of linked operations; 0: none
+  std::uint32_t next_in_chain = 0;
   std::uint32_t next = 0;  // next operation with the same hash, or next free entry
 };
 
-// Used under the lock of its owner: Blocks::lock_ or Ring::lock.
+// Used under the lock of its owner: AsyncOperations::lock_ or Ring::lock.
 class PendingTable {
  public:
   // The first call takes memory from the kernel. Without memory the table has no room.
   void make(std::uint32_t room) noexcept;
-  void give_back() noexcept;
+  void free_memory() noexcept;
   // Returns the index of a new operation; 0 if there is no room.
   std::uint32_t add(std::uint64_t key) noexcept;
   // The index of the oldest operation with this key; 0: none.
@@ -42,9 +44,9 @@ class PendingTable {
   std::uint32_t find_after(std::uint32_t index) const noexcept;
   void remove(std::uint32_t index) noexcept;
   Pending& at(std::uint32_t index) noexcept { return nodes_[index]; }
-  std::uint32_t reached() const noexcept { return used_; }  // no index is above it
+  std::uint32_t highest_index() const noexcept { return used_; }  // no index is above it
   // Whether the entry is in use.
-  bool holds(std::uint32_t index) const noexcept { return nodes_[index].key != kFree; }
+  bool is_used(std::uint32_t index) const noexcept { return nodes_[index].key != kFree; }
 
  private:
   static constexpr std::uint64_t kFree = 0x9e3779b97f4a7c15U;  // the key of a free entry

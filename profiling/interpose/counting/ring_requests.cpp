@@ -22,15 +22,16 @@ namespace penstock::interpose {
 namespace {
 
 // Pending::flags
-constexpr std::uint16_t kSilent = 1;      // a silent request: if it succeeds, it has no completion
-constexpr std::uint16_t kSoftLink = 2;    // if it fails, the requests linked after it are not started
-constexpr std::uint16_t kDescriptor = 4;  // an open whose result is a descriptor
-constexpr std::uint16_t kToTable = 8;  // an open for which the kernel chooses the entry of the ring's table
+constexpr std::uint16_t kSkipsCompletion = 1;  // a silent request: if it succeeds, it has no completion
+constexpr std::uint16_t kSoftLink = 2;         // if it fails, the requests linked after it are not started
+constexpr std::uint16_t kOpensDescriptor = 4;  // an open whose result is a descriptor
+constexpr std::uint16_t kOpensTableEntry =
+    8;  // an open for which the kernel chooses the entry of the ring's table
 constexpr std::uint16_t kAppends = 16;
 
 // The file that a request will use by name. If it is not known yet, its counters are made now, so that its
 // name is in the session. When the request completes, the memory of the path may be freed.
-HandleFile named(ThreadLog& log, int at, std::uint64_t path) noexcept {
+HandleFile file_of_path(ThreadLog& log, int at, std::uint64_t path) noexcept {
   Update update(log);
   AbsoluteName& name = log.name;
   const auto* text = reinterpret_cast<const char*>(path);
@@ -70,41 +71,41 @@ void set_table(Ring& ring, std::uint32_t index, HandleFile file) noexcept {
 
 // An operation on a file. If it has no offset of its own, it begins at the descriptor's position. That is
 // read now, and moved when the operation completes.
-void moves(ThreadLog& log, const Ring& ring, const RingEntry& entry, Pending& one, penstock_call call,
-           std::int64_t length) noexcept {
+void prepare_operation(ThreadLog& log, const Ring& ring, const RingEntry& entry, Pending& one,
+                       penstock_call call, std::int64_t length) noexcept {
   one.call = call;
-  one.counts = true;
+  one.is_counted = true;
   one.file = file_of_request(log, ring, entry);
   one.offset = static_cast<std::int64_t>(entry.offset);
   one.length = length;
   if (entry.offset == ~std::uint64_t{0} && (entry.flags & kEntryFixedFile) == 0) {
-    one.moves = true;
+    one.uses_position = true;
     one.fd = entry.fd;
-    const Description* description = described(entry.fd);
+    const Description* description = description_of(entry.fd);
     one.offset = description == nullptr ? 0 : description->position.load(std::memory_order_relaxed);
   }
 }
 
-void on_name(ThreadLog& log, const RingEntry& entry, Pending& one, penstock_call call) noexcept {
+void prepare_name_call(ThreadLog& log, const RingEntry& entry, Pending& one, penstock_call call) noexcept {
   one.call = call;
-  one.counts = true;
+  one.is_counted = true;
   const auto* text = reinterpret_cast<const char*>(entry.address);
   const bool of_descriptor = call == PENSTOCK_CALL_STAT && is_readable(text, 1) && *text == 0;
-  one.file = of_descriptor ? file_of(log, entry.fd) : named(log, entry.fd, entry.address);
+  one.file = of_descriptor ? file_of(log, entry.fd) : file_of_path(log, entry.fd, entry.address);
 }
 
-void opens(ThreadLog& log, Ring& ring, const RingEntry& entry, Pending& one) noexcept {
-  on_name(log, entry, one, PENSTOCK_CALL_OPEN);
+void prepare_open(ThreadLog& log, Ring& ring, const RingEntry& entry, Pending& one) noexcept {
+  prepare_name_call(log, entry, one, PENSTOCK_CALL_OPEN);
   // openat2: `offset` points to a struct open_how, whose first member is its flags.
-  const auto* how = reinterpret_cast<const std::uint64_t*>(entry.offset);
-  const std::uint64_t flags = entry.opcode == kRingOpenat      ? entry.call_flags
-                              : is_readable(how, sizeof(*how)) ? *how
-                                                               : 0;
+  const auto* open_how = reinterpret_cast<const std::uint64_t*>(entry.offset);
+  const std::uint64_t flags = entry.opcode == kRingOpenat                ? entry.call_flags
+                              : is_readable(open_how, sizeof(*open_how)) ? *open_how
+                                                                         : 0;
   one.flags |= (flags & O_APPEND) != 0 ? kAppends : 0;
   if (entry.file_index == 0) {
-    one.flags |= kDescriptor;
+    one.flags |= kOpensDescriptor;
   } else if (entry.file_index == kAnyFileIndex) {
-    one.flags |= kToTable;
+    one.flags |= kOpensTableEntry;
   } else {
     set_table(ring, entry.file_index - 1,
               one.file);  // set now, because linked requests after it use this entry
@@ -113,9 +114,9 @@ void opens(ThreadLog& log, Ring& ring, const RingEntry& entry, Pending& one) noe
 
 // Called before the request is submitted: as soon as the kernel has closed the descriptor, another thread may
 // get its number.
-void closes(ThreadLog& log, Ring& ring, const RingEntry& entry, Pending& one) noexcept {
+void prepare_close(ThreadLog& log, Ring& ring, const RingEntry& entry, Pending& one) noexcept {
   one.call = PENSTOCK_CALL_CLOSE;
-  one.counts = true;
+  one.is_counted = true;
   if (entry.file_index != 0) {
     const std::uint32_t index = entry.file_index - 1;
     one.file = index < ring.file_count ? ring.files[index] : HandleFile{};
@@ -127,7 +128,7 @@ void closes(ThreadLog& log, Ring& ring, const RingEntry& entry, Pending& one) no
 }
 
 // Called at the completion, in the thread that reads it first. The bytes are added to that thread's totals.
-void succeeded(ThreadLog& log, Ring& ring, Pending& one, std::int64_t result) noexcept {
+void count_success(ThreadLog& log, Ring& ring, Pending& one, std::int64_t result) noexcept {
   Operation operation{.call = one.call, .layer = PENSTOCK_RING, .begin = one.begin, .end = ticks()};
   if (one.call == PENSTOCK_CALL_READ || one.call == PENSTOCK_CALL_WRITE) {
     operation.offset = one.offset;
@@ -137,12 +138,12 @@ void succeeded(ThreadLog& log, Ring& ring, Pending& one, std::int64_t result) no
     if (one.offset >= 0) {
       one.offset += result;  // a request may have several completions (multishot)
     }
-    if (Description* description = one.moves ? described(one.fd) : nullptr) {
+    if (Description* description = one.uses_position ? description_of(one.fd) : nullptr) {
       description->advance(result);
     }
-  } else if ((one.flags & kToTable) != 0) {
+  } else if ((one.flags & kOpensTableEntry) != 0) {
     set_table(ring, static_cast<std::uint32_t>(result), one.file);
-  } else if ((one.flags & kDescriptor) != 0) {
+  } else if ((one.flags & kOpensDescriptor) != 0) {
     if (Description* description = make_description()) {
       description->file = one.file.file;
       description->name = one.file.name;
@@ -155,15 +156,15 @@ void succeeded(ThreadLog& log, Ring& ring, Pending& one, std::int64_t result) no
 
 // A request that succeeded without a completion. It moved all its bytes; otherwise it would have had a
 // completion.
-void silently_succeeded(ThreadLog& log, Ring& ring, std::uint32_t index) noexcept {
+void count_silent_success(ThreadLog& log, Ring& ring, std::uint32_t index) noexcept {
   Pending& one = ring.pending.at(index);
-  if (one.counts && (one.flags & (kDescriptor | kToTable)) == 0) {
-    succeeded(log, ring, one, one.length);
+  if (one.is_counted && (one.flags & (kOpensDescriptor | kOpensTableEntry)) == 0) {
+    count_success(log, ring, one, one.length);
   }
   ring.pending.remove(index);
 }
 
-bool fell_short(const Pending& one, std::int64_t result) noexcept {
+bool was_short(const Pending& one, std::int64_t result) noexcept {
   return one.call == PENSTOCK_CALL_READ || one.call == PENSTOCK_CALL_WRITE ? result < one.length : result < 0;
 }
 
@@ -171,25 +172,25 @@ bool fell_short(const Pending& one, std::int64_t result) noexcept {
 // oldest one that always has a completion. If there is none, it is the oldest one that has a completion
 // because it moved less than asked.
 std::uint32_t request_of(Ring& ring, const RingCompletion& completion) noexcept {
-  std::uint32_t fallen_short = 0;
+  std::uint32_t oldest_short = 0;
   for (std::uint32_t index = ring.pending.find(completion.user_data); index != 0;
        index = ring.pending.find_after(index)) {
     const Pending& one = ring.pending.at(index);
-    if ((one.flags & kSilent) == 0) {
+    if ((one.flags & kSkipsCompletion) == 0) {
       return index;
     }
-    if (fallen_short == 0 && fell_short(one, completion.result)) {
-      fallen_short = index;
+    if (oldest_short == 0 && was_short(one, completion.result)) {
+      oldest_short = index;
     }
   }
-  return fallen_short;
+  return oldest_short;
 }
 
 }  // namespace
 
 // Called before the kernel gets the request: so it is in the table when its completion is read, even by
 // another thread, which waits for Ring::lock.
-void request_begins(ThreadLog& log, Ring& ring, const RingEntry& entry) noexcept {
+void add_request(ThreadLog& log, Ring& ring, const RingEntry& entry) noexcept {
   const std::uint32_t index = ring.pending.add(entry.user_data);
   if (index == 0) {
     count_drop(session.header->dropped_operations);
@@ -199,56 +200,56 @@ void request_begins(ThreadLog& log, Ring& ring, const RingEntry& entry) noexcept
   // The reference stays valid: the table never moves its nodes.
   Pending& one = ring.pending.at(index);
   one.begin = ticks();
-  one.flags = (entry.flags & kEntrySkipSuccess) != 0 ? kSilent : 0;
+  one.flags = (entry.flags & kEntrySkipSuccess) != 0 ? kSkipsCompletion : 0;
   one.flags |= (entry.flags & kEntryLink) != 0 ? kSoftLink : 0;
   if (ring.chain != 0) {
-    one.before = ring.chain;
-    ring.pending.at(ring.chain).behind = index;
+    one.previous_in_chain = ring.chain;
+    ring.pending.at(ring.chain).next_in_chain = index;
   }
   ring.chain = (entry.flags & (kEntryLink | kEntryHardLink)) != 0 ? index : 0;
   switch (entry.opcode) {
     case kRingRead:
     case kRingReadFixed:
     case kRingReadMultishot:
-      moves(log, ring, entry, one, PENSTOCK_CALL_READ, entry.length);
+      prepare_operation(log, ring, entry, one, PENSTOCK_CALL_READ, entry.length);
       break;
     case kRingWrite:
     case kRingWriteFixed:
-      moves(log, ring, entry, one, PENSTOCK_CALL_WRITE, entry.length);
+      prepare_operation(log, ring, entry, one, PENSTOCK_CALL_WRITE, entry.length);
       break;
     case kRingReadv:
     case kRingReadvFixed:
-      moves(log, ring, entry, one, PENSTOCK_CALL_READ, vector_bytes(entry));
+      prepare_operation(log, ring, entry, one, PENSTOCK_CALL_READ, vector_bytes(entry));
       break;
     case kRingWritev:
     case kRingWritevFixed:
-      moves(log, ring, entry, one, PENSTOCK_CALL_WRITE, vector_bytes(entry));
+      prepare_operation(log, ring, entry, one, PENSTOCK_CALL_WRITE, vector_bytes(entry));
       break;
     case kRingFsync:
     case kRingSyncRange:
-      moves(log, ring, entry, one, PENSTOCK_CALL_SYNC, 0);
-      one.moves = false;
+      prepare_operation(log, ring, entry, one, PENSTOCK_CALL_SYNC, 0);
+      one.uses_position = false;
       break;
     case kRingFallocate:
     case kRingFadvise:
     case kRingFtruncate:
-      moves(log, ring, entry, one, PENSTOCK_CALL_OTHER, 0);
-      one.moves = false;
+      prepare_operation(log, ring, entry, one, PENSTOCK_CALL_OTHER, 0);
+      one.uses_position = false;
       break;
     case kRingOpenat:
     case kRingOpenat2:
-      opens(log, ring, entry, one);
+      prepare_open(log, ring, entry, one);
       break;
     case kRingClose:
-      closes(log, ring, entry, one);
+      prepare_close(log, ring, entry, one);
       break;
     case kRingStatx:
-      on_name(log, entry, one, PENSTOCK_CALL_STAT);
+      prepare_name_call(log, entry, one, PENSTOCK_CALL_STAT);
       break;
     case kRingRenameat:
     case kRingUnlinkat:
     case kRingMkdirat:
-      on_name(log, entry, one, PENSTOCK_CALL_OTHER);
+      prepare_name_call(log, entry, one, PENSTOCK_CALL_OTHER);
       break;
     case kRingSplice:
     case kRingTee:
@@ -259,9 +260,9 @@ void request_begins(ThreadLog& log, Ring& ring, const RingEntry& entry) noexcept
   }
 }
 
-// Silent requests (kSilent) that precede it in its chain have completed as well, because a chain runs in
-// order. They are counted first, so that positions and tables change in that order.
-void request_completed(ThreadLog& log, Ring& ring, const RingCompletion& completion) noexcept {
+// Silent requests (kSkipsCompletion) that precede it in its chain have completed as well, because a chain
+// runs in order. They are counted first, so that positions and tables change in that order.
+void complete_request(ThreadLog& log, Ring& ring, const RingCompletion& completion) noexcept {
   if ((completion.flags & kCompletionNotice) != 0 || completion.user_data == ~std::uint64_t{0}) {
     return;  // a request's second completion, and liburing's own timeouts
   }
@@ -270,17 +271,17 @@ void request_completed(ThreadLog& log, Ring& ring, const RingCompletion& complet
     count_drop(session.header->dropped_operations);
     return;
   }
-  while (ring.pending.at(index).before != 0) {
-    const std::uint32_t before = ring.pending.at(index).before;
-    if ((ring.pending.at(before).flags & kSilent) == 0) {
+  while (ring.pending.at(index).previous_in_chain != 0) {
+    const std::uint32_t before = ring.pending.at(index).previous_in_chain;
+    if ((ring.pending.at(before).flags & kSkipsCompletion) == 0) {
       break;  // it has a completion of its own
     }
-    silently_succeeded(log, ring, before);
+    count_silent_success(log, ring, before);
   }
   Pending& one = ring.pending.at(index);
-  if (one.counts && completion.result >= 0) {
-    succeeded(log, ring, one, completion.result);
-  } else if (one.counts && completion.result != -ECANCELED) {
+  if (one.is_counted && completion.result >= 0) {
+    count_success(log, ring, one, completion.result);
+  } else if (one.is_counted && completion.result != -ECANCELED) {
     count_handle(log, one.file,
                  {.call = one.call,
                   .layer = PENSTOCK_RING,
@@ -293,20 +294,21 @@ void request_completed(ThreadLog& log, Ring& ring, const RingCompletion& complet
   }
   // A failure ends the chain: the kernel cancels the requests after it. They get no completions if the failed
   // request was a silent one.
-  if (fell_short(one, completion.result) && (one.flags & (kSoftLink | kSilent)) == (kSoftLink | kSilent)) {
-    while (ring.pending.at(index).behind != 0) {
-      ring.pending.remove(ring.pending.at(index).behind);
+  if (was_short(one, completion.result) &&
+      (one.flags & (kSoftLink | kSkipsCompletion)) == (kSoftLink | kSkipsCompletion)) {
+    while (ring.pending.at(index).next_in_chain != 0) {
+      ring.pending.remove(ring.pending.at(index).next_in_chain);
     }
   }
   ring.pending.remove(index);
 }
 
 // Only requests without neighbours are taken as completed: in a chain an earlier request may have failed.
-void requests_end(ThreadLog& log, Ring& ring) noexcept {
-  for (std::uint32_t i = 1; i <= ring.pending.reached(); ++i) {
-    if (ring.pending.holds(i) && (ring.pending.at(i).flags & kSilent) != 0 &&
-        ring.pending.at(i).behind == 0 && ring.pending.at(i).before == 0) {
-      silently_succeeded(log, ring, i);
+void count_silent_requests(ThreadLog& log, Ring& ring) noexcept {
+  for (std::uint32_t i = 1; i <= ring.pending.highest_index(); ++i) {
+    if (ring.pending.is_used(i) && (ring.pending.at(i).flags & kSkipsCompletion) != 0 &&
+        ring.pending.at(i).next_in_chain == 0 && ring.pending.at(i).previous_in_chain == 0) {
+      count_silent_success(log, ring, i);
     }
   }
 }

@@ -36,13 +36,13 @@ struct Ring {
 };
 
 // Called before the kernel gets the request: adds it to the ring's table of requests.
-void request_begins(ThreadLog& log, Ring& ring, const RingEntry& entry) noexcept;
+void add_request(ThreadLog& log, Ring& ring, const RingEntry& entry) noexcept;
 // Called once for each completion: counts its request, and removes it from the table after its last
 // completion.
-void request_completed(ThreadLog& log, Ring& ring, const RingCompletion& completion) noexcept;
-// Called when the ring ends, and in settle_rings(): before the process ends, before an exec that may fail,
-// and when recording ends. In the last two cases the ring continues. Requests that succeed without a
+void complete_request(ThreadLog& log, Ring& ring, const RingCompletion& completion) noexcept;
+// Called when the ring ends, and in count_finished_rings(): before the process ends, before an exec that may
+// fail, and when recording ends. In the last two cases the ring continues. Requests that succeed without a
 // completion (IOSQE_CQE_SKIP_SUCCESS) are taken as completed.
-void requests_end(ThreadLog& log, Ring& ring) noexcept;
+void count_silent_requests(ThreadLog& log, Ring& ring) noexcept;
 
 }  // namespace penstock::interpose

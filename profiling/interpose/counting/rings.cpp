@@ -1,13 +1,13 @@
 // The rings of io_uring: the list of rings, where their memory is, and how far each was read.
 //
-// Threads: a thread of the program, in a wrapper around its call, or when it ends the process. settle_rings()
-// and forget_rings() name other callers.
+// Threads: a thread of the program, in a wrapper around its call, or when it ends the process.
+// count_finished_rings() and forget_rings() name other callers.
 // Locks: rings_lock (the list) and Ring::lock (all members of a ring but `next` and `fd`), never both at
 // once. Under a ring's lock the counting may take the session's file_lock, and may wait in Update while
 // another thread changes the session. That thread must therefore not wait for a ring's lock while
 // session.changes is set.
 // Memory: from private_memory(). Nothing calls malloc or stdio.
-// Signals: a handler whose own thread holds the lock gets Hold::held() == false and counts nothing.
+// Signals: a handler whose own thread holds the lock gets LockGuard::has_lock() == false and counts nothing.
 // Forks: a child resets both kinds of locks, and never uses the parent's rings again (forget_rings()).
 #include "profiling/interpose/counting/rings.hpp"
 
@@ -48,10 +48,10 @@ Ring* find_ring(int fd) noexcept {
 Ring* new_ring(int fd, const RingParameters& parameters) noexcept {
   // The kernel has given the number to a new ring, so the old ring has ended. Outside rings_lock, because
   // this takes the old ring's lock.
-  ring_ends(fd);
-  const Hold lock(rings_lock);
-  Ring* ring = lock.held() ? find_ring(kFree) : nullptr;
-  if (lock.held() && ring == nullptr) {
+  remove_ring(fd);
+  const LockGuard lock(rings_lock);
+  Ring* ring = lock.has_lock() ? find_ring(kFree) : nullptr;
+  if (lock.has_lock() && ring == nullptr) {
     if (void* memory = private_memory(sizeof(Ring))) {
       ring = new (memory) Ring;
       // `next` first: a reader may follow it as soon as first_ring leads to this ring.
@@ -75,13 +75,13 @@ const std::uint32_t* at(const char* memory, std::uint32_t offset) noexcept {
 }
 
 // Store where the ring's memory is. Ring::lock is held, or the ring has no descriptor yet.
-void take_sq_memory(Ring& ring, const char* memory) noexcept {
+void set_sq_memory(Ring& ring, const char* memory) noexcept {
   ring.sq_tail = at(memory, ring.parameters.sq.tail);
   ring.sq_array =
       (ring.parameters.flags & kSetupNoArray) != 0 ? nullptr : at(memory, ring.parameters.sq.array);
   ring.sq_memory = memory;
 }
-void take_cq_memory(Ring& ring, const char* memory) noexcept {
+void set_cq_memory(Ring& ring, const char* memory) noexcept {
   ring.cq_tail = at(memory, ring.parameters.cq.tail);
   ring.completions = memory + ring.parameters.cq.completions;
   ring.cq_memory = memory;
@@ -96,7 +96,7 @@ std::uint32_t tail_of(const std::uint32_t* tail) noexcept {
 // Counts all completions that came since the last call. Ring::lock is held. The kernel writes the ring
 // meanwhile, and other threads of the program take completions from it, so nothing stops an entry from being
 // overwritten.
-void take_completions(ThreadLog& log, Ring& ring) noexcept {
+void count_completions(ThreadLog& log, Ring& ring) noexcept {
   if (ring.cq_tail == nullptr) {
     return;
   }
@@ -116,22 +116,22 @@ void take_completions(ThreadLog& log, Ring& ring) noexcept {
     tail = tail_of(ring.cq_tail);
     if (tail - ring.cq_seen <= room) {
       ring.cq_seen += 1;
-      request_completed(log, ring, completion);
+      complete_request(log, ring, completion);
     }
   }
 }
 
 // Ring::lock is held; the entry is the program's memory, which the kernel has not taken yet.
-void take_request(ThreadLog& log, Ring& ring, std::uint32_t index) noexcept {
+void count_request(ThreadLog& log, Ring& ring, std::uint32_t index) noexcept {
   index &= ring.parameters.sq_entries - 1;
   const unsigned wide = (ring.parameters.flags & kSetupWideEntries) != 0 ? 1U : 0U;
-  request_begins(log, ring, ring.entries[index << wide]);
+  add_request(log, ring, ring.entries[index << wide]);
 }
 
 // For a ring that the program fills by itself: counts the requests that it published since the last call.
-// Ring::lock is held. Rings of liburing are read by look_before() instead, because liburing publishes
+// Ring::lock is held. Rings of liburing are read by read_before_call() instead, because liburing publishes
 // requests within its call.
-void take_published(ThreadLog& log, Ring& ring) noexcept {
+void count_published_requests(ThreadLog& log, Ring& ring) noexcept {
   if (ring.by_library || ring.sq_tail == nullptr || ring.entries == nullptr) {
     return;
   }
@@ -142,7 +142,7 @@ void take_published(ThreadLog& log, Ring& ring) noexcept {
   }
   for (; ring.sq_seen != tail; ++ring.sq_seen) {
     const std::uint32_t place = ring.sq_seen & (room - 1);
-    take_request(log, ring, ring.sq_array == nullptr ? place : ring.sq_array[place]);
+    count_request(log, ring, ring.sq_array == nullptr ? place : ring.sq_array[place]);
   }
   ring.chain = 0;
 }
@@ -151,12 +151,12 @@ void take_published(ThreadLog& log, Ring& ring) noexcept {
 // before completions, or their completions would count as dropped; fd last, because from then on new_ring()
 // may give the ring to another thread.
 void end_ring(ThreadLog& log, Ring& ring) noexcept {
-  take_published(log, ring);
-  take_completions(log, ring);
-  requests_end(log, ring);
-  ring.pending.give_back();
+  count_published_requests(log, ring);
+  count_completions(log, ring);
+  count_silent_requests(log, ring);
+  ring.pending.free_memory();
   if (ring.files != nullptr) {
-    give_back_private_memory(ring.files, ring.file_count * sizeof(HandleFile));
+    free_private_memory(ring.files, ring.file_count * sizeof(HandleFile));
   }
   ring.files = nullptr;
   ring.file_count = 0;
@@ -168,56 +168,56 @@ void end_ring(ThreadLog& log, Ring& ring) noexcept {
   ring.fd.store(kFree, std::memory_order_release);
 }
 
-// Calls `what` under the lock of the ring with this descriptor. Any thread, no lock held on entry.
+// Calls `action` under the lock of the ring with this descriptor. Any thread, no lock held on entry.
 // thread_log() may create the thread's log, with memory from the kernel. The descriptor is compared again
 // under the lock: between the search and the lock the ring may have ended and become another one.
 template <typename Do>
-void with_ring(int fd, Do what) noexcept {
+void with_ring(int fd, Do action) noexcept {
   ThreadLog* log = fd < 0 || !any_rings() ? nullptr : thread_log();
   Ring* ring = log == nullptr ? nullptr : find_ring(fd);
   if (ring == nullptr) {
     return;
   }
-  const Hold lock(ring->lock);
-  if (lock.held() && ring->fd.load(std::memory_order_relaxed) == fd) {
-    what(*log, *ring);
+  const LockGuard lock(ring->lock);
+  if (lock.has_lock() && ring->fd.load(std::memory_order_relaxed) == fd) {
+    action(*log, *ring);
   }
 }
 
-// Calls `what` under the lock of a ring of liburing. The ring is found by its memory: liburing may have
+// Calls `action` under the lock of a ring of liburing. The ring is found by its memory: liburing may have
 // closed the descriptor and use a registered number instead. No lock is held on entry.
 template <typename Do>
-void with_library_ring(const LibraryRing& library, Do what) noexcept {
+void with_library_ring(const LibraryRing& library, Do action) noexcept {
   ThreadLog* log = any_rings() ? thread_log() : nullptr;
   for (Ring* ring = log == nullptr ? nullptr : first_ring.load(std::memory_order_acquire); ring != nullptr;
        ring = ring->next) {
     if (ring->fd.load(std::memory_order_acquire) >= 0 && ring->cq_tail == library.cq.tail) {
-      const Hold lock(ring->lock);
-      if (lock.held()) {
-        what(*log, *ring);
+      const LockGuard lock(ring->lock);
+      if (lock.has_lock()) {
+        action(*log, *ring);
       }
       return;
     }
   }
 }
 
-// Calls `what` for each ring that has a descriptor, under its lock. The locks are taken one after the other,
-// never two at once.
+// Calls `action` for each ring that has a descriptor, under its lock. The locks are taken one after the
+// other, never two at once.
 template <typename Do>
-void with_all_rings(Do what) noexcept {
+void with_all_rings(Do action) noexcept {
   ThreadLog* log = any_rings() ? thread_log() : nullptr;
   for (Ring* ring = log == nullptr ? nullptr : first_ring.load(std::memory_order_acquire); ring != nullptr;
        ring = ring->next) {
-    const Hold lock(ring->lock);
-    if (lock.held() && ring->fd.load(std::memory_order_relaxed) >= 0) {
-      what(*log, *ring);
+    const LockGuard lock(ring->lock);
+    if (lock.has_lock() && ring->fd.load(std::memory_order_relaxed) >= 0) {
+      action(*log, *ring);
     }
   }
 }
 
 }  // namespace
 
-void ring_begins(const LibraryRing& library, const RingParameters& parameters) noexcept {
+void add_library_ring(const LibraryRing& library, const RingParameters& parameters) noexcept {
   ThreadLog* log = thread_log();
   Ring* ring = log == nullptr ? nullptr : new_ring(library.fd, parameters);
   if (ring == nullptr) {
@@ -233,9 +233,9 @@ void ring_begins(const LibraryRing& library, const RingParameters& parameters) n
   ring->fd.store(library.fd, std::memory_order_release);
 }
 
-// The memory is known only if the program gave it; else ring_mapped() learns it when the program maps the
-// ring.
-void ring_set_up(int fd, const RingParameters& parameters) noexcept {
+// The memory is known only if the program gave it; else note_ring_memory() learns it when the program maps
+// the ring.
+void add_program_ring(int fd, const RingParameters& parameters) noexcept {
   ThreadLog* log = thread_log();
   Ring* ring = log == nullptr ? nullptr : new_ring(fd, parameters);
   if (ring == nullptr) {
@@ -243,22 +243,22 @@ void ring_set_up(int fd, const RingParameters& parameters) noexcept {
   }
   if ((parameters.flags & kSetupOwnMemory) != 0) {
     const auto* memory = reinterpret_cast<const char*>(parameters.cq.address);
-    take_sq_memory(*ring, memory);
-    take_cq_memory(*ring, memory);
+    set_sq_memory(*ring, memory);
+    set_cq_memory(*ring, memory);
     ring->entries = reinterpret_cast<const RingEntry*>(parameters.sq.address);
   }
   session.rings_seen = true;
   ring->fd.store(fd, std::memory_order_release);
 }
 
-void ring_ends(const LibraryRing& library) noexcept {
+void remove_ring(const LibraryRing& library) noexcept {
   with_library_ring(library, [](ThreadLog& log, Ring& ring) { end_ring(log, ring); });
 }
-void ring_ends(int fd) noexcept {
+void remove_ring(int fd) noexcept {
   with_ring(fd, [](ThreadLog& log, Ring& ring) { end_ring(log, ring); });
 }
 
-bool ring_mapped(int fd, std::int64_t offset, void* memory) noexcept {
+bool note_ring_memory(int fd, std::int64_t offset, void* memory) noexcept {
   bool is_ring = false;
   with_ring(fd, [&](ThreadLog&, Ring& ring) {
     is_ring = true;
@@ -266,11 +266,11 @@ bool ring_mapped(int fd, std::int64_t offset, void* memory) noexcept {
     if (offset == kRingMapEntries) {
       ring.entries = static_cast<const RingEntry*>(memory);
     } else if (offset == kRingMapCompletions) {
-      take_cq_memory(ring, bytes);
+      set_cq_memory(ring, bytes);
     } else if (offset == 0) {
-      take_sq_memory(ring, bytes);
+      set_sq_memory(ring, bytes);
       if (ring.cq_tail == nullptr) {  // one mapping has both rings, since Linux 5.4
-        take_cq_memory(ring, bytes);
+        set_cq_memory(ring, bytes);
       }
     }
   });
@@ -279,7 +279,7 @@ bool ring_mapped(int fd, std::int64_t offset, void* memory) noexcept {
 
 // Called before munmap(): afterwards the memory may be unmapped, and reading it would crash the program's own
 // thread.
-void ring_unmapped(const void* memory, std::size_t bytes) noexcept {
+void remove_rings_in(const void* memory, std::size_t bytes) noexcept {
   with_all_rings([&](ThreadLog& log, Ring& ring) {
     const auto* from = static_cast<const char*>(memory);
     const auto within = [&](const void* p) {
@@ -295,38 +295,38 @@ void ring_unmapped(const void* memory, std::size_t bytes) noexcept {
 // liburing has prepared these requests and publishes them in the call that follows. Completions first: a new
 // request may carry the user_data of one that has just completed. Requests before the call: after it the
 // kernel may have overwritten the entries.
-void look_before(const LibraryRing& library) noexcept {
+void read_before_call(const LibraryRing& library) noexcept {
   with_library_ring(library, [&](ThreadLog& log, Ring& ring) {
-    take_completions(log, ring);
+    count_completions(log, ring);
     for (std::uint32_t i = library.sq.prepared_head; i != library.sq.prepared_tail; ++i) {
-      take_request(log, ring, i);
+      count_request(log, ring, i);
     }
     ring.chain = 0;
   });
 }
 
-void look_behind(const LibraryRing& library) noexcept {
-  with_library_ring(library, [](ThreadLog& log, Ring& ring) { take_completions(log, ring); });
+void read_completions(const LibraryRing& library) noexcept {
+  with_library_ring(library, [](ThreadLog& log, Ring& ring) { count_completions(log, ring); });
 }
 
-// Any thread, and a handler as well. Completions first, for the reason given at look_before().
+// Any thread, and a handler as well. Completions first, for the reason given at read_before_call().
 void inspect(int fd) noexcept {
-  const auto look = [](ThreadLog& log, Ring& ring) {
-    take_completions(log, ring);
-    take_published(log, ring);
+  const auto inspect_ring = [](ThreadLog& log, Ring& ring) {
+    count_completions(log, ring);
+    count_published_requests(log, ring);
   };
   if (fd < 0) {
-    with_all_rings(look);
+    with_all_rings(inspect_ring);
   } else {
-    with_ring(fd, look);
+    with_ring(fd, inspect_ring);
   }
 }
 
 // Ring::lock is held within. file_of() may ask /proc for a descriptor that the library has not seen opened.
-void ring_files(int fd, const int* fds, std::uint32_t count) noexcept {
+void set_registered_files(int fd, const int* fds, std::uint32_t count) noexcept {
   with_ring(fd, [&](ThreadLog& log, Ring& ring) {
     if (ring.files != nullptr) {
-      give_back_private_memory(ring.files, ring.file_count * sizeof(HandleFile));
+      free_private_memory(ring.files, ring.file_count * sizeof(HandleFile));
     }
     ring.files = count == 0 ? nullptr : static_cast<HandleFile*>(private_memory(count * sizeof(HandleFile)));
     ring.file_count = ring.files == nullptr ? 0 : count;
@@ -336,7 +336,7 @@ void ring_files(int fd, const int* fds, std::uint32_t count) noexcept {
   });
 }
 
-void ring_files_updated(int fd, std::uint32_t first, const int* fds, std::uint32_t count) noexcept {
+void update_registered_files(int fd, std::uint32_t first, const int* fds, std::uint32_t count) noexcept {
   with_ring(fd, [&](ThreadLog& log, Ring& ring) {
     for (std::uint32_t i = 0; i < count && first + i < ring.file_count; ++i) {
       if (fds[i] != kSkipFile) {
@@ -347,28 +347,28 @@ void ring_files_updated(int fd, std::uint32_t first, const int* fds, std::uint32
 }
 
 // Called after io_uring_register() has succeeded: the kernel has read `argument`, so it can be read here.
-void ring_registered(int fd, unsigned what, const void* argument, unsigned count) noexcept {
-  switch (what) {
+void note_ring_registration(int fd, unsigned operation, const void* argument, unsigned count) noexcept {
+  switch (operation) {
     case kRegisterFiles:
-      ring_files(fd, static_cast<const int*>(argument), count);
+      set_registered_files(fd, static_cast<const int*>(argument), count);
       break;
     case kUnregisterFiles:
-      ring_files(fd, nullptr, 0);
+      set_registered_files(fd, nullptr, 0);
       break;
     case kRegisterFiles2: {
       const auto& files = *static_cast<const RingFilesRegister*>(argument);
       const bool sparse = (files.flags & kRegisterSparse) != 0;
-      ring_files(fd, sparse ? nullptr : reinterpret_cast<const int*>(files.data), files.count);
+      set_registered_files(fd, sparse ? nullptr : reinterpret_cast<const int*>(files.data), files.count);
       break;
     }
     case kRegisterFilesUpdate: {
       const auto& update = *static_cast<const RingFilesUpdate*>(argument);
-      ring_files_updated(fd, update.offset, reinterpret_cast<const int*>(update.data), count);
+      update_registered_files(fd, update.offset, reinterpret_cast<const int*>(update.data), count);
       break;
     }
     case kRegisterFilesUpdate2: {
       const auto& update = *static_cast<const RingFilesUpdate*>(argument);
-      ring_files_updated(fd, update.offset, reinterpret_cast<const int*>(update.data), update.count);
+      update_registered_files(fd, update.offset, reinterpret_cast<const int*>(update.data), update.count);
       break;
     }
     default:
@@ -379,12 +379,12 @@ void ring_registered(int fd, unsigned what, const void* argument, unsigned count
 // Called before the process ends, executes another program, or recording ends, in the thread that does so.
 // Other threads may still use their rings, and after an exec that fails the rings continue. Completions are
 // read before and after the requests: a request that was not seen yet may have completed already.
-void settle_rings() noexcept {
+void count_finished_rings() noexcept {
   with_all_rings([](ThreadLog& log, Ring& ring) {
-    take_completions(log, ring);
-    take_published(log, ring);
-    take_completions(log, ring);
-    requests_end(log, ring);
+    count_completions(log, ring);
+    count_published_requests(log, ring);
+    count_completions(log, ring);
+    count_silent_requests(log, ring);
   });
 }
 

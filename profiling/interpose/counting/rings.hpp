@@ -12,8 +12,9 @@
 //
 // Threads: wrappers call these functions in any thread of the program.
 // Locks: none of this library's locks is held on entry. Each function takes the lock of its ring.
-// ring_begins() and ring_set_up() take the lock of the list, and that of an older ring with the same
-// descriptor. any_rings() takes none. forget_rings() (asynchronous.hpp) resets the locks without taking them.
+// add_library_ring() and add_program_ring() take the lock of the list, and that of an older ring with the
+// same descriptor. any_rings() takes none. forget_rings() (asynchronous.hpp) resets the locks without taking
+// them.
 // Memory: from the kernel, not from the program's heap. errno does not change.
 // Signals: a handler may call them. If its own thread is inside one of them, it cannot take the ring's lock:
 // the handler's call is made, and its requests are missed.
@@ -28,39 +29,40 @@
 namespace penstock::interpose {
 
 // Called after liburing has set a ring up.
-void ring_begins(const LibraryRing& ring, const RingParameters& parameters) noexcept;
+void add_library_ring(const LibraryRing& ring, const RingParameters& parameters) noexcept;
 // Called before liburing unmaps a ring.
-void ring_ends(const LibraryRing& ring) noexcept;
+void remove_ring(const LibraryRing& ring) noexcept;
 // Called before the descriptor of a ring is closed. Does nothing for other descriptors.
-void ring_ends(int fd) noexcept;
-// A ring that the program set up by itself. Its memory is known once the program maps it (ring_mapped()).
-void ring_set_up(int fd, const RingParameters& parameters) noexcept;
+void remove_ring(int fd) noexcept;
+// A ring that the program set up by itself. Its memory is known once the program maps it
+// (note_ring_memory()).
+void add_program_ring(int fd, const RingParameters& parameters) noexcept;
 
 inline bool any_rings() noexcept {
   return session.rings_seen;
 }
 
 // Before a call that submits requests or waits for completions: reads completions and then requests.
-void look_before(const LibraryRing& ring) noexcept;
+void read_before_call(const LibraryRing& ring) noexcept;
 // After a call that submits requests or waits for completions: reads only completions.
-void look_behind(const LibraryRing& ring) noexcept;
+void read_completions(const LibraryRing& ring) noexcept;
 // For a ring that the program fills by itself, before and after a call that submits requests or waits for
 // completions: reads completions and then requests. An `fd` of -1 means all rings.
 void inspect(int fd) noexcept;
 
 // Notes the ring's own table of registered files, after the kernel has accepted it. A null `fds` means empty
 // entries.
-void ring_files(int fd, const int* fds, std::uint32_t count) noexcept;
+void set_registered_files(int fd, const int* fds, std::uint32_t count) noexcept;
 // Notes `count` entries of the ring's table of registered files, from entry `first` on, after the kernel has
 // replaced them.
-void ring_files_updated(int fd, std::uint32_t first, const int* fds, std::uint32_t count) noexcept;
-// Called after io_uring_register(fd, what, argument, count) has succeeded: notes changes of the ring's table
-// of registered files.
-void ring_registered(int fd, unsigned what, const void* argument, unsigned count) noexcept;
+void update_registered_files(int fd, std::uint32_t first, const int* fds, std::uint32_t count) noexcept;
+// Called after io_uring_register(fd, operation, argument, count) has succeeded: notes changes of the ring's
+// table of registered files.
+void note_ring_registration(int fd, unsigned operation, const void* argument, unsigned count) noexcept;
 
 // Called after mmap(): notes where a ring's memory is. Returns whether `fd` is a ring.
-bool ring_mapped(int fd, std::int64_t offset, void* at) noexcept;
+bool note_ring_memory(int fd, std::int64_t offset, void* at) noexcept;
 // Called before munmap(): ends the rings whose memory is in that range.
-void ring_unmapped(const void* at, std::size_t bytes) noexcept;
+void remove_rings_in(const void* at, std::size_t bytes) noexcept;
 
 }  // namespace penstock::interpose

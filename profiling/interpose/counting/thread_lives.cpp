@@ -3,9 +3,9 @@
 // Threads: three kinds run this code:
 // - a thread of the program, in a wrapper (begin_log(), suspend_log()) or at its end (end_thread());
 // - the thread that changes the session, with Control held, between session.changes = true and = false
-//   (wait_for_updates(), retire_logs(), take_names_along(), is_written_to());
+//   (wait_for_updates(), retire_logs(), copy_names_to_session(), is_written_to());
 // - in a fork's child its only thread (forget_parents_logs()), or the one that makes the first counted call
-//   (take_parents_names_along()).
+//   (copy_names_of_parent()).
 // Locks: logs_lock for the lists of logs and the block of threads, begin_lock for the begin of a child's
 // session. They are never held together; the session's file_lock may be taken under either.
 // wait_for_updates() releases logs_lock between two checks, because updates of other threads may need it.
@@ -13,7 +13,7 @@
 // malloc itself. All thread-local variables are "initial-exec", because another model may allocate at the
 // first access.
 // Signals: Control blocks them in the thread that changes the session. In other threads a handler finds no
-// log while `beginning` is set.
+// log while `is_beginning_log` is set.
 // Forks: a child resets both locks without taking them (forget_parents_logs()).
 #include <errno.h>
 #include <pthread.h>
@@ -36,12 +36,12 @@ namespace {
 thread_local ThreadLog* suspended_log __attribute__((tls_model("initial-exec"))) = nullptr;
 thread_local unsigned suspended __attribute__((tls_model("initial-exec"))) = 0;  // depth of nested vforks
 // While this is set, a call of a handler, or of the code that makes the log, finds no log.
-thread_local bool beginning __attribute__((tls_model("initial-exec"))) = false;
+thread_local bool is_beginning_log __attribute__((tls_model("initial-exec"))) = false;
 // This thread's log of the previous session. No other thread writes to it, so this thread uses it again.
-thread_local ThreadLog* kept_log __attribute__((tls_model("initial-exec"))) = nullptr;
+thread_local ThreadLog* former_log __attribute__((tls_model("initial-exec"))) = nullptr;
 
 pthread_key_t ended_key;
-bool watching = false;
+bool has_thread_key = false;
 
 constinit OwnedLock logs_lock;
 constinit OwnedLock begin_lock;
@@ -53,11 +53,11 @@ constinit penstock_block* threads_block = nullptr;
 // is no room, and in a handler whose own thread holds logs_lock: then the thread tries again at its next
 // call.
 penstock_thread* add_thread(std::uint32_t thread) noexcept {
-  const Hold hold(logs_lock);
-  if (!hold.held()) {
+  const LockGuard hold(logs_lock);
+  if (!hold.has_lock()) {
     return nullptr;
   }
-  if (room_left(threads_block) < sizeof(penstock_thread)) {
+  if (free_bytes(threads_block) < sizeof(penstock_thread)) {
     penstock_block* fresh = new_block(PENSTOCK_BLOCK_THREADS, sizeof(penstock_thread),
                                       PENSTOCK_BLOCK_GRANULE - sizeof(penstock_block));
     if (fresh == nullptr) {
@@ -65,10 +65,10 @@ penstock_thread* add_thread(std::uint32_t thread) noexcept {
     }
     threads_block = fresh;
   }
-  auto* entry = reinterpret_cast<penstock_thread*>(free_part(threads_block));
+  auto* entry = reinterpret_cast<penstock_thread*>(first_free_byte(threads_block));
   entry->thread = thread;
   entry->begin_ticks = ticks();
-  use(threads_block, sizeof(penstock_thread));
+  publish_entries(threads_block, sizeof(penstock_thread));
   return entry;
 }
 
@@ -82,7 +82,7 @@ void forget_files(ThreadLog& log) noexcept {
 }
 
 // Called within an update, or for a log without an owner. Afterwards the log has no pointer into a session.
-void begin_anew(ThreadLog& log) noexcept {
+void clear_log(ThreadLog& log) noexcept {
   forget_files(log);
   log.counters = log.briefs = log.names = log.segments = log.spans = nullptr;
   log.totals = nullptr;
@@ -92,23 +92,23 @@ void begin_anew(ThreadLog& log) noexcept {
 
 // Gives the log to the next thread that needs one, which fills the rest of its blocks. Never called in a
 // handler, so the lock is always obtained.
-void give_back(ThreadLog& log) noexcept {
-  const Hold hold(logs_lock);
+void add_to_free_logs(ThreadLog& log) noexcept {
+  const LockGuard hold(logs_lock);
   log.next_free = free_logs;
   free_logs = &log;
 }
 
 // The destructor of ended_key: in the thread that ends, after its own function has returned, with no lock
 // held. Destructors of other keys may do I/O before and after this; if they do it after this, the thread gets
-// another log. Signals are not blocked: `beginning` makes handlers find no log while this one is given back.
-// While the state is `forked` this process has no file yet, so nothing is written.
+// another log. Signals are not blocked: `is_beginning_log` makes handlers find no log while this one is given
+// back. While the state is `forked` this process has no file yet, so nothing is written.
 void end_thread(void* ended) noexcept {
   auto* log = static_cast<ThreadLog*>(ended);
-  beginning = true;  // before own_log is cleared, or a handler would begin a log in between
+  is_beginning_log = true;  // before own_log is cleared, or a handler would begin a log in between
   own_log = nullptr;
-  kept_log = nullptr;
+  former_log = nullptr;
   if (session.state.load(std::memory_order_acquire) == SessionState::forked) {
-    beginning = false;
+    is_beginning_log = false;
     return;
   }
   log->updating = nullptr;  // longjmp() may have left a mark
@@ -116,7 +116,7 @@ void end_thread(void* ended) noexcept {
   {
     const Update update(*log);
     log->totals->end_ticks = ticks();
-    system_call(SYS_prctl, 16 /* PR_GET_NAME */, word(log->totals->name));
+    system_call(SYS_prctl, 16 /* PR_GET_NAME */, as_argument(log->totals->name));
     if (!log->retired) {
       note_moment(log->totals->end_ticks);
     }
@@ -124,16 +124,16 @@ void end_thread(void* ended) noexcept {
     log->owner = nullptr;
   }
   log->ending = false;
-  give_back(*log);
-  beginning = false;
+  add_to_free_logs(*log);
+  is_beginning_log = false;
 }
 
 // A log without an owner: a free one, or a new one. Takes logs_lock, but not while it asks the kernel for
 // memory.
-ThreadLog* take_log() noexcept {
+ThreadLog* take_unowned_log() noexcept {
   {
-    const Hold hold(logs_lock);
-    if (!hold.held()) {
+    const LockGuard hold(logs_lock);
+    if (!hold.has_lock()) {
       return nullptr;
     }
     if (free_logs != nullptr) {
@@ -150,15 +150,15 @@ ThreadLog* take_log() noexcept {
   if (!log->files.grow()) {
     return nullptr;
   }
-  const Hold hold(logs_lock);
-  log->next_made = all_logs;
+  const LockGuard hold(logs_lock);
+  log->next_log = all_logs;
   all_logs = log;
   return log;
 }
 
 // Whether its thread exists. A thread that ended by a bare exit system call runs no destructor, so its log
 // keeps its owner.
-bool lives(const ThreadLog& log) noexcept {
+bool thread_exists(const ThreadLog& log) noexcept {
   return system_call(SYS_tgkill, system_call(SYS_getpid), static_cast<long>(log.thread), 0) == 0;
 }
 
@@ -166,14 +166,15 @@ bool lives(const ThreadLog& log) noexcept {
 // logs_lock, while no thread is inside an update. The other thread may end at any time. Its stack, which has
 // own_log, may then be unmapped or belong to another thread. So the kernel reads own_log: process_vm_readv()
 // fails instead of crashing. It is written only if it still refers to this log.
-void disown(const ThreadLog& log) noexcept {
+void clear_own_log(const ThreadLog& log) noexcept {
   ThreadLog* own = nullptr;
   ThreadLog* const none = nullptr;
   const long self = system_call(SYS_getpid);
   iovec here{.iov_base = &own, .iov_len = sizeof(own)};
   iovec there{.iov_base = log.owner, .iov_len = sizeof(own)};
-  if (!lives(log) ||
-      system_call(SYS_process_vm_readv, self, word(&here), 1, word(&there), 1, 0) != sizeof(own) ||
+  if (!thread_exists(log) ||
+      system_call(SYS_process_vm_readv, self, as_argument(&here), 1, as_argument(&there), 1, 0) !=
+          sizeof(own) ||
       own != &log) {
     return;
   }
@@ -181,51 +182,51 @@ void disown(const ThreadLog& log) noexcept {
 }
 
 // Copies the names of descriptors from one session to another; `log` writes them.
-struct NamesAlong {
+struct NameCopy {
   const char* from;  // null: the old session cannot be read any more
   ThreadLog* log;
   std::uint32_t time = ++times;  // a description with several descriptors is visited several times
 
   static inline std::uint32_t times = 0;
 };
-void take_name_along(Description& description, void* with) noexcept {
-  const auto& along = *static_cast<const NamesAlong*>(with);
-  if (description.name == 0 || description.taken_along == along.time) {
+void copy_name_of(Description& description, void* with) noexcept {
+  const auto& copy = *static_cast<const NameCopy*>(with);
+  if (description.name == 0 || description.last_copy == copy.time) {
     return;
   }
-  description.taken_along = along.time;
-  if (along.from == nullptr || along.log == nullptr || along.log->base == nullptr) {
+  description.last_copy = copy.time;
+  if (copy.from == nullptr || copy.log == nullptr || copy.log->base == nullptr) {
     description.name = 0;
     return;
   }
-  const auto* name = reinterpret_cast<const penstock_name*>(along.from + description.name);
-  description.name = add_name(*along.log, name->file, reinterpret_cast<const char*>(name + 1), name->length,
+  const auto* name = reinterpret_cast<const penstock_name*>(copy.from + description.name);
+  description.name = add_name(*copy.log, name->file, reinterpret_cast<const char*>(name + 1), name->length,
                               static_cast<penstock_file_kind>(name->kind));
 }
 // Copies the names of the descriptors of a fork's child. Called in the child's first counted call, before the
 // parent's file is unmapped. The child may have other threads by then; they wait for begin_lock.
-void take_parents_names_along(const char* parents_base) noexcept {
+void copy_names_of_parent(const char* parents_base) noexcept {
   if (own_log != nullptr) {
     own_log->base = session.base;
   }
-  NamesAlong along{.from = parents_base, .log = own_log};
-  for_each_description(&take_name_along, &along);
+  NameCopy copy{.from = parents_base, .log = own_log};
+  for_each_description_in_child(&copy_name_of, &copy);
 }
 
 }  // namespace
 
 // Called by the thread that changes the session. Other threads may close and duplicate descriptors meanwhile,
 // but wait in Update before they use a name. The log is given back, so that the next thread fills its blocks.
-void take_names_along(const char* old_base) noexcept {
-  ThreadLog* log = take_log();
+void copy_names_to_session(const char* old_base) noexcept {
+  ThreadLog* log = take_unowned_log();
   if (log != nullptr) {
-    begin_anew(*log);
+    clear_log(*log);
     log->base = session.base;
   }
-  NamesAlong along{.from = old_base, .log = log};
-  for_each_living_description(&take_name_along, &along);
+  NameCopy copy{.from = old_base, .log = log};
+  for_each_description_concurrently(&copy_name_of, &copy);
   if (log != nullptr) {
-    give_back(*log);
+    add_to_free_logs(*log);
   }
 }
 
@@ -238,9 +239,9 @@ bool wait_for_updates() noexcept {
   for (;;) {
     bool busy = false;
     {
-      const Hold hold(logs_lock);
-      for (const ThreadLog* log = all_logs; log != nullptr; log = log->next_made) {
-        busy = busy || (log->updating != nullptr && lives(*log));
+      const LockGuard hold(logs_lock);
+      for (const ThreadLog* log = all_logs; log != nullptr; log = log->next_log) {
+        busy = busy || (log->updating != nullptr && thread_exists(*log));
       }
     }
     if (!busy) {
@@ -256,20 +257,20 @@ bool wait_for_updates() noexcept {
 // `retired` is set before own_log is cleared: a thread that still has its pointer finds the log retired in
 // its next Update and moves it to the new session itself.
 void retire_logs() noexcept {
-  const Hold hold(logs_lock);
-  for (ThreadLog* log = all_logs; log != nullptr; log = log->next_made) {
+  const LockGuard hold(logs_lock);
+  for (ThreadLog* log = all_logs; log != nullptr; log = log->next_log) {
     log->retired = true;
     if (log->owner != nullptr) {
-      disown(*log);
+      clear_own_log(*log);
     }
   }
   threads_block = nullptr;
 }
 
 bool is_written_to(const char* base) noexcept {
-  const Hold hold(logs_lock);
-  for (const ThreadLog* log = all_logs; log != nullptr; log = log->next_made) {
-    if (log->base == base && log->owner != nullptr && lives(*log)) {
+  const LockGuard hold(logs_lock);
+  for (const ThreadLog* log = all_logs; log != nullptr; log = log->next_log) {
+    if (log->base == base && log->owner != nullptr && thread_exists(*log)) {
       return true;
     }
   }
@@ -277,22 +278,22 @@ bool is_written_to(const char* base) noexcept {
 }
 
 void watch_threads() noexcept {
-  watching = pthread_key_create(&ended_key, &end_thread) == 0;
+  has_thread_key = pthread_key_create(&ended_key, &end_thread) == 0;
 }
 
 namespace {
 
 // Whether a session runs. In a fork's child the first counted call begins one, in any of its threads; the
 // others wait for begin_lock. Within an Update. A handler whose own thread holds the lock records nothing.
-bool session_runs(ThreadLog& log) noexcept {
+bool begin_or_find_session(ThreadLog& log) noexcept {
   if (session.state.load(std::memory_order_acquire) == SessionState::forked) {
-    const Hold hold(begin_lock);
-    if (!hold.held()) {
+    const LockGuard hold(begin_lock);
+    if (!hold.has_lock()) {
       return false;
     }
     if (session.state.load(std::memory_order_acquire) == SessionState::forked) {
-      own_log = &log;  // take_parents_names_along() writes the names with it
-      begin_forked(&take_parents_names_along);
+      own_log = &log;  // copy_names_of_parent() writes the names with it
+      begin_forked(&copy_names_of_parent);
       own_log = nullptr;
     }
   }
@@ -301,16 +302,16 @@ bool session_runs(ThreadLog& log) noexcept {
 
 }  // namespace
 
-// Called within an Update of the log, in its own thread. kept_log is set first, so that the log is found
+// Called within an Update of the log, in its own thread. former_log is set first, so that the log is found
 // again if no session runs now. `owner` is set before own_log: retire_logs() finds own_log by it.
 void begin_in_session(ThreadLog& log) noexcept {
-  kept_log = &log;
-  if (!session_runs(log)) {
+  former_log = &log;
+  if (!begin_or_find_session(log)) {
     return;
   }
   if (log.retired || log.base != session.base) {
     count_drop(session.header->dropped_operations, log.deferred_count);
-    begin_anew(log);
+    clear_log(log);
   }
   log.base = session.base;
   log.totals = add_thread(log.thread);
@@ -322,19 +323,20 @@ void begin_in_session(ThreadLog& log) noexcept {
 
 // Called in a wrapper, before the program's call, if the thread has no log: first call, new session, fork's
 // child. No lock is held. The call may come from malloc, from a handler, or from this function itself through
-// a wrapper. So `beginning` is set first. pthread_setspecific() may call malloc (glibc, for keys from 32 on);
-// it runs while `beginning` is still set, so that the allocator's own calls find no log and do not enter this
-// function again.
+// a wrapper. So `is_beginning_log` is set first. pthread_setspecific() may call malloc (glibc, for keys from
+// 32 on); it runs while `is_beginning_log` is still set, so that the allocator's own calls find no log and do
+// not enter this function again.
 ThreadLog* begin_log() noexcept {
-  if (suspended != 0 || beginning || session.state.load(std::memory_order_acquire) == SessionState::off) {
+  if (suspended != 0 || is_beginning_log ||
+      session.state.load(std::memory_order_acquire) == SessionState::off) {
     return nullptr;
   }
-  if (kept_log != nullptr && kept_log->updating != nullptr) {
+  if (former_log != nullptr && former_log->updating != nullptr) {
     return nullptr;  // a handler that interrupts an update which began in the previous session
   }
-  beginning = true;
+  is_beginning_log = true;
   const int saved = errno;
-  ThreadLog* log = kept_log != nullptr ? kept_log : take_log();
+  ThreadLog* log = former_log != nullptr ? former_log : take_unowned_log();
   if (log != nullptr) {
     log->thread = static_cast<std::uint32_t>(system_call(SYS_gettid));
     const Update update(*log);  // moves it to the session that runs now, if it is retired
@@ -343,11 +345,11 @@ ThreadLog* begin_log() noexcept {
     }
   }
   log = own_log;
-  if (watching && log != nullptr) {
+  if (has_thread_key && log != nullptr) {
     pthread_setspecific(ended_key, log);
   }
   errno = saved;
-  beginning = false;
+  is_beginning_log = false;
   return log;
 }
 
@@ -359,15 +361,15 @@ ThreadLog* begin_log() noexcept {
 void forget_parents_logs() noexcept {
   logs_lock.reset();
   begin_lock.reset();
-  if (watching) {
+  if (has_thread_key) {
     // Otherwise end_thread() would give this log back, although another thread may have it by then.
     pthread_setspecific(ended_key, nullptr);
   }
-  ThreadLog* log = own_log != nullptr ? own_log : kept_log;
+  ThreadLog* log = own_log != nullptr ? own_log : former_log;
   own_log = nullptr;
   free_logs = nullptr;
   all_logs = nullptr;
-  kept_log = nullptr;
+  former_log = nullptr;
   threads_block = nullptr;
   session.changes.store(false, std::memory_order_relaxed);
   if (log != nullptr) {

@@ -1,14 +1,14 @@
 // Writes to a thread's log: blocks, names, counters, segments and spans.
 //
-// Threads: the log's own thread, within an Update. Exception: take_names_along() calls add_name() in the
+// Threads: the log's own thread, within an Update. Exception: copy_names_to_session() calls add_name() in the
 // thread that changes the session, with a log that no thread uses.
-// Locks: none is held on entry, except that of a Ring or of Blocks if asynchronous I/O is counted.
+// Locks: none is held on entry, except that of a Ring or of AsyncOperations if asynchronous I/O is counted.
 // new_block() takes file_lock.
 // Memory: from the kernel and the session's file. No malloc, no stdio, no locale.
 // Signals: a handler never enters here while its own thread does: its operation is deferred (Update).
 // Crash: other processes read the file while it is written, and the process may be killed at any instruction.
-// So an entry is complete before use() adds it to its block, and a name that it refers to is in the file
-// before it.
+// So an entry is complete before publish_entries() adds it to its block, and a name that it refers to is in
+// the file before it.
 #include "profiling/interpose/counting/thread_log.hpp"
 
 #include <string.h>
@@ -25,7 +25,7 @@ namespace penstock::interpose {
 
 namespace {
 constexpr std::uint64_t kFirstSlots = 512;
-constexpr std::uint64_t kManySlots = 1U << 20U;
+constexpr std::uint64_t kDoubleFromSlots = 1U << 20U;
 }  // namespace
 
 void FileTable::clear() noexcept {
@@ -36,7 +36,7 @@ void FileTable::clear() noexcept {
 bool FileTable::grow() noexcept {
   // All pages are allocated at once, and seldom: a program may open files faster than single pages would
   // come.
-  const bool many = slot_count_ >= kManySlots;
+  const bool many = slot_count_ >= kDoubleFromSlots;
   const std::uint64_t count = slot_count_ == 0 ? kFirstSlots : slot_count_ * (many ? 2 : 4);
   auto* fresh = static_cast<std::uint64_t*>(private_memory(bytes_of(count), many ? 0 : MAP_POPULATE));
   if (fresh == nullptr) {
@@ -49,10 +49,10 @@ bool FileTable::grow() noexcept {
     }
     // The tag has enough bits of the hash for all but the largest tables.
     const std::uint64_t slot = slots_[i];
-    std::uint64_t hash = slot >> kPlaceBits;
+    std::uint64_t hash = slot >> kAddressBits;
     if (count > kTagMask + 1) {
-      const penstock_counters& c = *at_place(slot);
-      hash = mixed(c.file, layer_of(c));
+      const penstock_counters& c = *counters_at(slot);
+      hash = hash_of(c.file, layer_of(c));
     }
     std::uint64_t at = hash & (count - 1);
     while (marks[at] != 0) {
@@ -71,7 +71,7 @@ bool FileTable::grow() noexcept {
   slot_count_ = count;
   std::atomic_signal_fence(std::memory_order_seq_cst);
   if (before != nullptr) {
-    give_back_private_memory(before, bytes_of(before_count));
+    free_private_memory(before, bytes_of(before_count));
   }
   return true;
 }
@@ -83,9 +83,9 @@ constexpr std::uint64_t kUsualName = 128;  // usual length of a name, in bytes
 
 // A new block with room for `bytes`, twice as large as the last. Null if there is no room, and for a retired
 // log: the file of its blocks has ended, and a new block would be in the next file.
-[[gnu::cold]] penstock_block* another_block(const ThreadLog& log, penstock_block*& block,
-                                            penstock_block_kind kind, std::uint16_t entry_bytes,
-                                            std::uint64_t bytes) noexcept {
+[[gnu::cold]] penstock_block* add_block_of_thread(const ThreadLog& log, penstock_block*& block,
+                                                  penstock_block_kind kind, std::uint16_t entry_bytes,
+                                                  std::uint64_t bytes) noexcept {
   if (log.retired) {
     return nullptr;
   }
@@ -99,13 +99,14 @@ constexpr std::uint64_t kUsualName = 128;  // usual length of a name, in bytes
   return fresh;
 }
 // The current block if it has room, otherwise another one.
-[[gnu::always_inline]] inline penstock_block* with_room(const ThreadLog& log, penstock_block*& block,
-                                                        penstock_block_kind kind, std::uint16_t entry_bytes,
-                                                        std::uint64_t bytes) noexcept {
-  if (room_left(block) >= bytes) [[likely]] {
+[[gnu::always_inline]] inline penstock_block* block_with_room(const ThreadLog& log, penstock_block*& block,
+                                                              penstock_block_kind kind,
+                                                              std::uint16_t entry_bytes,
+                                                              std::uint64_t bytes) noexcept {
+  if (free_bytes(block) >= bytes) [[likely]] {
     return block;
   }
-  return another_block(log, block, kind, entry_bytes, bytes);
+  return add_block_of_thread(log, block, kind, entry_bytes, bytes);
 }
 
 // Like memcpy(), but without a function call for names of 16 bytes and more.
@@ -131,22 +132,22 @@ void fetch_for_writing(const char* at, std::uint64_t bytes, std::uint64_t room) 
 
 }  // namespace
 
-// Called for the log's own thread, and for a log without an owner (take_names_along()). The text is written
-// before use() makes it visible.
+// Called for the log's own thread, and for a log without an owner (copy_names_to_session()). The text is
+// written before publish_entries() makes it visible.
 std::uint64_t add_name(ThreadLog& log, std::uint64_t file, const char* text, std::uint32_t length,
                        penstock_file_kind kind) noexcept {
   const std::uint64_t bytes = sizeof(penstock_name) + (length + 7) / 8 * 8;
-  penstock_block* block = with_room(log, log.names, PENSTOCK_BLOCK_NAMES, 0, bytes);
+  penstock_block* block = block_with_room(log, log.names, PENSTOCK_BLOCK_NAMES, 0, bytes);
   if (block == nullptr) [[unlikely]] {
     return 0;
   }
-  char* at = free_part(block);
+  char* at = first_free_byte(block);
   const penstock_name name{
       .file = file, .length = length, .kind = static_cast<std::uint16_t>(kind), .reserved = 0};
   memcpy(at, &name, sizeof(name));
   copy_name(at + sizeof(name), text, length);
-  use(block, bytes);
-  fetch_for_writing(at + bytes, kUsualName, room_left(block));
+  publish_entries(block, bytes);
+  fetch_for_writing(at + bytes, kUsualName, free_bytes(block));
   return static_cast<std::uint64_t>(at - log.base);
 }
 
@@ -160,13 +161,13 @@ template <penstock_form kForm>
                                                               std::uint64_t begin) noexcept {
   constexpr bool kWhole = kForm == PENSTOCK_WHOLE;
   constexpr std::uint16_t kBytes = kWhole ? sizeof(penstock_counters) : sizeof(penstock_brief);
-  penstock_block* block = kWhole ? with_room(log, log.counters, PENSTOCK_BLOCK_COUNTERS, kBytes, kBytes)
-                                 : with_room(log, log.briefs, PENSTOCK_BLOCK_COUNTERS, kBytes, kBytes);
+  penstock_block* block = kWhole ? block_with_room(log, log.counters, PENSTOCK_BLOCK_COUNTERS, kBytes, kBytes)
+                                 : block_with_room(log, log.briefs, PENSTOCK_BLOCK_COUNTERS, kBytes, kBytes);
   if (block == nullptr) [[unlikely]] {
     count_drop(session.header->dropped_records);
     return nullptr;
   }
-  char* at = free_part(block);
+  char* at = first_free_byte(block);
   auto* c = reinterpret_cast<penstock_counters*>(at);
   c->file = file;
   c->name = name;
@@ -176,10 +177,10 @@ template <penstock_form kForm>
   if constexpr (kWhole) {
     c->first_ticks = begin;
   } else {
-    in_brief(*c).first_ticks = begin;
+    as_brief(*c).first_ticks = begin;
   }
-  use(block, kBytes);
-  fetch_for_writing(at + kBytes, kBytes, room_left(block));
+  publish_entries(block, kBytes);
+  fetch_for_writing(at + kBytes, kBytes, free_bytes(block));
   return c;
 }
 [[gnu::noinline]] penstock_counters* add_whole(ThreadLog& log, std::uint64_t file, std::uint64_t name,
@@ -190,12 +191,12 @@ template <penstock_form kForm>
 // Later operations are counted in `c`, which takes over the last positions of `before`. `c` is in the file
 // before `before` is marked as continued: a reader in between misses nothing, because each entry is counted
 // on its own.
-void go_on(penstock_counters& before, penstock_counters& c) noexcept {
+void continue_counters(penstock_counters& before, penstock_counters& c) noexcept {
   c.last_was = before.last_was;
-  c.last_read = as_kept(before, [](const auto& kept) { return kept.last_read; });
-  const bool were_reads = as_kept(before, [](const auto& kept) { return kept.reads != 0; });
+  c.last_read = in_its_form(before, [](const auto& fields) { return fields.last_read; });
+  const bool were_reads = in_its_form(before, [](const auto& fields) { return fields.reads != 0; });
   if (were_reads) {
-    c.form = PENSTOCK_FURTHER;
+    c.form = PENSTOCK_WHOLE_CONTINUATION;
   }
   if (is_brief(before)) {
     before.form = PENSTOCK_CONTINUED;
@@ -206,13 +207,13 @@ void go_on(penstock_counters& before, penstock_counters& c) noexcept {
 
 // Adds an entry for a file whose counters are full or in brief form. The table refers to the new counters
 // last: until then the old ones are valid.
-[[gnu::noinline]] penstock_counters* further_counters(ThreadLog& log, std::uint64_t slot,
-                                                      penstock_counters& before,
-                                                      std::uint64_t begin) noexcept {
+[[gnu::noinline]] penstock_counters* make_continuation(ThreadLog& log, std::uint64_t slot,
+                                                       penstock_counters& before,
+                                                       std::uint64_t begin) noexcept {
   penstock_counters* c =
       add_whole(log, before.file, before.name, static_cast<penstock_layer>(before.layer), begin);
   if (c != nullptr) {
-    go_on(before, *c);
+    continue_counters(before, *c);
     log.files.set(slot, *c);
   }
   return c;
@@ -226,7 +227,7 @@ penstock_counters* counters_of(ThreadLog& log, const FileRecord& file, penstock_
                                penstock_call call, std::uint64_t begin) noexcept {
   std::uint64_t slot = log.files.slot_of(file.file, layer);
   if (penstock_counters* before = log.files.at(slot); before != nullptr) [[unlikely]] {
-    return fits(*before, call) ? before : further_counters(log, slot, *before, begin);
+    return can_count(*before, call) ? before : make_continuation(log, slot, *before, begin);
   }
   if (log.files.is_full()) [[unlikely]] {
     if (!log.files.grow()) {
@@ -239,8 +240,9 @@ penstock_counters* counters_of(ThreadLog& log, const FileRecord& file, penstock_
   if (name == 0 && file.text != nullptr) [[likely]] {
     name = add_name(log, file.file, file.text, file.length, file.kind);
   }
-  penstock_counters* c = only_whole(call) ? add_whole(log, file.file, name, layer, begin)
-                                          : add_counters<PENSTOCK_BRIEF>(log, file.file, name, layer, begin);
+  penstock_counters* c = needs_whole_counters(call)
+                             ? add_whole(log, file.file, name, layer, begin)
+                             : add_counters<PENSTOCK_BRIEF>(log, file.file, name, layer, begin);
   if (c != nullptr) [[likely]] {
     log.files.set(slot, *c);
   }
@@ -252,7 +254,7 @@ namespace {
 // Describes a descriptor that no wrapper saw opened, from /proc and fstat(). Uses log.name, so it must not
 // run in a nested handler. own_log is null while the log is retired or not yet in use; then the name is not
 // stored. The description is complete before describe() shows it to other threads.
-Description* learn(ThreadLog& log, int fd) noexcept {
+Description* describe_from_proc(ThreadLog& log, int fd) noexcept {
   AbsoluteName& name = log.name;
   if (!name_of_descriptor(fd, name)) {
     count_drop(session.header->unnamed);
@@ -284,7 +286,7 @@ Description* learn(ThreadLog& log, int fd) noexcept {
                                                   .kind = static_cast<penstock_file_kind>(description->kind)},
                                                  PENSTOCK_POSIX, PENSTOCK_CALL_OTHER, now)) {
       description->name = c->name;
-      as_kept(*c, [](auto& kept) { kept.descriptors += 1; });
+      in_its_form(*c, [](auto& fields) { fields.descriptors += 1; });
       if (description->kind == PENSTOCK_REGULAR) {
         note_size(*c, static_cast<std::uint64_t>(about.st_size));
       }
@@ -301,16 +303,16 @@ Description* learn(ThreadLog& log, int fd) noexcept {
 // Called within an update. Two threads may describe the same descriptor at once: the second description
 // replaces the first (describe()), and its serial makes the cached counters of the first invalid.
 penstock_counters* find_counters(ThreadLog& log, int fd, penstock_layer layer, penstock_call call) noexcept {
-  Description* description = described(fd);
+  Description* description = description_of(fd);
   if (description == nullptr) {
-    description = learn(log, fd);
+    description = describe_from_proc(log, fd);
     if (description == nullptr) {
       return nullptr;
     }
   }
-  ThreadLog::Cached& known = cached(log, fd, layer);
+  ThreadLog::Cached& known = cache_entry(log, fd, layer);
   const std::uint64_t tag = cache_tag(description->serial.load(std::memory_order_relaxed), layer);
-  if (known.tag == tag && (known.counters == nullptr || fits(*known.counters, call))) {
+  if (known.tag == tag && (known.counters == nullptr || can_count(*known.counters, call))) {
     return known.counters;
   }
   penstock_counters* c = nullptr;
@@ -343,11 +345,11 @@ namespace {
 
 }  // namespace
 
-// Called within an Update, or an OuterUpdate if the block has room. The entry is stored before use() makes it
-// visible.
+// Called within an Update, or an OuterUpdate if the block has room. The entry is stored before
+// publish_entries() makes it visible.
 void add_segment(ThreadLog& log, std::uint64_t file, const Operation& operation) noexcept {
   penstock_block* block = log.segments;
-  if (room_left(block) < sizeof(penstock_segment)) {
+  if (free_bytes(block) < sizeof(penstock_segment)) {
     block = another_segment_block(log);
     if (block == nullptr) {
       count_drop(session.header->dropped_segments);
@@ -355,7 +357,7 @@ void add_segment(ThreadLog& log, std::uint64_t file, const Operation& operation)
     }
     note_moment(operation.end);
   }
-  auto* segment = reinterpret_cast<penstock_segment*>(free_part(block));
+  auto* segment = reinterpret_cast<penstock_segment*>(first_free_byte(block));
   *segment = penstock_segment{.file = file,
                               .offset = static_cast<std::uint64_t>(operation.offset),
                               .length = static_cast<std::uint64_t>(operation.length),
@@ -365,20 +367,20 @@ void add_segment(ThreadLog& log, std::uint64_t file, const Operation& operation)
                               .call = static_cast<std::uint8_t>(operation.call),
                               .layer = static_cast<std::uint8_t>(operation.layer),
                               .failed = static_cast<std::uint16_t>(operation.failed)};
-  use(block, sizeof(penstock_segment));
+  publish_entries(block, sizeof(penstock_segment));
   __builtin_prefetch(segment + 2, 1);  // the cache line that one of the next two calls writes to
 }
 
 // Called by penstock_profile_span(), which the program calls; within an Update.
 void add_span(ThreadLog& log, const penstock_span& span) noexcept {
   penstock_block* block =
-      with_room(log, log.spans, PENSTOCK_BLOCK_SPANS, sizeof(penstock_span), sizeof(penstock_span));
+      block_with_room(log, log.spans, PENSTOCK_BLOCK_SPANS, sizeof(penstock_span), sizeof(penstock_span));
   if (block == nullptr) {
     count_drop(session.header->dropped_spans);
     return;
   }
-  memcpy(free_part(block), &span, sizeof(span));
-  use(block, sizeof(span));
+  memcpy(first_free_byte(block), &span, sizeof(span));
+  publish_entries(block, sizeof(span));
 }
 
 }  // namespace penstock::interpose

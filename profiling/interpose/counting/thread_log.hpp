@@ -47,13 +47,13 @@ class FileTable {
 
   // The index of the slot of (file, layer), or of the free slot for it. Valid until the next grow().
   std::uint64_t slot_of(std::uint64_t file, penstock_layer layer) const noexcept {
-    const std::uint64_t hash = mixed(file, layer);
+    const std::uint64_t hash = hash_of(file, layer);
     for (std::uint64_t i = hash & (slot_count_ - 1);; i = (i + 1) & (slot_count_ - 1)) {
       if (marks_[i] == 0) {
         return i;
       }
-      if (marks_[i] == mark_of(hash) && slots_[i] >> kPlaceBits == tag_of(hash)) {
-        const penstock_counters& c = *at_place(slots_[i]);
+      if (marks_[i] == mark_of(hash) && slots_[i] >> kAddressBits == tag_of(hash)) {
+        const penstock_counters& c = *counters_at(slots_[i]);
         if (c.file == file && c.layer == layer) {
           return i;
         }
@@ -61,14 +61,14 @@ class FileTable {
     }
   }
   // Prefetches the slot of (file, layer), which will be used soon.
-  void expect(std::uint64_t file, penstock_layer layer) const noexcept {
-    const std::uint64_t at = mixed(file, layer) & (slot_count_ - 1);
+  void prefetch(std::uint64_t file, penstock_layer layer) const noexcept {
+    const std::uint64_t at = hash_of(file, layer) & (slot_count_ - 1);
     __builtin_prefetch(marks_ + at, 1);
     __builtin_prefetch(slots_ + at, 1);
   }
   // Null for a free slot.
   penstock_counters* at(std::uint64_t slot) const noexcept {
-    return marks_[slot] == 0 ? nullptr : at_place(slots_[slot]);
+    return marks_[slot] == 0 ? nullptr : counters_at(slots_[slot]);
   }
   penstock_counters* find(std::uint64_t file, penstock_layer layer) const noexcept {
     return at(slot_of(file, layer));
@@ -77,24 +77,24 @@ class FileTable {
   // Stores the address of `counters` in the slot. A free slot may be filled only if the table is not full
   // (is_full()).
   void set(std::uint64_t slot, const penstock_counters& counters) noexcept {
-    const std::uint64_t hash = mixed(counters.file, layer_of(counters));
+    const std::uint64_t hash = hash_of(counters.file, layer_of(counters));
     filled_ += marks_[slot] == 0 ? 1 : 0;
-    slots_[slot] = tag_of(hash) << kPlaceBits | reinterpret_cast<std::uint64_t>(&counters) / kPlaceUnit;
+    slots_[slot] = tag_of(hash) << kAddressBits | reinterpret_cast<std::uint64_t>(&counters) / kAddressUnit;
     marks_[slot] = mark_of(hash);
   }
 
  private:
-  static constexpr unsigned kPlaceBits = 43;  // an address in units of 32 bytes
-  static constexpr std::uint64_t kPlaceMask = (std::uint64_t{1} << kPlaceBits) - 1;
-  static constexpr std::uint64_t kTagMask = (std::uint64_t{1} << (64U - kPlaceBits)) - 1;
-  static constexpr std::uint64_t kPlaceUnit = 32;
-  static_assert(sizeof(penstock_counters) % kPlaceUnit == 0 && sizeof(penstock_brief) % kPlaceUnit == 0 &&
-                sizeof(penstock_block) % kPlaceUnit == 0);
+  static constexpr unsigned kAddressBits = 43;  // an address in units of 32 bytes
+  static constexpr std::uint64_t kAddressMask = (std::uint64_t{1} << kAddressBits) - 1;
+  static constexpr std::uint64_t kTagMask = (std::uint64_t{1} << (64U - kAddressBits)) - 1;
+  static constexpr std::uint64_t kAddressUnit = 32;
+  static_assert(sizeof(penstock_counters) % kAddressUnit == 0 && sizeof(penstock_brief) % kAddressUnit == 0 &&
+                sizeof(penstock_block) % kAddressUnit == 0);
 
   static penstock_layer layer_of(const penstock_counters& counters) noexcept {
     return static_cast<penstock_layer>(counters.layer);
   }
-  static std::uint64_t mixed(std::uint64_t file, penstock_layer layer) noexcept {
+  static std::uint64_t hash_of(std::uint64_t file, penstock_layer layer) noexcept {
     const std::uint64_t h = (file + static_cast<std::uint64_t>(layer)) * 0x9e3779b97f4a7c15U;
     return h ^ (h >> 32U);
   }
@@ -102,9 +102,9 @@ class FileTable {
   static std::uint8_t mark_of(std::uint64_t hash) noexcept {
     return static_cast<std::uint8_t>(hash >> 56U | 1U);
   }
-  static penstock_counters* at_place(std::uint64_t slot) noexcept {
+  static penstock_counters* counters_at(std::uint64_t slot) noexcept {
     // NOLINTNEXTLINE(performance-no-int-to-ptr): the slot has an address
-    return reinterpret_cast<penstock_counters*>((slot & kPlaceMask) * kPlaceUnit);
+    return reinterpret_cast<penstock_counters*>((slot & kAddressMask) * kAddressUnit);
   }
   static std::size_t bytes_of(std::uint64_t slots) noexcept {
     return slots * (sizeof(std::uint64_t) + sizeof(std::uint8_t));
@@ -161,7 +161,7 @@ struct ThreadLog {
   volatile bool retired = false;
   volatile bool ending = false;  // its thread is ending
   ThreadLog** owner = nullptr;   // its thread's own_log; null: no thread has this log
-  ThreadLog* next_made = nullptr;
+  ThreadLog* next_log = nullptr;
 
   ThreadLog* next_free = nullptr;
   Cached cache[kCached];
@@ -200,7 +200,7 @@ bool wait_for_updates() noexcept;
 void retire_logs() noexcept;
 // After wait_for_updates(): copies the names of all described descriptors to the new session, because threads
 // continue to use the descriptors. `old_base` is the mapping of the old session.
-void take_names_along(const char* old_base) noexcept;
+void copy_names_to_session(const char* old_base) noexcept;
 // Whether a thread may still write to the session that is mapped at `base`.
 bool is_written_to(const char* base) noexcept;
 // A child of vfork() runs in its parent's memory, and uses the thread-local variables of its parent's thread.
@@ -229,15 +229,15 @@ penstock_counters* counters_of(ThreadLog& log, const FileRecord& file, penstock_
 penstock_counters* find_counters(ThreadLog& log, int fd, penstock_layer layer, penstock_call call) noexcept;
 
 // The bytes of a block that no entry uses yet; 0 for null.
-inline std::uint64_t room_left(const penstock_block* block) noexcept {
+inline std::uint64_t free_bytes(const penstock_block* block) noexcept {
   return block == nullptr ? 0 : block->bytes - sizeof(penstock_block) - block->used;
 }
 // Where the bytes of a block begin that no entry uses yet.
-inline char* free_part(penstock_block* block) noexcept {
+inline char* first_free_byte(penstock_block* block) noexcept {
   return reinterpret_cast<char*>(block) + sizeof(penstock_block) + block->used;
 }
 // Makes the next `bytes` of entries visible to readers; they must be complete.
-inline void use(penstock_block* block, std::uint64_t bytes) noexcept {
+inline void publish_entries(penstock_block* block, std::uint64_t bytes) noexcept {
   __atomic_store_n(&block->used, block->used + bytes, __ATOMIC_RELEASE);
 }
 

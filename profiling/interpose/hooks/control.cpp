@@ -3,8 +3,8 @@
 // Threads: any thread of the program, not inside an Update.
 // Locks: none is held on entry. start(), stop() and the functions that they call run with Control held.
 // step_ended() takes Control only if a window ends.
-// Memory: paths are on the stack. take_slots() may call malloc (dlopen()). That is outside of any change of
-// the session, because another thread may be waiting inside malloc then. getenv() reads the program's
+// Memory: paths are on the stack. redirect_calls() may call malloc (dlopen()). That is outside of any change
+// of the session, because another thread may be waiting inside malloc then. getenv() reads the program's
 // environment.
 // Signals: Control blocks all of them in this thread.
 #include "profiling/interpose/hooks/control.hpp"
@@ -39,7 +39,7 @@ bool absolute_folder(const char* given, char* to, std::size_t room) noexcept {
   }
   std::size_t at = 0;
   if (given[0] != '/') {
-    if (system_call(SYS_getcwd, word(to), static_cast<long>(room)) <= 0) {
+    if (system_call(SYS_getcwd, as_argument(to), static_cast<long>(room)) <= 0) {
       return false;
     }
     at = strlen(to);
@@ -56,7 +56,7 @@ bool absolute_folder(const char* given, char* to, std::size_t room) noexcept {
 }
 
 int make_folder(const char* folder) noexcept {
-  const long made = system_call(SYS_mkdirat, AT_FDCWD, word(folder), 0700);
+  const long made = system_call(SYS_mkdirat, AT_FDCWD, as_argument(folder), 0700);
   return made == 0 || made == -EEXIST ? 0 : static_cast<int>(-made);
 }
 
@@ -67,9 +67,9 @@ int start_recording(const char* folder) noexcept {
     return EINVAL;
   }
   int failed = make_folder(absolute);
-  failed = failed != 0 ? failed : begin_recording(absolute, PENSTOCK_BEGUN_CALLED, wants_segments());
+  failed = failed != 0 ? failed : begin_recording(absolute, PENSTOCK_START_REASON_CALLED, wants_segments());
   if (failed == 0 && !is_preloaded()) {
-    take_slots();
+    redirect_calls();
   }
   return failed;
 }
@@ -88,11 +88,11 @@ int start(const char* folder, const char* label) noexcept {
         (!absolute_folder(folder, absolute, sizeof(absolute)) || strcmp(absolute, session.folder) != 0)) {
       return EBUSY;
     }
-    failed = cut(PENSTOCK_BEGUN_CALLED);
+    failed = switch_file(PENSTOCK_START_REASON_CALLED);
   }
   if (failed == 0) {
     recording.window_is_open = true;
-    name_window(label);
+    set_program_label(label);
   }
   return failed;
 }
@@ -108,7 +108,7 @@ int stop() noexcept {
     restore_slots();
     return end_recording();
   }
-  const int failed = cut(PENSTOCK_BEGUN_BETWEEN);
+  const int failed = switch_file(PENSTOCK_START_REASON_BETWEEN);
   recording.window_is_open = failed != 0;
   return failed;
 }
@@ -132,13 +132,13 @@ void step_ended(std::uint64_t number) noexcept {
     return;
   }
   const Control control;
-  if (number == last_cut_step() || !is_running()) {  // another accelerator was first, or recording ended
+  if (number == last_switch_step() || !is_running()) {  // another accelerator was first, or recording ended
     return;
   }
-  const std::uint64_t before = last_cut_step();
-  set_last_cut_step(number);  // from now on this step belongs to the previous file
-  if (cut(PENSTOCK_BEGUN_CALLED) != 0) {
-    set_last_cut_step(before);
+  const std::uint64_t before = last_switch_step();
+  set_last_switch_step(number);  // from now on this step belongs to the previous file
+  if (switch_file(PENSTOCK_START_REASON_CALLED) != 0) {
+    set_last_switch_step(before);
     return;
   }
   char label[64];
@@ -180,7 +180,7 @@ int penstock_profile_step(void) {
 int penstock_profile_every(unsigned count) {
   const Control control;
   steps_per_window = count;
-  set_last_cut_step(kNoStep);
+  set_last_switch_step(kNoStep);
   return 0;
 }
 

@@ -34,35 +34,35 @@ struct KernelEvent {
 static_assert(sizeof(KernelBlock) == 64 && sizeof(KernelEvent) == 32);
 
 // Called before the kernel gets the block.
-void block_begins(ThreadLog& log, const KernelBlock& block) noexcept;
+void add_kernel_operation(ThreadLog& log, const KernelBlock& block) noexcept;
 // Called if the kernel did not accept the block.
-void block_dropped(const KernelBlock& block) noexcept;
+void remove_kernel_operation(const KernelBlock& block) noexcept;
 // Called when the program has received these events.
-void blocks_ended(const KernelEvent* events, long count) noexcept;
+void count_kernel_events(const KernelEvent* events, long count) noexcept;
 
 // True while this thread is inside io_submit(). libaio may make its system call by syscall(), which is
 // wrapped too; then the blocks must not be counted twice. If a handler calls io_submit() meanwhile, its
 // blocks are not counted.
-extern thread_local bool handing_over __attribute__((tls_model("initial-exec")));
+extern thread_local bool inside_io_submit __attribute__((tls_model("initial-exec")));
 
 // `call` submits the first `count` of `blocks` and returns how many the kernel accepted. All of them are
 // noted before the call, because another thread may see their end at once. Those that were not accepted are
 // dropped after it.
-auto hand_over(long count, const KernelBlock* const* blocks, auto call) noexcept {
-  ThreadLog* log = handing_over ? nullptr : thread_log();
+auto submit_blocks(long count, const KernelBlock* const* blocks, auto call) noexcept {
+  ThreadLog* log = inside_io_submit ? nullptr : thread_log();
   if (log == nullptr) {
     return call();
   }
-  handing_over = true;
+  inside_io_submit = true;
   for (long i = 0; i < count; ++i) {
-    block_begins(*log, *blocks[i]);
+    add_kernel_operation(*log, *blocks[i]);
   }
-  const auto taken = call();
-  handing_over = false;
-  for (long i = taken < 0 ? 0 : taken; i < count; ++i) {
-    block_dropped(*blocks[i]);
+  const auto accepted = call();
+  inside_io_submit = false;
+  for (long i = accepted < 0 ? 0 : accepted; i < count; ++i) {
+    remove_kernel_operation(*blocks[i]);
   }
-  return taken;
+  return accepted;
 }
 
 }  // namespace penstock::interpose

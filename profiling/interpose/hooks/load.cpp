@@ -3,7 +3,7 @@
 // Threads: loaded() runs in the thread that loads the library, before main() or inside dlopen(). unloaded()
 // runs in the thread that calls exit(); other threads may still run.
 // Locks: inside dlopen() this thread holds the loader's recursive lock.
-// Memory: keep_environment() and pthread_atfork() may call malloc.
+// Memory: save_environment() and pthread_atfork() may call malloc.
 // Signals: not blocked. A handler, or another thread, may run wrappers before loaded() has ended.
 // Forks: pthread_atfork() registers the handlers that run around each later fork().
 #include <pthread.h>
@@ -26,7 +26,7 @@ namespace {
 // request of `penstock profile attach`, or penstock_profile_start(), does that later.
 __attribute__((constructor)) void loaded() noexcept {
   note_libc();
-  keep_environment();
+  save_environment();
   note_working_directory();
   watch_threads();
   // pthread_atfork() waits for forks that are running now. Later forks run these handlers, and so wait for
@@ -40,7 +40,7 @@ __attribute__((constructor)) void loaded() noexcept {
 
 // Other threads may still add to the session's file after end_session().
 __attribute__((destructor)) void unloaded() noexcept {
-  settle();
+  count_unseen_transfers();
   end_session(PENSTOCK_ENDED);
 }
 

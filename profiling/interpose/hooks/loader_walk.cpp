@@ -40,14 +40,14 @@ constinit thread_local unsigned forks_here __attribute__((tls_model("initial-exe
 // The loader's lock, once it is known, and the pid of the process that found or inspected it. A child that
 // was forked by a call without a wrapper has another pid, and must inspect the lock itself.
 constinit std::atomic<const pthread_mutex_t*> lock{nullptr};
-constinit std::atomic<long> known_for{0};
+constinit std::atomic<long> noted_pid{0};
 enum class Loader { usable, unknown, stuck };
 constinit std::atomic<Loader> loader{Loader::usable};
 constinit std::atomic<bool> raw_child{false};
 
 // Subtracts one, but not below 0: a child that was forked by a handler returns into a walk that began in its
 // parent, and whose count was reset.
-void take_one(std::atomic<unsigned>& from) noexcept {
+void subtract_one(std::atomic<unsigned>& from) noexcept {
   unsigned now = from.load();
   while (now != 0 && !from.compare_exchange_weak(now, now - 1)) {
   }
@@ -55,14 +55,14 @@ void take_one(std::atomic<unsigned>& from) noexcept {
 
 // Waits until the counter is 0; false if it is not after 5 s. Any thread, in the program's call, perhaps in a
 // handler. Direct system calls only.
-bool wait_for_none(const std::atomic<unsigned>& of) noexcept {
+bool wait_until_zero(const std::atomic<unsigned>& of) noexcept {
   const std::int64_t until = nanoseconds(CLOCK_MONOTONIC) + kPatienceNs;
   for (unsigned tries = 0; of.load() != 0; ++tries) {
     if (nanoseconds(CLOCK_MONOTONIC) > until) {
       return false;
     }
     const timespec pause{.tv_sec = 0, .tv_nsec = 50'000};
-    tries < 50 ? system_call(SYS_sched_yield) : system_call(SYS_nanosleep, word(&pause), 0);
+    tries < 50 ? system_call(SYS_sched_yield) : system_call(SYS_nanosleep, as_argument(&pause), 0);
   }
   return true;
 }
@@ -79,7 +79,7 @@ struct Search {
 
 // Whether this thread owns the mutex. Reads glibc's private fields, atomically, because other threads change
 // them. Takes no lock.
-bool is_own(const pthread_mutex_t& one) noexcept {
+bool is_held_by_thread(const pthread_mutex_t& one) noexcept {
 #ifdef __GLIBC__
   const auto& data = one.__data;
   const int owner = __atomic_load_n(&data.__owner, __ATOMIC_RELAXED);
@@ -93,7 +93,7 @@ bool is_own(const pthread_mutex_t& one) noexcept {
 }
 
 // Called inside the walk, with the lock held by this thread: it only reads memory.
-int find_own(dl_phdr_info*, std::size_t, void* with) noexcept {
+int find_own_mutex(dl_phdr_info*, std::size_t, void* with) noexcept {
   auto& search = *static_cast<Search*>(with);
   const int self = static_cast<int>(system_call(SYS_gettid));
   for (std::uintptr_t at = search.begin; at + sizeof(pthread_mutex_t) <= search.end;
@@ -104,14 +104,14 @@ int find_own(dl_phdr_info*, std::size_t, void* with) noexcept {
 #else
     const bool may_be = false;
 #endif
-    if (may_be && is_own(*one) && search.count < 8) {
+    if (may_be && is_held_by_thread(*one) && search.count < 8) {
       search.found[search.count++] = one;
     }
   }
   return 1;
 }
 
-// Called once in a process, by know_process(), and counted as a walk. Only here dlsym() and dladdr1() are
+// Called once in a process, by note_process(), and counted as a walk. Only here dlsym() and dladdr1() are
 // called, which take locks of the loader and may allocate. That is usually in the library's constructor. If
 // several mutexes fit, the lock stays unknown.
 void find_lock() noexcept {
@@ -124,11 +124,11 @@ void find_lock() noexcept {
   }
   search.begin = reinterpret_cast<std::uintptr_t>(at);
   search.end = search.begin + static_cast<const ElfW(Sym)*>(symbol)->st_size;
-  dl_iterate_phdr(&find_own, &search);
+  dl_iterate_phdr(&find_own_mutex, &search);
   const pthread_mutex_t* only = nullptr;
   unsigned count = 0;
   for (unsigned i = 0; i < search.count; ++i) {
-    if (!is_own(*search.found[i])) {
+    if (!is_held_by_thread(*search.found[i])) {
       only = search.found[i];
       ++count;
     }
@@ -144,25 +144,25 @@ void find_lock() noexcept {
 void inspect_lock() noexcept {
   const pthread_mutex_t* const known = lock.load();
 #ifdef __GLIBC__
-  const bool held = known != nullptr && __atomic_load_n(&known->__data.__lock, __ATOMIC_RELAXED) != 0;
+  const bool is_held = known != nullptr && __atomic_load_n(&known->__data.__lock, __ATOMIC_RELAXED) != 0;
 #else
-  const bool held = false;
+  const bool is_held = false;
 #endif
-  loader.store(known == nullptr ? Loader::unknown : held ? Loader::stuck : Loader::usable);
-  known_for.store(system_call(SYS_getpid));
+  loader.store(known == nullptr ? Loader::unknown : is_held ? Loader::stuck : Loader::usable);
+  noted_pid.store(system_call(SYS_getpid));
 }
 
 // Called before each walk and each question about the lock. The first call finds the lock. If a later call
 // has another pid, this is a child that was forked by a call without a wrapper. Then it does what
 // after_raw_fork_in_child() would have done for the loader.
-void know_process() noexcept {
-  const long known = known_for.load();
+void note_process() noexcept {
+  const long known = noted_pid.load();
   if (known == 0) {
-    known_for.store(system_call(SYS_getpid));
+    noted_pid.store(system_call(SYS_getpid));
     walks_here += 1;
     walks.fetch_add(1);
     find_lock();
-    take_one(walks);
+    subtract_one(walks);
     walks_here -= 1;
   } else if (known != system_call(SYS_getpid)) {
     forget_parents_walks();
@@ -179,35 +179,35 @@ void know_process() noexcept {
 // While a fork is running, this thread takes its own count back; otherwise the two would wait for each other.
 // After 5 s it walks all the same. Then the child may find the lock held, which inspect_lock() detects.
 int walk_objects(Visit visit, void* with) noexcept {
-  know_process();
+  note_process();
   if (loader.load() == Loader::stuck) {
     return 0;
   }
   walks_here += 1;
   walks.fetch_add(1);
   while (forks_here == 0 && forks.load() != 0) {
-    take_one(walks);
-    const bool none = wait_for_none(forks);
+    subtract_one(walks);
+    const bool none = wait_until_zero(forks);
     walks.fetch_add(1);
     if (!none) {
       break;
     }
   }
   const int result = dl_iterate_phdr(visit, with);
-  take_one(walks);
+  subtract_one(walks);
   walks_here -= walks_here == 0 ? 0 : 1;
   return result;
 }
 
 // Lock-free. A fork may begin right after it; then walk_objects() waits.
 bool may_walk_objects() noexcept {
-  know_process();
+  note_process();
   return loader.load() == Loader::usable && forks_here == 0 && forks.load() == 0;
 }
 
 // Lock-free. True also if the lock could not be found, because then its state is not known.
 bool loader_is_stuck() noexcept {
-  know_process();
+  note_process();
   return loader.load() != Loader::usable;
 }
 
@@ -218,12 +218,12 @@ void before_fork() noexcept {
   forks.fetch_add(1);
   if (walks_here == 0) {
     // After 5 s it forks all the same. If the child finds the lock held, it never walks.
-    wait_for_none(walks);
+    wait_until_zero(walks);
   }
 }
 
 void after_fork_in_parent() noexcept {
-  take_one(forks);
+  subtract_one(forks);
   forks_here -= forks_here == 0 ? 0 : 1;
 }
 

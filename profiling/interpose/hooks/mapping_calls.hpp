@@ -10,7 +10,7 @@
 namespace penstock::interpose {
 
 // A call that maps a file, or the memory of a ring of io_uring.
-void* mapped(int fd, int flags, std::size_t bytes, off64_t offset, auto call) noexcept {
+void* map_and_count(int fd, int flags, std::size_t bytes, off64_t offset, auto call) noexcept {
   // Anonymous memory is not counted and must not make a log: an allocator may map it while this thread's
   // first log is being made.
   ThreadLog* log = fd < 0 || (flags & MAP_ANONYMOUS) != 0 ? nullptr : thread_log();
@@ -21,7 +21,7 @@ void* mapped(int fd, int flags, std::size_t bytes, off64_t offset, auto call) no
   void* at = call();
   const std::uint64_t end = ticks();
   const bool failed = at == MAP_FAILED;
-  if (!failed && any_rings() && ring_mapped(fd, offset, at)) {
+  if (!failed && any_rings() && note_ring_memory(fd, offset, at)) {
     return at;  // the memory of a ring of io_uring, not of a file
   }
   if (!failed) {
@@ -38,9 +38,9 @@ void* mapped(int fd, int flags, std::size_t bytes, off64_t offset, auto call) no
 }
 
 // A call that unmaps memory. Rings in that memory end before the call.
-int unmapped(void* at, std::size_t bytes, auto call) noexcept {
+int unmap_and_end_rings(void* at, std::size_t bytes, auto call) noexcept {
   if (any_rings() && !log_suspended()) {
-    ring_unmapped(at, bytes);
+    remove_rings_in(at, bytes);
   }
   return call();
 }

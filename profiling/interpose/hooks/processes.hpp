@@ -17,7 +17,7 @@ void after_fork_in_child() noexcept;
 void after_raw_fork_in_child() noexcept;
 // Before the process ends or executes another program: counts what its streams, asynchronous I/O and rings
 // have moved without a wrapped call.
-void settle() noexcept;
+void count_unseen_transfers() noexcept;
 // execve() by a direct system call, recorded like the wrapped function. Returns only if it failed, with errno
 // set.
 long execute(const char* path, char* const* arguments, char* const* environment) noexcept;

@@ -1,13 +1,13 @@
 // Begins and ends recording, and cuts it: ends one file and begins the next.
 //
-// Threads: the holder of Control, one at a time. look_for_objects() is for any thread.
-// Locks: Control is held by the caller; look_for_objects() takes it.
+// Threads: the holder of Control, one at a time. rewrite_new_objects() is for any thread.
+// Locks: Control is held by the caller; rewrite_new_objects() takes it.
 // Signals: Control blocks all of them in its thread.
-// Memory: take_slots() may call malloc, outside of change().
+// Memory: redirect_calls() may call malloc, outside of change_session().
 //
 // How a change works: session.changes is set, a barrier runs in all threads, and then this thread waits until
 // no log is inside an update. From then on no thread writes to the session; threads that want to write wait
-// in Update. So inside change() this thread must not
+// in Update. So inside change_session() this thread must not
 //
 // - make an Update;
 // - wait for a lock that a thread may hold while it waits in Update (a ring's, or that of pending
@@ -53,10 +53,10 @@ bool barrier() noexcept {
 
 // Calls `what` while no thread is inside an update; its result is an errno value. `changes` is cleared in any
 // case: until then every counted call of the program waits.
-template <typename What>
-int change(What what) noexcept {
+template <typename Action>
+int change_session(Action action) noexcept {
   session.changes.store(true, std::memory_order_seq_cst);
-  const int failed = !barrier() ? ENOSYS : !wait_for_updates() ? EBUSY : what();
+  const int failed = !barrier() ? ENOSYS : !wait_for_updates() ? EBUSY : action();
   session.changes.store(false, std::memory_order_seq_cst);
   return failed;
 }
@@ -68,14 +68,14 @@ int change(What what) noexcept {
 Control::Control() noexcept {
   sigset_t all;
   sigfillset(&all);
-  system_call(SYS_rt_sigprocmask, SIG_BLOCK, word(&all), word(&before_), kSetBytes);
-  new (&hold_) Hold(control_lock);
+  system_call(SYS_rt_sigprocmask, SIG_BLOCK, as_argument(&all), as_argument(&before_), kSetBytes);
+  new (&hold_) LockGuard(control_lock);
 }
 
 // The lock is released first: a handler that runs as soon as signals are unblocked may want it.
 Control::~Control() {
-  hold_.~Hold();
-  system_call(SYS_rt_sigprocmask, SIG_SETMASK, word(&before_), 0, kSetBytes);
+  hold_.~LockGuard();
+  system_call(SYS_rt_sigprocmask, SIG_SETMASK, as_argument(&before_), 0, kSetBytes);
 }
 
 // Called in a fork's child. If another thread of the parent held Control, it had blocked signals only for
@@ -88,8 +88,8 @@ void forget_parents_control() noexcept {
 // The process has run without being recorded. What was known of its descriptors, streams and operations may
 // be wrong, so it is forgotten first. Logs are retired before the new file begins, so that no thread finds a
 // log of the old one with the new state.
-int begin_recording(const char* folder, penstock_begun started, bool segments) noexcept {
-  const int failed = change([&]() -> int {
+int begin_recording(const char* folder, penstock_start_reason started, bool segments) noexcept {
+  const int failed = change_session([&]() -> int {
     forget_range(0, ~0U);
     stream_process += 1;
     forget_asynchronous();
@@ -107,17 +107,17 @@ int begin_recording(const char* folder, penstock_begun started, bool segments) n
   return failed;
 }
 
-// Before the change: settle_asynchronous() counts, which makes Updates and takes rings' locks. Inside it: the
-// file is ended while the state is still `running`, then the state is set, then logs are retired.
-// leave_past_files() keeps the addresses valid, because a call that began before may still add there.
+// Before the change: count_finished_asynchronous() counts, which makes Updates and takes rings' locks. Inside
+// it: the file is ended while the state is still `running`, then the state is set, then logs are retired.
+// unmap_past_files() keeps the addresses valid, because a call that began before may still add there.
 int end_recording() noexcept {
-  settle_asynchronous();
-  name_last_steps();
-  const int failed = change([&]() -> int {
+  count_finished_asynchronous();
+  label_with_steps();
+  const int failed = change_session([&]() -> int {
     stop_session();
     session.state.store(SessionState::off, std::memory_order_release);
     retire_logs();
-    leave_past_files();
+    unmap_past_files();
     reclaim_sessions(&is_written_to);
     return 0;
   });
@@ -130,9 +130,9 @@ int end_recording() noexcept {
 // The new file takes over before logs are retired: threads wait in Update until both are done, and then
 // continue in the new file. Names are copied while the old file is still mapped. If the new file cannot be
 // made, the old one is ended already, and nothing is recorded from then on.
-int cut(penstock_begun started) noexcept {
-  name_last_steps();
-  return change([&]() -> int {
+int switch_file(penstock_start_reason started) noexcept {
+  label_with_steps();
+  return change_session([&]() -> int {
     char folder[sizeof(session.folder)];
     memcpy(folder, session.folder, sizeof(folder));
     const char* before = session.base;
@@ -140,7 +140,7 @@ int cut(penstock_begun started) noexcept {
     const bool begins = begin_session(folder, started, false, session.header);
     begin_window();
     if (begins) {
-      take_names_along(before);
+      copy_names_to_session(before);
     } else {
       session.state.store(SessionState::off, std::memory_order_release);
     }
@@ -152,9 +152,9 @@ int cut(penstock_begun started) noexcept {
 
 // Finding all slots takes some milliseconds. Part of what the program does meanwhile is not counted, so the
 // kernel's counters begin after it.
-SlotCounts take_slots() noexcept {
+SlotCounts redirect_calls() noexcept {
   const SlotCounts rewritten = rewrite_slots();
-  change([]() -> int {
+  change_session([]() -> int {
     begin_kernel_counters();
     return 0;
   });
@@ -167,14 +167,14 @@ SlotCounts take_slots() noexcept {
 // interrupts a holder of Control, where signals are blocked. But a handler that interrupted malloc must not
 // come here after a load: rewrite_slots() may call malloc. Cheap checks come first, without a lock. Control
 // is taken only if there is something new.
-void look_for_objects() noexcept {
+void rewrite_new_objects() noexcept {
   if (!may_walk_objects()) {
     if (loader_is_stuck()) {
       session.may_have_loaded.store(false);  // no search is possible without a walk
     }
     return;
   }
-  if (!worth_a_look()) {
+  if (!search_may_find_objects()) {
     return;
   }
   const Control control;

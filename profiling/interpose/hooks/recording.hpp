@@ -14,7 +14,7 @@ namespace penstock::interpose {
 // only the interrupted thread can finish. Order: signals are blocked before the lock is taken, and unblocked
 // after it is released.
 //
-// Holders: threads of the program in penstock_profile_*() and in look_for_objects(), and the thread that
+// Holders: threads of the program in penstock_profile_*() and in rewrite_new_objects(), and the thread that
 // `penstock profile attach` and `detach` start. The lock is taken before all others of this library. It is
 // not recursive. No thread makes a second Control while it has one; the second would not hold the lock.
 class Control {
@@ -27,7 +27,7 @@ class Control {
  private:
   sigset_t before_{};
   union {
-    Hold hold_;
+    LockGuard hold_;
   };
 };
 // In a fork's child: frees the lock, because its holder may not exist in the child, and forgets the parent's
@@ -53,14 +53,14 @@ extern Recording recording;
 
 // Begins recording in `folder`, an absolute path of a folder that exists. `segments`: whether calls are
 // traced.
-int begin_recording(const char* folder, penstock_begun started, bool segments) noexcept;
+int begin_recording(const char* folder, penstock_start_reason started, bool segments) noexcept;
 // Ends recording, and the current file. The program continues without being recorded.
 int end_recording() noexcept;
 // Ends the current file and begins another one. No call is lost between them.
-int cut(penstock_begun started) noexcept;
+int switch_file(penstock_start_reason started) noexcept;
 // Redirects the program's calls to the wrappers from now on (rewrite_slots()). The kernel's counters of this
 // session start at this moment, so earlier I/O does not lower the coverage. If a thread stays inside an
 // update, they cannot start anew, and the coverage is lower.
-SlotCounts take_slots() noexcept;
+SlotCounts redirect_calls() noexcept;
 
 }  // namespace penstock::interpose

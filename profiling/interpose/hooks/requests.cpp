@@ -3,7 +3,7 @@
 //
 // Threads: all of it runs in a thread that the requesting process started here.
 // Locks: Control is held, and taken before all others of this library (recording.hpp).
-// Memory: on the stack; snprintf() is used only for numbers and texts. take_slots() may call malloc
+// Memory: on the stack; snprintf() is used only for numbers and texts. redirect_calls() may call malloc
 // (dlopen()).
 // Signals: Control blocks all of them in this thread.
 // Order: `done` is stored last, so that the requesting process reads a complete answer.
@@ -23,10 +23,10 @@ namespace {
 void attach(penstock_request& request) noexcept {
   if (is_running()) {
     request.failed = EALREADY;
-    snprintf(request.said, sizeof(request.said), "its session is '%.200s'", session.folder);
+    snprintf(request.error_text, sizeof(request.error_text), "its session is '%.200s'", session.folder);
     return;
   }
-  request.failed = begin_recording(request.folder, PENSTOCK_BEGUN_ATTACHED, request.trace != 0);
+  request.failed = begin_recording(request.folder, PENSTOCK_START_REASON_ATTACHED, request.trace != 0);
   if (request.failed != 0) {
     return;
   }
@@ -37,14 +37,14 @@ void attach(penstock_request& request) noexcept {
   if (is_preloaded()) {
     return;
   }
-  const SlotCounts rewritten = take_slots();
+  const SlotCounts rewritten = redirect_calls();
   request.slots = rewritten.slots;
   request.objects = rewritten.objects;
-  char said[96];
-  snprintf(said, sizeof(said), "attached: %llu slots in %llu objects",
+  char mark[96];
+  snprintf(mark, sizeof(mark), "attached: %llu slots in %llu objects",
            static_cast<unsigned long long>(rewritten.slots),
            static_cast<unsigned long long>(rewritten.objects));
-  add_event(PENSTOCK_EVENT_MARK, 0, said);
+  add_event(PENSTOCK_EVENT_MARK, 0, mark);
 }
 
 // Unmaps the memory that `attach` used to load this library. That happens at the next request. The thread of
@@ -57,9 +57,9 @@ void give_back_memory(const penstock_request& request) noexcept {
     system_call(SYS_munmap, static_cast<long>(memory), static_cast<long>(bytes));
     memory = 0;
   }
-  if (request.give_back != 0) {
-    memory = request.give_back;
-    bytes = request.give_back_bytes;
+  if (request.memory_to_unmap != 0) {
+    memory = request.memory_to_unmap;
+    bytes = request.memory_to_unmap_bytes;
     thread = system_call(SYS_gettid);
   }
 }
@@ -93,9 +93,9 @@ __attribute__((visibility("default"))) void* penstock_profile_request(void* aske
   {
     const Control control;
     give_back_memory(request);
-    if (request.asked == PENSTOCK_ASKED_ATTACH) {
+    if (request.kind == PENSTOCK_REQUEST_ATTACH) {
       attach(request);
-    } else if (request.asked == PENSTOCK_ASKED_DETACH) {
+    } else if (request.kind == PENSTOCK_REQUEST_DETACH) {
       detach(request);
     } else {
       request.failed = ENOSYS;

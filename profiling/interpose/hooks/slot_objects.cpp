@@ -96,7 +96,7 @@ SlotObject::SlotObject(const dl_phdr_info& about) noexcept : about_(about) {
   }
 }
 
-void SlotObject::each(void (*visit)(const SlotPlace& place, void* with), void* with) const noexcept {
+void SlotObject::each(void (*visit)(const FoundSlot& found, void* with), void* with) const noexcept {
   if (symbols_ == 0 || strings_ == 0) {
     return;
   }
@@ -110,7 +110,7 @@ void SlotObject::each(void (*visit)(const SlotPlace& place, void* with), void* w
 }
 
 void SlotObject::each_of(std::uintptr_t relocations, std::uintptr_t bytes,
-                         void (*visit)(const SlotPlace&, void*), void* with) const noexcept {
+                         void (*visit)(const FoundSlot&, void*), void* with) const noexcept {
   const auto* from = reinterpret_cast<const ElfW(Rela)*>(relocations);
   const auto* symbols = reinterpret_cast<const ElfW(Sym)*>(symbols_);
   for (std::size_t i = 0; i < bytes / sizeof(ElfW(Rela)); ++i) {
@@ -146,8 +146,8 @@ bool SlotObject::has_code_at(std::uintptr_t at) const noexcept {
 }
 
 bool SlotObject::is_protected(const void* at) const noexcept {
-  const auto place = reinterpret_cast<std::uintptr_t>(at);
-  return place >= protected_ && place < protected_end_;
+  const auto address = reinterpret_cast<std::uintptr_t>(at);
+  return address >= protected_ && address < protected_end_;
 }
 
 // Control and the loader's lock are held. Other threads may write to that word at any time. Reading it would
@@ -158,8 +158,8 @@ bool is_writable(void* at) noexcept {
   std::uint32_t unused = 0;
   auto* word_at = reinterpret_cast<std::uint32_t*>(reinterpret_cast<std::uintptr_t>(at) & ~std::uintptr_t{3});
   const long add_nothing = static_cast<long>(FUTEX_OP(FUTEX_OP_ADD, 0, FUTEX_OP_CMP_LT, 0));
-  return system_call(SYS_futex, word(&unused), FUTEX_WAKE_OP | FUTEX_PRIVATE_FLAG, 0, 0, word(word_at),
-                     add_nothing) >= 0;
+  return system_call(SYS_futex, as_argument(&unused), FUTEX_WAKE_OP | FUTEX_PRIVATE_FLAG, 0, 0,
+                     as_argument(word_at), add_nothing) >= 0;
 }
 
 // Another thread may be loading the object right now, without the lock of this walk. It makes the protected
@@ -195,12 +195,12 @@ extern "C" {
 __attribute__((used, visibility("hidden"))) void penstock_will_load() noexcept {
   will_load();
 }
-// Called before dlsym(), with no lock of this library held. look_for_objects() may take Control, with signals
-// blocked, and walk the objects. A program that calls dlsym() while its thread is in a walk of its own holds
-// the loader's lock already, which is recursive.
+// Called before dlsym(), with no lock of this library held. rewrite_new_objects() may take Control, with
+// signals blocked, and walk the objects. A program that calls dlsym() while its thread is in a walk of its
+// own holds the loader's lock already, which is recursive.
 __attribute__((used, visibility("hidden"))) void penstock_has_loaded() noexcept {
   if (session.may_have_loaded.load(std::memory_order_relaxed)) {
-    look_for_objects();
+    rewrite_new_objects();
   }
 }
 

@@ -16,7 +16,7 @@
 namespace penstock::interpose {
 
 // One slot of the object, as its relocations describe it.
-struct SlotPlace {
+struct FoundSlot {
   std::uintptr_t* at;
   const char* name;
   bool is_call;       // a JUMP_SLOT: the loader may bind it at the first call
@@ -27,7 +27,7 @@ class SlotObject {
  public:
   explicit SlotObject(const dl_phdr_info& about) noexcept;
   // Calls `visit` for each slot.
-  void each(void (*visit)(const SlotPlace& place, void* with), void* with) const noexcept;
+  void each(void (*visit)(const FoundSlot& found, void* with), void* with) const noexcept;
   // Whether the address is in code of this object.
   bool has_code_at(std::uintptr_t address) const noexcept;
   // Whether `at` is in the part that the loader makes read-only after it has bound all slots in it (RELRO).
@@ -42,7 +42,7 @@ class SlotObject {
   std::uintptr_t end() const noexcept { return end_; }
 
  private:
-  void each_of(std::uintptr_t relocations, std::uintptr_t bytes, void (*visit)(const SlotPlace&, void*),
+  void each_of(std::uintptr_t relocations, std::uintptr_t bytes, void (*visit)(const FoundSlot&, void*),
                void* with) const noexcept;
   std::uintptr_t address(std::uintptr_t pointer) const noexcept;
 

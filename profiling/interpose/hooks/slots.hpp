@@ -9,11 +9,11 @@
 //
 // Threads: rewrite_slots() and restore_slots() are for the thread that holds Control (recording.hpp), which
 // blocks all signals. The other functions are for any thread and any handler.
-// Locks: look_for_objects() takes Control. The other functions take no lock of this library; walks take the
-// loader's lock.
+// Locks: rewrite_new_objects() takes Control. The other functions take no lock of this library; walks take
+// the loader's lock.
 // Memory: from the kernel, but rewrite_slots() calls dlsym() and dlopen(), which may call malloc. So it must
 // not run inside malloc: of all wrappers, only those of open() and dlsym() and their variants call
-// look_for_objects(), and allocators do not call these.
+// rewrite_new_objects(), and allocators do not call these.
 // Forks: none happens during a walk over the objects (loader_walk.hpp).
 #pragma once
 
@@ -38,12 +38,12 @@ SlotCounts rewrite_slots() noexcept;
 SlotCounts restore_slots() noexcept;
 
 // Whether another search for new objects is worth its time. Any thread; takes no lock of this library.
-bool worth_a_look() noexcept;
+bool search_may_find_objects() noexcept;
 // Whether objects exist that were loaded since the last search. Any thread; walks over the objects.
 bool has_unseen_objects() noexcept;
 // Rewrites the slots of objects that were loaded since the last search. The wrappers of open() and dlsym()
 // call it while session.may_have_loaded is set, because the program is likely to use new objects next. Any
 // thread; takes Control. errno may change.
-[[gnu::cold]] void look_for_objects() noexcept;
+[[gnu::cold]] void rewrite_new_objects() noexcept;
 
 }  // namespace penstock::interpose

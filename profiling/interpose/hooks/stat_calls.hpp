@@ -26,7 +26,7 @@ inline unsigned mode_in(const struct statx& about) noexcept {
 
 // A stat call on a descriptor. `about` has the result if the call returned 0.
 int stat_of_descriptor(int fd, const auto* about, auto call) noexcept {
-  return timed(PENSTOCK_CALL_STAT, call, [=](ThreadLog& log, int result, Operation& operation) {
+  return call_and_time(PENSTOCK_CALL_STAT, call, [=](ThreadLog& log, int result, Operation& operation) {
     operation.failed = failure_of(result);
     penstock_counters* counters = count(log, fd, operation);
     if (counters == nullptr || result != 0) [[unlikely]] {
@@ -45,7 +45,7 @@ int stat_of_name(int at, const char* path, const auto* about, auto call) noexcep
   if (at != AT_FDCWD && path != nullptr && *path == 0) {  // AT_EMPTY_PATH
     return stat_of_descriptor(at, about, call);
   }
-  return timed(PENSTOCK_CALL_STAT, call, [=](ThreadLog& log, int result, Operation& operation) {
+  return call_and_time(PENSTOCK_CALL_STAT, call, [=](ThreadLog& log, int result, Operation& operation) {
     const int saved = errno;
     operation.failed = result < 0 ? saved : 0;
     penstock_file_kind kind = PENSTOCK_REGULAR;
@@ -61,7 +61,7 @@ int stat_of_name(int at, const char* path, const auto* about, auto call) noexcep
 }
 
 // After chdir() or fchdir() with this result: the working directory's name is read again.
-inline int directory_changed(int result) noexcept {
+inline int note_directory_change(int result) noexcept {
   if (result == 0 && !log_suspended()) {  // a vfork's child changes only its own directory
     note_working_directory();
   }

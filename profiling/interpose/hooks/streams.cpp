@@ -1,8 +1,9 @@
 // The table of streams, and the slow parts of deriving what a call has moved.
 //
-// Threads: any thread, in wrappers of stdio. settle_streams() runs in the thread that ends the process.
-// Locks: the members of OnStream run under the FILE's lock if there may be other threads. stream_at() and
-// settle_streams() take no lock; settle_streams() says why.
+// Threads: any thread, in wrappers of stdio. count_macro_bytes_of_all() runs in the thread that ends the
+// process.
+// Locks: the members of StreamCall run under the FILE's lock if there may be other threads. stream_at() and
+// count_macro_bytes_of_all() take no lock; count_macro_bytes_of_all() says why.
 // Memory: from the kernel. Nothing calls malloc. stdio is never called: its calls would be counted, and might
 // wait for a lock.
 // Signals: a handler that uses the FILE of its interrupted thread may make the counts wrong (streams.hpp).
@@ -40,7 +41,7 @@ Stream* stream_at(int fd) noexcept {
     if (entry.compare_exchange_strong(page, fresh, std::memory_order_acq_rel)) {
       page = fresh;
     } else {
-      give_back_private_memory(fresh, sizeof(StreamPage));
+      free_private_memory(fresh, sizeof(StreamPage));
     }
   }
   return &page->at[number % kStreamsPerPage];
@@ -51,10 +52,10 @@ std::int64_t kernel_position(int fd) noexcept {
   return at < 0 ? -1 : at;
 }
 
-// Called by OnStream's constructor, under the FILE's lock, for a stream that is new in this process or on
+// Called by StreamCall's constructor, under the FILE's lock, for a stream that is new in this process or on
 // this descriptor: learns its position. stream_ is set only for keep() and is null again afterwards, because
 // the constructor may still decide not to watch the call.
-void OnStream::meet(Stream& stream) noexcept {
+void StreamCall::note_new_stream(Stream& stream) noexcept {
   const std::int64_t at = kernel_position(fd_);
   stream.file = file_;
   stream.process = stream_process;
@@ -68,16 +69,16 @@ void OnStream::meet(Stream& stream) noexcept {
 
 // Called after a failed call, before the program can write again: the file's position is still that of the
 // failure.
-std::int64_t OnStream::written_before_failure(std::int64_t at_most) const noexcept {
+std::int64_t StreamCall::written_before_failure(std::int64_t at_most) const noexcept {
   const std::int64_t at = kernel_position(fd_);
   const std::int64_t bytes = at < 0 ? 0 : at - (stream_->position - unwritten_);
   return bytes < 0 ? 0 : bytes > at_most ? at_most : bytes;
 }
 
-// `f` may be a copy that was made while another thread was in a call (settle_streams()). So its pointers are
-// only compared and subtracted here, never followed. The Stream is then changed without a lock: at worst some
-// bytes are counted twice or not at all.
-void OnStream::settle(ThreadLog& log, Stream& stream, const FILE& f, int fd) noexcept {
+// `f` may be a copy that was made while another thread was in a call (count_macro_bytes_of_all()). So its
+// pointers are only compared and subtracted here, never followed. The Stream is then changed without a lock:
+// at worst some bytes are counted twice or not at all.
+void StreamCall::count_macro_bytes(ThreadLog& log, Stream& stream, const FILE& f, int fd) noexcept {
   Operation operation{.layer = PENSTOCK_STDIO, .offset = stream.position};
   if (stream.read_end == f._IO_read_end && f._IO_read_ptr > stream.read_ptr) {
     operation.call = PENSTOCK_CALL_READ;
@@ -90,7 +91,7 @@ void OnStream::settle(ThreadLog& log, Stream& stream, const FILE& f, int fd) noe
     const std::int64_t written = (stream.write_ptr - stream.write_base) - unwritten(f);
     if (written > 0) {
       add_kernel_written(log, written);
-      if (Description* description = described(fd)) {
+      if (Description* description = description_of(fd)) {
         description->advance(written);
       }
     }
@@ -119,7 +120,7 @@ void OnStream::settle(ThreadLog& log, Stream& stream, const FILE& f, int fd) noe
 
 // Called under the stream's lock, after the call. Makes one system call, and only if the buffer was filled
 // again.
-std::int64_t received(const OnStream& on, const FILE& f, const Before& before) noexcept {
+std::int64_t received(const StreamCall& on, const FILE& f, const BufferState& before) noexcept {
   if (before.same(f)) {
     return on.unread_before() - unread(f);  // all bytes came from the buffer
   }
@@ -142,7 +143,7 @@ std::int64_t received(const OnStream& on, const FILE& f, const Before& before) n
 // terminal. A FILE may have been freed by a call that no wrapper saw, so the kernel copies it
 // (copy_memory()), which fails instead of crashing. The copy is used only if it still looks like a stream of
 // this descriptor.
-void settle_streams() noexcept {
+void count_macro_bytes_of_all() noexcept {
   ThreadLog* log = thread_log();
   if (log == nullptr) {
     return;
@@ -161,7 +162,7 @@ void settle_streams() noexcept {
         continue;
       }
       if ((static_cast<unsigned>(copy._flags) & 0xffff0000U) == kMagic && descriptor_of(copy) == fd) {
-        OnStream::settle(*log, stream, copy, fd);
+        StreamCall::count_macro_bytes(*log, stream, copy, fd);
       }
     }
   }

@@ -10,7 +10,7 @@
 // These bytes are counted as one operation, at the next call or when the process ends.
 //
 // Threads: wrappers of stdio call this in any thread of the program. A Stream is used under its FILE's own
-// lock (OnStream). No lock is taken if the program has one thread, or does its own locking (__fsetlocking).
+// lock (StreamCall). No lock is taken if the program has one thread, or does its own locking (__fsetlocking).
 // Memory: pages of Streams come from the kernel. This code calls flockfile() and funlockfile(), but no other
 // function of stdio, and never malloc. errno does not change.
 // Signals: stdio is not safe in handlers. A handler that uses the same FILE all the same may find its Stream
@@ -75,7 +75,7 @@ inline void forget_stream(int fd) noexcept {
 }
 // Counts the bytes that macros have moved so far, in all streams. Called before the process ends or executes
 // another program, and around fflush(NULL).
-void settle_streams() noexcept;
+void count_macro_bytes_of_all() noexcept;
 
 constexpr int kInBackup = 0x100;  // in _flags: the read pointers are in ungetc()'s backup buffer
 constexpr int kIsFile = 0x2000;   // a file; in a stream of memory _fileno has no meaning
@@ -86,7 +86,7 @@ constexpr int kErrorSeen = 0x20;
 constexpr int kUserLocks = 0x8000;  // __fsetlocking(FSETLOCKING_BYCALLER)
 
 // Whether other threads may use the same stream.
-inline bool threads_may_be() noexcept {
+inline bool may_have_threads() noexcept {
   return &__libc_single_threaded == nullptr || __libc_single_threaded == 0;
 }
 
@@ -107,7 +107,7 @@ inline std::int64_t unwritten(const FILE& f) noexcept {
 
 // The program's position in the part of the buffer that came from the file. Bytes that were pushed back are
 // not in that part.
-inline const char* place_in_buffer(const FILE& f) noexcept {
+inline const char* position_in_buffer(const FILE& f) noexcept {
   return (f._flags & kInBackup) != 0 ? f._IO_save_base : f._IO_read_ptr;
 }
 // The end of the part of the buffer that came from the file.
@@ -118,9 +118,9 @@ inline const char* end_in_buffer(const FILE& f) noexcept {
 // The state of the buffer before a call. After the call, same() tells whether glibc has filled the buffer
 // again, once or several times. It compares the kernel's position, as far as glibc knows it, or else the
 // first bytes of the buffer.
-struct Before {
-  explicit Before(const FILE& f) noexcept
-      : at(place_in_buffer(f)),
+struct BufferState {
+  explicit BufferState(const FILE& f) noexcept
+      : at(position_in_buffer(f)),
         end(end_in_buffer(f)),
         offset(f._offset),
         room(f._IO_buf_end - f._IO_buf_base) {
@@ -129,7 +129,7 @@ struct Before {
     }
   }
   bool same(const FILE& f) const noexcept {
-    return end_in_buffer(f) == end && place_in_buffer(f) >= at && f._offset == offset &&
+    return end_in_buffer(f) == end && position_in_buffer(f) >= at && f._offset == offset &&
            (offset >= 0 || room < static_cast<std::int64_t>(sizeof(begin)) ||
             __builtin_memcmp(begin, f._IO_buf_base, sizeof(begin)) == 0);
   }
@@ -146,9 +146,9 @@ struct Before {
 //
 // The pointers are read before and after the call. Without the lock, another thread could move them in
 // between, and bytes would be counted twice or not at all.
-class OnStream {
+class StreamCall {
  public:
-  explicit OnStream(FILE* file) noexcept : file_(file), fd_(descriptor_of(*file)) {
+  explicit StreamCall(FILE* file) noexcept : file_(file), fd_(descriptor_of(*file)) {
     if (fd_ < 0) {
       return;
     }
@@ -156,7 +156,7 @@ class OnStream {
     if (log == nullptr) {
       return;
     }
-    if (threads_may_be() && (file->_flags & kUserLocks) == 0) [[unlikely]] {
+    if (may_have_threads() && (file->_flags & kUserLocks) == 0) [[unlikely]] {
       locked_ = true;
       flockfile(file);
       _pthread_cleanup_push(&cleanup_, &unlock, file);
@@ -166,54 +166,54 @@ class OnStream {
       return;
     }
     if (stream->file != file || stream->process != stream_process) [[unlikely]] {
-      meet(*stream);
+      note_new_stream(*stream);
     }
     log_ = log;
     stream_ = stream;
     if (stream->read_ptr != file->_IO_read_ptr || stream->write_ptr != file->_IO_write_ptr) [[unlikely]] {
-      settle(*log, *stream, *file, fd_);
+      count_macro_bytes(*log, *stream, *file, fd_);
     }
     unread_ = unread(*file);
     unwritten_ = unwritten(*file);
     had_failed_ = (file->_flags & kErrorSeen) != 0;
   }
-  ~OnStream() {
+  ~StreamCall() {
     if (locked_) [[unlikely]] {
       _pthread_cleanup_pop(&cleanup_, 0);
       funlockfile(file_);
     }
   }
-  OnStream(const OnStream&) = delete;
-  OnStream& operator=(const OnStream&) = delete;
+  StreamCall(const StreamCall&) = delete;
+  StreamCall& operator=(const StreamCall&) = delete;
 
   // False: the call is made and not counted.
-  bool watched() const noexcept { return stream_ != nullptr; }
+  bool is_counted() const noexcept { return stream_ != nullptr; }
   ThreadLog& log() const noexcept { return *log_; }
   Stream& stream() const noexcept { return *stream_; }
 
   // Reads the clock before a call that will probably reach the kernel. If the buffer alone can answer the
   // call, reading the clock would take longer than the call. Then the call is counted with no duration, at
   // the time of the last reading, unless segments are recorded.
-  void time_it() noexcept { begin_ = ticks(); }
+  void read_clock() noexcept { begin_ = ticks(); }
   void time_read(std::size_t bytes) noexcept {
     if (static_cast<std::int64_t>(bytes) > unread_) {
-      time_it();
+      read_clock();
     }
   }
   void time_write(std::size_t bytes) noexcept {
     if (static_cast<std::int64_t>(bytes) > file_->_IO_write_end - file_->_IO_write_ptr) {
-      time_it();
+      read_clock();
     }
   }
 
   // After the call: the program received, or gave, `bytes`. If that is 0, the stream's error flag shows
   // whether the call failed; the reason is errno.
-  void was_read(std::int64_t bytes) noexcept {
+  void after_read(std::int64_t bytes) noexcept {
     const std::int64_t from_kernel = bytes + unread(*file_) - unread_;
     if (from_kernel > 0) {
       kernel_read(from_kernel);
     }
-    wrote_from(unwritten_);
+    count_kernel_writes(unwritten_);
     Operation operation{.call = PENSTOCK_CALL_READ,
                         .layer = PENSTOCK_STDIO,
                         .failed = bytes == 0 ? failure() : 0,
@@ -236,8 +236,8 @@ class OnStream {
     count_it(operation);
     keep();
   }
-  void was_written(std::int64_t bytes) noexcept {
-    wrote_from(unwritten_ + bytes);
+  void after_write(std::int64_t bytes) noexcept {
+    count_kernel_writes(unwritten_ + bytes);
     const Operation operation{.call = PENSTOCK_CALL_WRITE,
                               .layer = PENSTOCK_STDIO,
                               .failed = bytes == 0 ? failure() : 0,
@@ -249,14 +249,14 @@ class OnStream {
   }
   // After a call that is neither a read nor a write; it may have written the unwritten bytes of the buffer.
   // `failed`: errno, or 0.
-  void was(penstock_call call, int failed) noexcept {
-    wrote_from(unwritten_);
+  void after_other(penstock_call call, int failed) noexcept {
+    count_kernel_writes(unwritten_);
     count_it({.call = call, .layer = PENSTOCK_STDIO, .failed = failed});
     keep();
   }
   // After a call that is not counted as an operation; it may have written bytes of the buffer.
-  void was_nothing() noexcept {
-    wrote_from(unwritten_);
+  void after_uncounted() noexcept {
+    count_kernel_writes(unwritten_);
     keep();
   }
 
@@ -264,13 +264,13 @@ class OnStream {
   std::int64_t unwritten_before() const noexcept { return unwritten_; }
   void kernel_read(std::int64_t bytes) noexcept {
     add_kernel_read(*log_, bytes);
-    if (Description* description = described(fd_)) {
+    if (Description* description = description_of(fd_)) {
       description->advance(bytes);
     }
   }
   void kernel_written(std::int64_t bytes) noexcept {
     add_kernel_written(*log_, bytes);
-    if (Description* description = described(fd_)) {
+    if (Description* description = description_of(fd_)) {
       description->advance(bytes);
     }
   }
@@ -284,13 +284,13 @@ class OnStream {
 
   // Counts what has happened since the last call, as the pointers of `f` show. `f` is the stream itself,
   // under its lock, or a copy of it, without the lock.
-  static void settle(ThreadLog& log, Stream& stream, const FILE& f, int fd) noexcept;
+  static void count_macro_bytes(ThreadLog& log, Stream& stream, const FILE& f, int fd) noexcept;
 
  private:
   static void unlock(void* file) noexcept { funlockfile(static_cast<FILE*>(file)); }
-  void meet(Stream& stream) noexcept;
+  void note_new_stream(Stream& stream) noexcept;
   int failure() const noexcept { return (file_->_flags & kErrorSeen) != 0 ? errno : 0; }
-  void wrote_from(std::int64_t unwritten_then) noexcept {
+  void count_kernel_writes(std::int64_t unwritten_then) noexcept {
     std::int64_t bytes = unwritten_then - unwritten(*file_);
     if (bytes > 0) {
       if (!had_failed_ && (file_->_flags & kErrorSeen) != 0) [[unlikely]] {
@@ -328,6 +328,6 @@ std::int64_t kernel_position(int fd) noexcept;
 // How many bytes the program received, for calls that do not return this number. It is calculated from the
 // buffer before and after the call. It is exact for a file, and for a pipe if the call filled the buffer at
 // most once.
-std::int64_t received(const OnStream& on, const FILE& file, const Before& before) noexcept;
+std::int64_t received(const StreamCall& on, const FILE& file, const BufferState& before) noexcept;
 
 }  // namespace penstock::interpose

@@ -42,7 +42,7 @@ int list(dl_phdr_info* about, std::size_t, void* with) noexcept {
 // may be, held for ever. dlopen() uses another lock, which libc's fork() renews; search() takes that one
 // later. If the state of the first lock is only unknown (Loader::unknown), another thread may change the list
 // meanwhile. Allocates nothing.
-void list_as_they_are(Libraries& libraries) noexcept {
+void list_without_lock(Libraries& libraries) noexcept {
   for (const link_map* at = _r_debug.r_map; at != nullptr; at = at->l_next) {
     dl_phdr_info about{};
     about.dlpi_name = at->l_name;
@@ -71,7 +71,7 @@ void* function_in(const char* library_name, const char* name) noexcept {
 [[gnu::noinline]] void* search(const char* name) noexcept {
   Libraries libraries{};
   if (loader_is_stuck()) {
-    list_as_they_are(libraries);
+    list_without_lock(libraries);
   } else {
     walk_objects(&list, &libraries);
   }
@@ -84,8 +84,8 @@ void* function_in(const char* library_name, const char* name) noexcept {
 
 }  // namespace
 
-constinit thread_local const char* volatile WithinNext::begin_ __attribute__((tls_model("initial-exec"))) =
-    nullptr;
+constinit thread_local const char* volatile InOtherLibrary::begin_
+    __attribute__((tls_model("initial-exec"))) = nullptr;
 
 // Reads libc's symbol table only (libc_names.hpp): any thread, handler or child.
 bool is_another_librarys(const char* name, const void* function) noexcept {

@@ -53,13 +53,13 @@ namespace penstock::interpose {
 // call began. If a handler leaves the call by longjmp(), the mark remains, but further up the stack it is
 // ignored. Any thread; nothing is allocated. In a fork's child the mark still holds for the thread that
 // forked.
-class WithinNext {
+class InOtherLibrary {
  public:
-  WithinNext() noexcept : before_(begin_) { begin_ = reinterpret_cast<const char*>(this); }
-  ~WithinNext() { begin_ = before_; }
-  WithinNext(const WithinNext&) = delete;
-  WithinNext& operator=(const WithinNext&) = delete;
-  static bool is_under_way() noexcept {
+  InOtherLibrary() noexcept : before_(begin_) { begin_ = reinterpret_cast<const char*>(this); }
+  ~InOtherLibrary() { begin_ = before_; }
+  InOtherLibrary(const InOtherLibrary&) = delete;
+  InOtherLibrary& operator=(const InOtherLibrary&) = delete;
+  static bool is_active() noexcept {
     const char here = 0;
     const char* const begin = begin_;
     return begin != nullptr && begin > &here;
@@ -85,13 +85,13 @@ Result no_such_function() noexcept {  // what a call returns that does not exist
 // The function that the program would have called without this library. It is found at the first call, in any
 // thread.
 //
-// `direct_` is the function if it may be called without a WithinNext around the call. It is null until that
-// is known, and always null if it is another library's function. Any thread may write `direct_` and `found_`,
-// but always the same value, so no lock and no memory order is needed.
+// `direct_` is the function if it may be called without an InOtherLibrary around the call. It is null until
+// that is known, and always null if it is another library's function. Any thread may write `direct_` and
+// `found_`, but always the same value, so no lock and no memory order is needed.
 template <typename Signature>
-class Real {
+class RealFunction {
  public:
-  constexpr explicit Real(const char* name) : name_(name) {}
+  constexpr explicit RealFunction(const char* name) : name_(name) {}
   constexpr std::atomic<void*>* found() { return &found_; }
   // Null if no library of the process has it.
   Signature* pointer() noexcept {
@@ -115,7 +115,7 @@ class Real {
       return no_such_function<decltype(function(args...))>();
     }
     if (is_another_librarys(name_, reinterpret_cast<void*>(function))) {
-      const WithinNext within;
+      const InOtherLibrary within;
       return function(args...);
     }
     direct_.store(reinterpret_cast<void*>(function), std::memory_order_relaxed);
@@ -137,14 +137,14 @@ class Real {
 
 // For a call that uses the descriptor's position, before the call: returns the description and stores the
 // position in `offset`. If the descriptor is not known, it returns null and `offset` is -1.
-inline Description* positioned(ThreadLog& log, int fd, std::int64_t& offset) noexcept {
+inline Description* position_before(ThreadLog& log, int fd, std::int64_t& offset) noexcept {
   Description* description = known_description(log, fd);
   offset = description == nullptr ? -1 : description->position.load(std::memory_order_relaxed);
   return description;
 }
 
 // Counts a read or a write after the call. If it used the descriptor's position, `description` and `offset`
-// come from positioned(), and the position advances. Otherwise `description` is null and `offset` is the
+// come from position_before(), and the position advances. Otherwise `description` is null and `offset` is the
 // call's own. `bytes` < 0: the call failed.
 template <penstock_call kCall>
 [[gnu::always_inline]] inline void count_transfer(ThreadLog& log, int fd, Description* description,
@@ -167,7 +167,7 @@ template <penstock_call kCall>
 
 // Makes the call and takes its times. Then `count_it` gets the log, the result, and an operation of this kind
 // with these times. errno is still that of the call. If count_it changes errno, it must restore it.
-[[gnu::always_inline]] inline auto timed(penstock_call kind, auto call, auto count_it) noexcept {
+[[gnu::always_inline]] inline auto call_and_time(penstock_call kind, auto call, auto count_it) noexcept {
   ThreadLog* log = thread_log();
   if (log == nullptr) {
     return call();
@@ -181,8 +181,8 @@ template <penstock_call kCall>
 
 // Makes and counts a call on a descriptor that moves no bytes. A negative result means that it failed.
 // `size`: the file's size after a call that returned 0; -1: not known.
-auto counted(penstock_call kind, int fd, auto call, std::int64_t size = -1) noexcept {
-  return timed(kind, call, [=](ThreadLog& log, auto result, Operation& operation) {
+auto call_and_count(penstock_call kind, int fd, auto call, std::int64_t size = -1) noexcept {
+  return call_and_time(kind, call, [=](ThreadLog& log, auto result, Operation& operation) {
     operation.failed = failure_of(result);
     penstock_counters* counters = count(log, fd, operation);
     if (size >= 0 && result == 0 && counters != nullptr) {
@@ -193,8 +193,8 @@ auto counted(penstock_call kind, int fd, auto call, std::int64_t size = -1) noex
 
 // Makes and counts a call on a name, such as unlink(). `at`: the directory of a relative name. A negative
 // result means that it failed.
-auto counted_path(int at, const char* path, penstock_file_kind file_kind, auto call) noexcept {
-  return timed(PENSTOCK_CALL_OTHER, call, [=](ThreadLog& log, auto result, Operation& operation) {
+auto call_on_path_and_count(int at, const char* path, penstock_file_kind file_kind, auto call) noexcept {
+  return call_and_time(PENSTOCK_CALL_OTHER, call, [=](ThreadLog& log, auto result, Operation& operation) {
     const int saved = errno;
     operation.failed = result < 0 ? saved : 0;
     count_path(log, at, path, operation, file_kind);
@@ -204,12 +204,12 @@ auto counted_path(int at, const char* path, penstock_file_kind file_kind, auto c
 
 }  // namespace penstock::interpose
 
-#define PENSTOCK_WRAP(result, name, parameters)                                                   \
-  extern "C" __attribute__((visibility("default"))) result wrap_##name parameters __asm__(#name); \
-  namespace {                                                                                     \
-  [[maybe_unused]] constinit ::penstock::interpose::Real<result parameters> real_##name(#name);   \
-  }                                                                                               \
-  PENSTOCK_WRAPPED(name, real_##name.found())                                                     \
+#define PENSTOCK_WRAP(result, name, parameters)                                                         \
+  extern "C" __attribute__((visibility("default"))) result wrap_##name parameters __asm__(#name);       \
+  namespace {                                                                                           \
+  [[maybe_unused]] constinit ::penstock::interpose::RealFunction<result parameters> real_##name(#name); \
+  }                                                                                                     \
+  PENSTOCK_WRAPPED(name, real_##name.found())                                                           \
   extern "C" result wrap_##name parameters
 
 // Wraps two functions of the same signature in the same way, such as lseek() and lseek64(). The last argument

@@ -18,10 +18,10 @@ using namespace penstock::interpose;  // NOLINT: wrappers are in no namespace, l
 
 namespace {
 
-constinit Blocks blocks(PENSTOCK_POSIX);
+constinit AsyncOperations blocks(PENSTOCK_POSIX);
 
 template <typename Block, typename Call>
-int started(Block* block, penstock_call call, Call start) noexcept {
+int start_operation(Block* block, penstock_call call, Call start) noexcept {
   ThreadLog* log = thread_log();
   if (log == nullptr) {
     return start();
@@ -37,7 +37,7 @@ int started(Block* block, penstock_call call, Call start) noexcept {
   return result;
 }
 
-void learned(const void* block, std::int64_t result) noexcept {
+void count_result(const void* block, std::int64_t result) noexcept {
   if (ThreadLog* log = thread_log()) {
     blocks.end(*log, block, result);
   }
@@ -46,27 +46,27 @@ void learned(const void* block, std::int64_t result) noexcept {
 // Around aio_error(). If it returns 0 or an errno value, the operation has ended, and its result is in the
 // block.
 template <typename Block, typename Ask>
-int asked(const Block* block, Ask ask) noexcept {
+int get_status(const Block* block, Ask ask) noexcept {
   const int error = ask();
   if (error == 0) {
-    learned(block, block->__return_value);
+    count_result(block, block->__return_value);
   } else if (error != EINPROGRESS && error != -1) {
-    learned(block, -error);
+    count_result(block, -error);
   }
   return error;
 }
 
 template <typename Block, typename Ask>
-ssize_t returned(Block* block, Ask ask) noexcept {
+ssize_t get_result(Block* block, Ask ask) noexcept {
   const ssize_t result = ask();
   const int saved = errno;
-  learned(block, result < 0 ? -saved : result);
+  count_result(block, result < 0 ? -saved : result);
   errno = saved;
   return result;
 }
 
 template <typename Block, typename Call>
-int listed(Block* const list[], int count, Call start) noexcept {
+int start_list(Block* const list[], int count, Call start) noexcept {
   ThreadLog* log = thread_log();
   for (int i = 0; log != nullptr && i < count; ++i) {
     if (Block* block = list[i]; block != nullptr && block->aio_lio_opcode != LIO_NOP) {
@@ -92,9 +92,9 @@ bool has_ended(const Pending& one, std::int64_t& result) noexcept {
 
 namespace penstock::interpose {
 
-void settle_aio() noexcept {
+void count_finished_aio() noexcept {
   if (ThreadLog* log = thread_log()) {
-    blocks.settle(*log, &has_ended);
+    blocks.count_ended(*log, &has_ended);
   }
 }
 void forget_aio() noexcept {
@@ -106,22 +106,22 @@ void forget_aio() noexcept {
 // The wrappers for aiocb and, with 64, for aiocb64.
 #define PENSTOCK_AIO(bits)                                                                                  \
   PENSTOCK_WRAP(int, aio_read##bits, (aiocb##bits * block)) {                                               \
-    return started(block, PENSTOCK_CALL_READ, [&] { return real_aio_read##bits(block); });                  \
+    return start_operation(block, PENSTOCK_CALL_READ, [&] { return real_aio_read##bits(block); });          \
   }                                                                                                         \
   PENSTOCK_WRAP(int, aio_write##bits, (aiocb##bits * block)) {                                              \
-    return started(block, PENSTOCK_CALL_WRITE, [&] { return real_aio_write##bits(block); });                \
+    return start_operation(block, PENSTOCK_CALL_WRITE, [&] { return real_aio_write##bits(block); });        \
   }                                                                                                         \
   PENSTOCK_WRAP(int, aio_fsync##bits, (int how, aiocb##bits* block)) {                                      \
-    return started(block, PENSTOCK_CALL_SYNC, [&] { return real_aio_fsync##bits(how, block); });            \
+    return start_operation(block, PENSTOCK_CALL_SYNC, [&] { return real_aio_fsync##bits(how, block); });    \
   }                                                                                                         \
   PENSTOCK_WRAP(int, lio_listio##bits, (int mode, aiocb##bits* const list[], int count, sigevent* event)) { \
-    return listed(list, count, [&] { return real_lio_listio##bits(mode, list, count, event); });            \
+    return start_list(list, count, [&] { return real_lio_listio##bits(mode, list, count, event); });        \
   }                                                                                                         \
   PENSTOCK_WRAP(int, aio_error##bits, (const aiocb##bits* block)) {                                         \
-    return asked(block, [&] { return real_aio_error##bits(block); });                                       \
+    return get_status(block, [&] { return real_aio_error##bits(block); });                                  \
   }                                                                                                         \
   PENSTOCK_WRAP(ssize_t, aio_return##bits, (aiocb##bits * block)) {                                         \
-    return returned(block, [&] { return real_aio_return##bits(block); });                                   \
+    return get_result(block, [&] { return real_aio_return##bits(block); });                                 \
   }
 PENSTOCK_AIO()
 PENSTOCK_AIO(64)

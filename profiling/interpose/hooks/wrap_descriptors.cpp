@@ -3,7 +3,7 @@
 // Threads, locks, memory and signals: the rules of wrap.hpp. The code around the calls is in
 // descriptor_calls.hpp.
 // Forks: a child has its parent's table of descriptors. A close() in a child that has counted nothing is not
-// counted (closed()).
+// counted (close_and_count()).
 #include <fcntl.h>
 #include <stdarg.h>
 #include <sys/stat.h>
@@ -36,38 +36,39 @@ constexpr bool takes_mode(int flags) {
   }
 
 // The wrappers of open() and openat() and, with 64, of open64() and openat64().
-#define PENSTOCK_OPEN(bits)                                                                   \
-  PENSTOCK_WRAP(int, open##bits, (const char* path, int flags, ...)) {                        \
-    PENSTOCK_MODE                                                                             \
-    return opened(AT_FDCWD, path, flags, [&] { return real_open##bits(path, flags, mode); }); \
-  }                                                                                           \
-  PENSTOCK_WRAP(int, openat##bits, (int at, const char* path, int flags, ...)) {              \
-    PENSTOCK_MODE                                                                             \
-    return opened(at, path, flags, [&] { return real_openat##bits(at, path, flags, mode); }); \
+#define PENSTOCK_OPEN(bits)                                                                           \
+  PENSTOCK_WRAP(int, open##bits, (const char* path, int flags, ...)) {                                \
+    PENSTOCK_MODE                                                                                     \
+    return open_and_count(AT_FDCWD, path, flags, [&] { return real_open##bits(path, flags, mode); }); \
+  }                                                                                                   \
+  PENSTOCK_WRAP(int, openat##bits, (int at, const char* path, int flags, ...)) {                      \
+    PENSTOCK_MODE                                                                                     \
+    return open_and_count(at, path, flags, [&] { return real_openat##bits(at, path, flags, mode); }); \
   }
 PENSTOCK_OPEN()
 PENSTOCK_OPEN(64)
 // NOLINTEND(cert-dcl50-cpp)
 PENSTOCK_WRAP_TWINS(int, __open_2, __open64_2, (const char* path, int flags),
-                    opened(AT_FDCWD, path, flags, [&] { return real(path, flags); }))
+                    open_and_count(AT_FDCWD, path, flags, [&] { return real(path, flags); }))
 PENSTOCK_WRAP_TWINS(int, __openat_2, __openat64_2, (int at, const char* path, int flags),
-                    opened(at, path, flags, [&] { return real(at, path, flags); }))
+                    open_and_count(at, path, flags, [&] { return real(at, path, flags); }))
 PENSTOCK_WRAP_TWINS(int, creat, creat64, (const char* path, mode_t mode),
-                    opened(AT_FDCWD, path, O_CREAT | O_WRONLY | O_TRUNC, [&] { return real(path, mode); }))
+                    open_and_count(AT_FDCWD, path, O_CREAT | O_WRONLY | O_TRUNC,
+                                   [&] { return real(path, mode); }))
 // mkstemp() and its variants choose the name: after the call, `path` has it.
 PENSTOCK_WRAP_TWINS(int, mkstemp, mkstemp64, (char* path),
-                    opened(AT_FDCWD, path, O_RDWR, [&] { return real(path); }))
+                    open_and_count(AT_FDCWD, path, O_RDWR, [&] { return real(path); }))
 PENSTOCK_WRAP_TWINS(int, mkostemp, mkostemp64, (char* path, int flags),
-                    opened(AT_FDCWD, path, O_RDWR | flags, [&] { return real(path, flags); }))
+                    open_and_count(AT_FDCWD, path, O_RDWR | flags, [&] { return real(path, flags); }))
 PENSTOCK_WRAP(int, mkstemps, (char* path, int suffix)) {
-  return opened(AT_FDCWD, path, O_RDWR, [&] { return real_mkstemps(path, suffix); });
+  return open_and_count(AT_FDCWD, path, O_RDWR, [&] { return real_mkstemps(path, suffix); });
 }
 PENSTOCK_WRAP(int, mkostemps, (char* path, int suffix, int flags)) {
-  return opened(AT_FDCWD, path, O_RDWR | flags, [&] { return real_mkostemps(path, suffix, flags); });
+  return open_and_count(AT_FDCWD, path, O_RDWR | flags, [&] { return real_mkostemps(path, suffix, flags); });
 }
 
 PENSTOCK_WRAP(int, close, (int fd)) {
-  return closed(fd, [&] { return real_close(fd); });
+  return close_and_count(fd, [&] { return real_close(fd); });
 }
 PENSTOCK_WRAP(int, close_range, (unsigned first, unsigned last, int flags)) {
   if (!log_suspended() && (flags & 4) == 0) {  // CLOSE_RANGE_CLOEXEC closes nothing yet
@@ -83,13 +84,13 @@ PENSTOCK_WRAP(void, closefrom, (int first)) {
 }
 
 PENSTOCK_WRAP(int, dup, (int fd)) {
-  return duplicated(fd, real_dup(fd));
+  return note_duplicate(fd, real_dup(fd));
 }
 PENSTOCK_WRAP(int, dup2, (int from, int to)) {
-  return duplicated(from, real_dup2(from, to));
+  return note_duplicate(from, real_dup2(from, to));
 }
 PENSTOCK_WRAP(int, dup3, (int from, int to, int flags)) {
-  return duplicated(from, real_dup3(from, to, flags));
+  return note_duplicate(from, real_dup3(from, to, flags));
 }
 
 // NOLINTBEGIN(cert-dcl50-cpp): they are variadic
@@ -105,9 +106,9 @@ PENSTOCK_FCNTL(fcntl)
 PENSTOCK_FCNTL(fcntl64)
 // NOLINTEND(cert-dcl50-cpp)
 
-#define PENSTOCK_FRESH(name, parameters, arguments) \
-  PENSTOCK_WRAP(int, name, parameters) {            \
-    return fresh(real_##name arguments);            \
+#define PENSTOCK_FRESH(name, parameters, arguments)  \
+  PENSTOCK_WRAP(int, name, parameters) {             \
+    return note_without_file(real_##name arguments); \
   }
 PENSTOCK_FRESH(socket, (int domain, int type, int protocol), (domain, type, protocol))
 PENSTOCK_FRESH(accept, (int fd, void* address, unsigned* length), (fd, address, length))
@@ -119,38 +120,39 @@ PENSTOCK_FRESH(eventfd, (unsigned count, int flags), (count, flags))
 PENSTOCK_FRESH(epoll_create1, (int flags), (flags))
 PENSTOCK_FRESH(inotify_init1, (int flags), (flags))
 PENSTOCK_WRAP(int, pipe, (int ends[2])) {
-  return fresh_pair(real_pipe(ends), ends);
+  return note_pair_without_files(real_pipe(ends), ends);
 }
 PENSTOCK_WRAP(int, pipe2, (int ends[2], int flags)) {
-  return fresh_pair(real_pipe2(ends, flags), ends);
+  return note_pair_without_files(real_pipe2(ends, flags), ends);
 }
 PENSTOCK_WRAP(int, socketpair, (int domain, int type, int protocol, int ends[2])) {
-  return fresh_pair(real_socketpair(domain, type, protocol, ends), ends);
+  return note_pair_without_files(real_socketpair(domain, type, protocol, ends), ends);
 }
 
 PENSTOCK_WRAP_TWINS(off64_t, lseek, lseek64, (int fd, off64_t offset, int whence),
-                    sought(fd, [&] { return real(fd, offset, whence); }))
+                    seek_and_count(fd, [&] { return real(fd, offset, whence); }))
 
 PENSTOCK_WRAP_TWINS(int, fsync, fdatasync, (int fd),
-                    counted(PENSTOCK_CALL_SYNC, fd, [&] { return real(fd); }))
+                    call_and_count(PENSTOCK_CALL_SYNC, fd, [&] { return real(fd); }))
 PENSTOCK_WRAP(int, syncfs, (int fd)) {
-  return counted(PENSTOCK_CALL_SYNC, fd, [&] { return real_syncfs(fd); });
+  return call_and_count(PENSTOCK_CALL_SYNC, fd, [&] { return real_syncfs(fd); });
 }
 PENSTOCK_WRAP(int, sync_file_range, (int fd, off64_t offset, off64_t bytes, unsigned flags)) {
-  return counted(PENSTOCK_CALL_SYNC, fd, [&] { return real_sync_file_range(fd, offset, bytes, flags); });
+  return call_and_count(PENSTOCK_CALL_SYNC, fd,
+                        [&] { return real_sync_file_range(fd, offset, bytes, flags); });
 }
 PENSTOCK_WRAP_TWINS(int, ftruncate, ftruncate64, (int fd, off64_t bytes),
-                    counted(
+                    call_and_count(
                         PENSTOCK_CALL_OTHER, fd, [&] { return real(fd, bytes); }, bytes))
 // The end of the allocated range; -1 if the call does not make the file longer, or if the kernel will refuse
 // it.
-static std::int64_t size_behind(int mode, off64_t offset, off64_t bytes) noexcept {
+static std::int64_t size_after(int mode, off64_t offset, off64_t bytes) noexcept {
   std::int64_t end = -1;
   return mode != 0 || __builtin_add_overflow(offset, bytes, &end) ? -1 : end;
 }
 PENSTOCK_WRAP_TWINS(int, fallocate, fallocate64, (int fd, int mode, off64_t offset, off64_t bytes),
-                    counted(
+                    call_and_count(
                         PENSTOCK_CALL_OTHER, fd, [&] { return real(fd, mode, offset, bytes); },
-                        size_behind(mode, offset, bytes)))
+                        size_after(mode, offset, bytes)))
 PENSTOCK_WRAP_TWINS(int, posix_fadvise, posix_fadvise64, (int fd, off64_t offset, off64_t bytes, int advice),
-                    counted(PENSTOCK_CALL_OTHER, fd, [&] { return real(fd, offset, bytes, advice); }))
+                    call_and_count(PENSTOCK_CALL_OTHER, fd, [&] { return real(fd, offset, bytes, advice); }))

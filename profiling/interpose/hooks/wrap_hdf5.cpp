@@ -17,11 +17,11 @@ using Id = std::int64_t;  // hid_t
 constexpr Id kAll = 0;    // H5S_ALL
 constexpr unsigned kHdf5 = 2;
 
-constinit Real<Id(Id)> dataset_space{"H5Dget_space"};
-constinit Real<int(Id)> close_space{"H5Sclose"};
-constinit Real<std::int64_t(Id)> selected_points{"H5Sget_select_npoints"};
-constinit Real<std::size_t(Id)> type_size{"H5Tget_size"};
-constinit Real<ssize_t(Id, char*, std::size_t)> file_name{"H5Fget_name"};
+constinit RealFunction<Id(Id)> dataset_space{"H5Dget_space"};
+constinit RealFunction<int(Id)> close_space{"H5Sclose"};
+constinit RealFunction<std::int64_t(Id)> selected_points{"H5Sget_select_npoints"};
+constinit RealFunction<std::size_t(Id)> type_size{"H5Tget_size"};
+constinit RealFunction<ssize_t(Id, char*, std::size_t)> file_name{"H5Fget_name"};
 
 // The bytes that the program's buffer receives or gives: the selected points times the size of the memory
 // type.
@@ -44,8 +44,9 @@ std::int64_t selected_bytes(Id dataset, Id type, Id in_memory, Id in_file) noexc
   return points < 0 ? 0 : points * static_cast<std::int64_t>(type_size(type));
 }
 
-int moved(penstock_call kind, Id dataset, Id type, Id in_memory, Id in_file, auto call) noexcept {
-  return timed(kind, call, [=](ThreadLog& log, int result, Operation& operation) {
+int transfer_and_count(penstock_call kind, Id dataset, Id type, Id in_memory, Id in_file,
+                       auto call) noexcept {
+  return call_and_time(kind, call, [=](ThreadLog& log, int result, Operation& operation) {
     operation.layer = PENSTOCK_HDF5;
     operation.failed = result < 0 ? EIO : 0;
     operation.offset = 0;
@@ -62,8 +63,8 @@ int moved(penstock_call kind, Id dataset, Id type, Id in_memory, Id in_file, aut
   });
 }
 
-Id opened(const char* path, auto call) noexcept {
-  return timed(PENSTOCK_CALL_OPEN, call, [=](ThreadLog& log, Id id, Operation& operation) {
+Id open_and_count(const char* path, auto call) noexcept {
+  return call_and_time(PENSTOCK_CALL_OPEN, call, [=](ThreadLog& log, Id id, Operation& operation) {
     operation.layer = PENSTOCK_HDF5;
     operation.failed = id < 0 ? EIO : 0;
     const HandleFile file = count_named(log, path, operation);
@@ -76,14 +77,14 @@ Id opened(const char* path, auto call) noexcept {
 }  // namespace
 
 PENSTOCK_WRAP(Id, H5Fopen, (const char* path, unsigned flags, Id access)) {
-  return opened(path, [&] { return real_H5Fopen(path, flags, access); });
+  return open_and_count(path, [&] { return real_H5Fopen(path, flags, access); });
 }
 PENSTOCK_WRAP(Id, H5Fcreate, (const char* path, unsigned flags, Id creation, Id access)) {
-  return opened(path, [&] { return real_H5Fcreate(path, flags, creation, access); });
+  return open_and_count(path, [&] { return real_H5Fcreate(path, flags, creation, access); });
 }
 PENSTOCK_WRAP(int, H5Fclose, (Id file)) {
   const HandleFile known = forget_handle(kHdf5, static_cast<std::uint64_t>(file));
-  return timed(
+  return call_and_time(
       PENSTOCK_CALL_CLOSE, [&] { return real_H5Fclose(file); },
       [&](ThreadLog& log, int result, Operation& operation) {
         operation.layer = PENSTOCK_HDF5;
@@ -96,10 +97,10 @@ PENSTOCK_WRAP(int, H5Dclose, (Id dataset)) {
   return real_H5Dclose(dataset);
 }
 PENSTOCK_WRAP(int, H5Dread, (Id dataset, Id type, Id in_memory, Id in_file, Id transfer, void* out)) {
-  return moved(PENSTOCK_CALL_READ, dataset, type, in_memory, in_file,
-               [&] { return real_H5Dread(dataset, type, in_memory, in_file, transfer, out); });
+  return transfer_and_count(PENSTOCK_CALL_READ, dataset, type, in_memory, in_file,
+                            [&] { return real_H5Dread(dataset, type, in_memory, in_file, transfer, out); });
 }
 PENSTOCK_WRAP(int, H5Dwrite, (Id dataset, Id type, Id in_memory, Id in_file, Id transfer, const void* data)) {
-  return moved(PENSTOCK_CALL_WRITE, dataset, type, in_memory, in_file,
-               [&] { return real_H5Dwrite(dataset, type, in_memory, in_file, transfer, data); });
+  return transfer_and_count(PENSTOCK_CALL_WRITE, dataset, type, in_memory, in_file,
+                            [&] { return real_H5Dwrite(dataset, type, in_memory, in_file, transfer, data); });
 }

@@ -17,14 +17,14 @@
 using namespace penstock::interpose;  // NOLINT: wrappers are in no namespace, like libc's functions
 
 namespace {
-constinit Blocks kernel_blocks(PENSTOCK_RING);
+constinit AsyncOperations kernel_blocks(PENSTOCK_RING);
 }  // namespace
 
 namespace penstock::interpose {
 
-thread_local bool handing_over __attribute__((tls_model("initial-exec"))) = false;
+thread_local bool inside_io_submit __attribute__((tls_model("initial-exec"))) = false;
 
-void block_begins(ThreadLog& log, const KernelBlock& block) noexcept {
+void add_kernel_operation(ThreadLog& log, const KernelBlock& block) noexcept {
   penstock_call call = PENSTOCK_CALL_OTHER;
   switch (block.opcode) {
     case KernelBlock::kRead:
@@ -46,20 +46,20 @@ void block_begins(ThreadLog& log, const KernelBlock& block) noexcept {
                       static_cast<std::int64_t>(block.bytes));
 }
 
-void block_dropped(const KernelBlock& block) noexcept {
+void remove_kernel_operation(const KernelBlock& block) noexcept {
   kernel_blocks.drop(&block);
 }
 
-void blocks_ended(const KernelEvent* events, long count) noexcept {
+void count_kernel_events(const KernelEvent* events, long count) noexcept {
   ThreadLog* log = count <= 0 ? nullptr : thread_log();
   for (long i = 0; log != nullptr && i < count; ++i) {
     kernel_blocks.end(*log, events[i].block, events[i].result);
   }
 }
 
-void settle_kernel_aio() noexcept {
+void count_finished_kernel_aio() noexcept {
   if (ThreadLog* log = thread_log()) {
-    kernel_blocks.settle(*log, [](const Pending&, std::int64_t&) { return false; });
+    kernel_blocks.count_ended(*log, [](const Pending&, std::int64_t&) { return false; });
   }
 }
 void forget_kernel_aio() noexcept {
@@ -70,18 +70,18 @@ void forget_kernel_aio() noexcept {
 
 // libaio's functions. They are wrapped because libaio makes its system calls inline.
 PENSTOCK_WRAP(int, io_submit, (void* context, long count, KernelBlock** blocks)) {
-  return hand_over(count, blocks, [&] { return real_io_submit(context, count, blocks); });
+  return submit_blocks(count, blocks, [&] { return real_io_submit(context, count, blocks); });
 }
 PENSTOCK_WRAP(int, io_getevents,
               (void* context, long at_least, long at_most, KernelEvent* events, timespec* patience)) {
-  const int came = real_io_getevents(context, at_least, at_most, events, patience);
-  blocks_ended(events, came);
-  return came;
+  const int event_count = real_io_getevents(context, at_least, at_most, events, patience);
+  count_kernel_events(events, event_count);
+  return event_count;
 }
 PENSTOCK_WRAP(int, io_pgetevents,
               (void* context, long at_least, long at_most, KernelEvent* events, timespec* patience,
                sigset_t* signals)) {
-  const int came = real_io_pgetevents(context, at_least, at_most, events, patience, signals);
-  blocks_ended(events, came);
-  return came;
+  const int event_count = real_io_pgetevents(context, at_least, at_most, events, patience, signals);
+  count_kernel_events(events, event_count);
+  return event_count;
 }

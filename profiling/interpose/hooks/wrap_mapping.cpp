@@ -7,8 +7,8 @@ using namespace penstock::interpose;  // NOLINT: wrappers are in no namespace, l
 
 PENSTOCK_WRAP_TWINS(void*, mmap, mmap64,
                     (void* at, size_t bytes, int protection, int flags, int fd, off64_t offset),
-                    mapped(fd, flags, bytes, offset,
-                           [&] { return real(at, bytes, protection, flags, fd, offset); }))
+                    map_and_count(fd, flags, bytes, offset,
+                                  [&] { return real(at, bytes, protection, flags, fd, offset); }))
 PENSTOCK_WRAP(int, munmap, (void* at, size_t bytes)) {
-  return unmapped(at, bytes, [&] { return real_munmap(at, bytes); });
+  return unmap_and_end_rings(at, bytes, [&] { return real_munmap(at, bytes); });
 }

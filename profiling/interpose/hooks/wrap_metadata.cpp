@@ -46,9 +46,9 @@ PENSTOCK_WRAP(int, statx, (int at, const char* path, int flags, unsigned mask, s
 }
 
 // Calls on one name: `path`, from the directory `at`.
-#define PENSTOCK_ON_NAME(result, name, file_kind, at, path, parameters, arguments)   \
-  PENSTOCK_WRAP(result, name, parameters) {                                          \
-    return counted_path(at, path, file_kind, [&] { return real_##name arguments; }); \
+#define PENSTOCK_ON_NAME(result, name, file_kind, at, path, parameters, arguments)             \
+  PENSTOCK_WRAP(result, name, parameters) {                                                    \
+    return call_on_path_and_count(at, path, file_kind, [&] { return real_##name arguments; }); \
   }
 PENSTOCK_ON_NAME(int, access, PENSTOCK_REGULAR, AT_FDCWD, path, (const char* path, int mode), (path, mode))
 PENSTOCK_ON_NAME(int, faccessat, PENSTOCK_REGULAR, at, path, (int at, const char* path, int mode, int flags),
@@ -87,18 +87,18 @@ PENSTOCK_ON_NAME(int, utimensat, PENSTOCK_REGULAR, at, path,
 // Directories: opendir() counts as an open, and readdir() as a metadata operation on the directory. Entries
 // are not bytes of a file, so no bytes are counted.
 PENSTOCK_WRAP(DIR*, opendir, (const char* path)) {
-  return timed(
+  return call_and_time(
       PENSTOCK_CALL_OPEN, [&] { return real_opendir(path); },
-      [&](ThreadLog& log, DIR* opened, Operation& operation) {
+      [&](ThreadLog& log, DIR* folder, Operation& operation) {
         const int saved = errno;
-        operation.failed = opened == nullptr ? saved : 0;
-        count_open(log, AT_FDCWD, path, O_DIRECTORY, opened == nullptr ? -1 : dirfd(opened), operation);
+        operation.failed = folder == nullptr ? saved : 0;
+        count_open(log, AT_FDCWD, path, O_DIRECTORY, folder == nullptr ? -1 : dirfd(folder), operation);
         errno = saved;
       });
 }
 namespace {
 auto next_entry(DIR* from, auto& real) noexcept {
-  return timed(
+  return call_and_time(
       PENSTOCK_CALL_OTHER, [&] { return real(from); },
       [&](ThreadLog& log, auto, const Operation& operation) { count(log, dirfd(from), operation); });
 }
@@ -109,27 +109,27 @@ PENSTOCK_WRAP(dirent*, readdir, (DIR * from)) {
 PENSTOCK_WRAP(dirent64*, readdir64, (DIR * from)) {
   return next_entry(from, real_readdir64);
 }
-PENSTOCK_WRAP(int, closedir, (DIR * opened)) {
+PENSTOCK_WRAP(int, closedir, (DIR * folder)) {
   ThreadLog* log = thread_log();
-  const int fd = dirfd(opened);
-  penstock_counters* counters = log == nullptr || described(fd) == nullptr
+  const int fd = dirfd(folder);
+  penstock_counters* counters = log == nullptr || description_of(fd) == nullptr
                                     ? nullptr
                                     : counters_now(*log, fd, PENSTOCK_POSIX, PENSTOCK_CALL_CLOSE);
   if (!log_suspended()) {
     forget(fd);
   }
   Operation operation{.call = PENSTOCK_CALL_CLOSE, .begin = log == nullptr ? 0 : ticks()};
-  const int result = real_closedir(opened);
+  const int result = real_closedir(folder);
   if (counters != nullptr) {
     operation.end = ticks();
-    count_in(*log, *counters, operation);
+    count_in_counters(*log, *counters, operation);
   }
   return result;
 }
 
 PENSTOCK_WRAP(int, chdir, (const char* path)) {
-  return directory_changed(real_chdir(path));
+  return note_directory_change(real_chdir(path));
 }
 PENSTOCK_WRAP(int, fchdir, (int fd)) {
-  return directory_changed(real_fchdir(fd));
+  return note_directory_change(real_fchdir(fd));
 }

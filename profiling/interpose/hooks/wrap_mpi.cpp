@@ -21,19 +21,19 @@ bool is_ignored(const void* status) noexcept {
   return reinterpret_cast<unsigned long>(status) < 4096;
 }
 
-constinit Real<void()> real_ompi_byte{"ompi_mpi_byte"};
-constinit Real<int(Handle, int*)> type_size{"MPI_Type_size"};
-constinit Real<int(const void*, Handle, int*)> get_count{"MPI_Get_count"};
+constinit RealFunction<void()> real_ompi_byte{"ompi_mpi_byte"};
+constinit RealFunction<int(Handle, int*)> type_size{"MPI_Type_size"};
+constinit RealFunction<int(const void*, Handle, int*)> get_count{"MPI_Get_count"};
 
-std::int64_t moved_bytes(const void* status, Handle type, int asked) noexcept {
+std::int64_t transferred_bytes(const void* status, Handle type, int requested_count) noexcept {
   int size = 0;
-  int count = asked;
+  int count = requested_count;
   if (type_size.pointer() == nullptr || type_size(type, &size) != 0) {
     return 0;
   }
   if (status != nullptr && get_count.pointer() != nullptr &&
       (get_count(status, type, &count) != 0 || count < 0)) {
-    count = asked;
+    count = requested_count;
   }
   return static_cast<std::int64_t>(count) * size;
 }
@@ -52,7 +52,7 @@ constexpr std::int64_t kUnknownOffset = 0;
 // Makes and counts a call on a file. `file` returns the file of the handle (it takes a lock). `bytes` returns
 // how many bytes a successful call moved. Both are called after the call, and only if it is counted.
 int on_file(penstock_call kind, auto file, std::int64_t offset, auto call, auto bytes) noexcept {
-  return timed(kind, call, [&](ThreadLog& log, int result, Operation& operation) {
+  return call_and_time(kind, call, [&](ThreadLog& log, int result, Operation& operation) {
     operation.layer = PENSTOCK_MPIIO;
     operation.failed = result;
     operation.offset = offset;
@@ -65,23 +65,24 @@ auto file_of_handle(Handle file) noexcept {
   return [file]() noexcept { return find_handle(kMpi, static_cast<std::uint64_t>(file)); };
 }
 
-int moved(penstock_call kind, Handle file, std::int64_t offset, int count, Handle type, void* status,
-          auto call) noexcept {
+int transfer_and_count(penstock_call kind, Handle file, std::int64_t offset, int count, Handle type,
+                       void* status, auto call) noexcept {
   alignas(16) char own[256] = {};  // as large as any implementation's MPI_Status
-  void* told = is_ignored(status) ? own : status;
+  void* status_for_call = is_ignored(status) ? own : status;
   return on_file(
-      kind, file_of_handle(file), offset, [&] { return call(told); },
-      [&] { return moved_bytes(told, type, count); });
+      kind, file_of_handle(file), offset, [&] { return call(status_for_call); },
+      [&] { return transferred_bytes(status_for_call, type, count); });
 }
 
 // Counts a call that starts a transfer, which MPI finishes in a wait: the bytes that were asked for are
 // counted.
-int started(penstock_call kind, Handle file, std::int64_t offset, int count, Handle type,
-            auto call) noexcept {
-  return on_file(kind, file_of_handle(file), offset, call, [&] { return moved_bytes(nullptr, type, count); });
+int start_transfer(penstock_call kind, Handle file, std::int64_t offset, int count, Handle type,
+                   auto call) noexcept {
+  return on_file(kind, file_of_handle(file), offset, call,
+                 [&] { return transferred_bytes(nullptr, type, count); });
 }
 
-int other(penstock_call kind, auto file, auto call) noexcept {
+int count_other(penstock_call kind, auto file, auto call) noexcept {
   return on_file(kind, file, -1, call, [] { return std::int64_t{0}; });
 }
 
@@ -90,7 +91,7 @@ int other(penstock_call kind, auto file, auto call) noexcept {
 // `file` points to memory for the new handle, which has 4 or 8 bytes depending on the implementation.
 PENSTOCK_WRAP(int, MPI_File_open,
               (Handle communicator, const char* path, int mode, Handle info, void* file)) {
-  return timed(
+  return call_and_time(
       PENSTOCK_CALL_OPEN, [&] { return real_MPI_File_open(communicator, path, mode, info, file); },
       [&](ThreadLog& log, int result, Operation& operation) {
         operation.layer = PENSTOCK_MPIIO;
@@ -103,60 +104,62 @@ PENSTOCK_WRAP(int, MPI_File_open,
 }
 PENSTOCK_WRAP(int, MPI_File_close, (void* file)) {
   const HandleFile known = forget_handle(kMpi, handle_at(file));
-  return other(
+  return count_other(
       PENSTOCK_CALL_CLOSE, [&]() noexcept { return known; }, [&] { return real_MPI_File_close(file); });
 }
 PENSTOCK_WRAP(int, MPI_File_sync, (Handle file)) {
-  return other(PENSTOCK_CALL_SYNC, file_of_handle(file), [&] { return real_MPI_File_sync(file); });
+  return count_other(PENSTOCK_CALL_SYNC, file_of_handle(file), [&] { return real_MPI_File_sync(file); });
 }
 PENSTOCK_WRAP(int, MPI_File_seek, (Handle file, long offset, int whence)) {
-  return other(PENSTOCK_CALL_SEEK, file_of_handle(file),
-               [&] { return real_MPI_File_seek(file, offset, whence); });
+  return count_other(PENSTOCK_CALL_SEEK, file_of_handle(file),
+                     [&] { return real_MPI_File_seek(file, offset, whence); });
 }
 PENSTOCK_WRAP(int, MPI_File_set_size, (Handle file, long bytes)) {
-  return other(PENSTOCK_CALL_OTHER, file_of_handle(file),
-               [&] { return real_MPI_File_set_size(file, bytes); });
+  return count_other(PENSTOCK_CALL_OTHER, file_of_handle(file),
+                     [&] { return real_MPI_File_set_size(file, bytes); });
 }
 PENSTOCK_WRAP(int, MPI_File_set_view,
               (Handle file, long displacement, Handle element, Handle type, const char* representation,
                Handle info)) {
-  return other(PENSTOCK_CALL_OTHER, file_of_handle(file), [&] {
+  return count_other(PENSTOCK_CALL_OTHER, file_of_handle(file), [&] {
     return real_MPI_File_set_view(file, displacement, element, type, representation, info);
   });
 }
 
 // NOLINTBEGIN(bugprone-macro-parentheses)
-#define PENSTOCK_MPI_MOVE(name, call, buffer_type)                                                  \
-  PENSTOCK_WRAP(int, name, (Handle file, buffer_type data, int count, Handle type, void* status)) { \
-    return moved(call, file, kUnknownOffset, count, type, status,                                   \
-                 [&](void* told) { return real_##name(file, data, count, type, told); });           \
+#define PENSTOCK_MPI_MOVE(name, call, buffer_type)                                                          \
+  PENSTOCK_WRAP(int, name, (Handle file, buffer_type data, int count, Handle type, void* status)) {         \
+    return transfer_and_count(call, file, kUnknownOffset, count, type, status, [&](void* status_for_call) { \
+      return real_##name(file, data, count, type, status_for_call);                                         \
+    });                                                                                                     \
   }
 #define PENSTOCK_MPI_MOVE_AT(name, call, buffer_type)                                                 \
   PENSTOCK_WRAP(int, name,                                                                            \
                 (Handle file, long offset, buffer_type data, int count, Handle type, void* status)) { \
-    return moved(call, file, offset, count, type, status,                                             \
-                 [&](void* told) { return real_##name(file, offset, data, count, type, told); });     \
+    return transfer_and_count(call, file, offset, count, type, status, [&](void* status_for_call) {   \
+      return real_##name(file, offset, data, count, type, status_for_call);                           \
+    });                                                                                               \
   }
 #define PENSTOCK_MPI_START(name, call, buffer_type)                                                  \
   PENSTOCK_WRAP(int, name, (Handle file, buffer_type data, int count, Handle type, void* request)) { \
-    return started(call, file, kUnknownOffset, count, type,                                          \
-                   [&] { return real_##name(file, data, count, type, request); });                   \
+    return start_transfer(call, file, kUnknownOffset, count, type,                                   \
+                          [&] { return real_##name(file, data, count, type, request); });            \
   }
 #define PENSTOCK_MPI_START_AT(name, call, buffer_type)                                                 \
   PENSTOCK_WRAP(int, name,                                                                             \
                 (Handle file, long offset, buffer_type data, int count, Handle type, void* request)) { \
-    return started(call, file, offset, count, type,                                                    \
-                   [&] { return real_##name(file, offset, data, count, type, request); });             \
+    return start_transfer(call, file, offset, count, type,                                             \
+                          [&] { return real_##name(file, offset, data, count, type, request); });      \
   }
 #define PENSTOCK_MPI_BEGIN(name, call, buffer_type)                                   \
   PENSTOCK_WRAP(int, name, (Handle file, buffer_type data, int count, Handle type)) { \
-    return started(call, file, kUnknownOffset, count, type,                           \
-                   [&] { return real_##name(file, data, count, type); });             \
+    return start_transfer(call, file, kUnknownOffset, count, type,                    \
+                          [&] { return real_##name(file, data, count, type); });      \
   }
 #define PENSTOCK_MPI_BEGIN_AT(name, call, buffer_type)                                             \
   PENSTOCK_WRAP(int, name, (Handle file, long offset, buffer_type data, int count, Handle type)) { \
-    return started(call, file, offset, count, type,                                                \
-                   [&] { return real_##name(file, offset, data, count, type); });                  \
+    return start_transfer(call, file, offset, count, type,                                         \
+                          [&] { return real_##name(file, offset, data, count, type); });           \
   }
 // NOLINTEND(bugprone-macro-parentheses)
 

@@ -40,11 +40,11 @@ namespace penstock::interpose {
 
 // Called before the process ends or executes another program, in the thread that does it, perhaps a handler;
 // other threads continue. Counts what streams and asynchronous I/O have moved without a wrapped call.
-void settle() noexcept {
+void count_unseen_transfers() noexcept {
   if (session.state.load(std::memory_order_acquire) == SessionState::running) {
-    settle_streams();
-    settle_asynchronous();
-    name_last_steps();
+    count_macro_bytes_of_all();
+    count_finished_asynchronous();
+    label_with_steps();
   }
 }
 
@@ -64,7 +64,7 @@ void after_fork_in_child() noexcept {
   forget_parents_walks();
   forget_parents_control();
   if (session.state.load(std::memory_order_relaxed) == SessionState::running) {
-    leave_parents_session();
+    leave_session_of_parent();
     forget_parents_logs();
     free_handles_after_fork();
     stream_process += 1;
@@ -215,14 +215,14 @@ namespace {
 // neither can one that gains rights (set-user-ID). Called between fork and exec, also in a vfork's child. So
 // it uses only a small buffer on the stack and direct system calls.
 bool is_watchable(const char* path) noexcept {
-  const long fd = system_call(SYS_openat, AT_FDCWD, word(path), O_RDONLY | O_CLOEXEC);
+  const long fd = system_call(SYS_openat, AT_FDCWD, as_argument(path), O_RDONLY | O_CLOEXEC);
   if (fd < 0) {
     return true;  // execve() will report the error
   }
   struct stat about {};
   alignas(8) char begin[1024];
-  const long bytes = system_call(SYS_pread64, fd, word(begin), sizeof(begin), 0);
-  const bool known = system_call(SYS_fstat, fd, word(&about)) == 0;
+  const long bytes = system_call(SYS_pread64, fd, as_argument(begin), sizeof(begin), 0);
+  const bool known = system_call(SYS_fstat, fd, as_argument(&about)) == 0;
   system_call(SYS_close, fd);
   if (known && (about.st_mode & (S_ISUID | S_ISGID)) != 0) {
     return false;
@@ -250,7 +250,7 @@ bool is_watchable(const char* path) noexcept {
 // Called in the thread that executes another program, before the call; other threads run until the kernel
 // ends them. In a vfork's child nothing is recorded, because the variables are its parent's. The child only
 // stores the program's name for its parent.
-// Order: the event and settle() add to the session, so end_session() is last.
+// Order: the event and count_unseen_transfers() add to the session, so end_session() is last.
 void before_exec(const char* path) noexcept {
 #if defined(__x86_64__)
   if (log_suspended() && path != nullptr && !is_watchable(path)) {
@@ -265,7 +265,7 @@ void before_exec(const char* path) noexcept {
   }
   if (!log_suspended()) {
     add_event(PENSTOCK_EVENT_EXEC, 0, path);
-    settle();
+    count_unseen_transfers();
     end_session(PENSTOCK_EXECUTED);
   }
 }
@@ -296,7 +296,8 @@ long penstock::interpose::execute(const char* path, char* const* arguments,
                                   char* const* environment) noexcept {
   PENSTOCK_WATCHED_ENVIRONMENT(watched, environment);
   before_exec(path);
-  const long failed = system_call(SYS_execve, word(path), word(arguments), word(watched.get()));
+  const long failed =
+      system_call(SYS_execve, as_argument(path), as_argument(arguments), as_argument(watched.get()));
   errno = static_cast<int>(-failed);
   return after_failed_exec(-1);
 }
@@ -362,7 +363,7 @@ namespace {
 // Around posix_spawn(): libc makes the child in the parent's memory, by clone() inside itself, without this
 // library's wrappers. So only the event is added, after success.
 template <typename Spawn>
-int spawned(pid_t* pid, const char* path, Spawn spawn) noexcept {
+int spawn_and_record(pid_t* pid, const char* path, Spawn spawn) noexcept {
   pid_t child = 0;
   const int result = spawn(&child);
   if (result == 0 && !log_suspended()) {
@@ -379,7 +380,7 @@ int spawned(pid_t* pid, const char* path, Spawn spawn) noexcept {
                 (pid_t * pid, const char* path, const posix_spawn_file_actions_t* actions,                   \
                  const posix_spawnattr_t* attributes, char* const arguments[], char* const environment[])) { \
     PENSTOCK_WATCHED_ENVIRONMENT(watched, environment);                                                      \
-    return spawned(pid, path, [&](pid_t* child) {                                                            \
+    return spawn_and_record(pid, path, [&](pid_t* child) {                                                   \
       return real_##name(child, path, actions, attributes, arguments, watched.get());                        \
     });                                                                                                      \
   }
@@ -400,54 +401,56 @@ bool has_ended(int status) noexcept {
 }
 
 template <typename Wait>
-pid_t waited(int* status, Wait wait) noexcept {
-  int told = 0;
-  const pid_t pid = wait(&told);
+pid_t wait_and_record(int* status, Wait wait) noexcept {
+  int wait_status = 0;
+  const pid_t pid = wait(&wait_status);
   if (pid > 0) {
     const int saved = errno;
-    if (has_ended(told)) {
+    if (has_ended(wait_status)) {
       note_reaped(pid);
     }
     errno = saved;
     if (status != nullptr) {
-      *status = told;
+      *status = wait_status;
     }
   }
   return pid;
 }
 }  // namespace
 PENSTOCK_WRAP(pid_t, wait, (int* status)) {
-  return waited(status, [&](int* told) { return real_wait(told); });
+  return wait_and_record(status, [&](int* wait_status) { return real_wait(wait_status); });
 }
 PENSTOCK_WRAP(pid_t, waitpid, (pid_t which, int* status, int flags)) {
-  return waited(status, [&](int* told) { return real_waitpid(which, told, flags); });
+  return wait_and_record(status, [&](int* wait_status) { return real_waitpid(which, wait_status, flags); });
 }
 PENSTOCK_WRAP(pid_t, wait3, (int* status, int flags, rusage* usage)) {
-  return waited(status, [&](int* told) { return real_wait3(told, flags, usage); });
+  return wait_and_record(status, [&](int* wait_status) { return real_wait3(wait_status, flags, usage); });
 }
 PENSTOCK_WRAP(pid_t, wait4, (pid_t which, int* status, int flags, rusage* usage)) {
-  return waited(status, [&](int* told) { return real_wait4(which, told, flags, usage); });
+  return wait_and_record(status,
+                         [&](int* wait_status) { return real_wait4(which, wait_status, flags, usage); });
 }
 PENSTOCK_WRAP(int, waitid, (int kind, unsigned which, siginfo_t* info, int flags)) {
   siginfo_t own{};
-  siginfo_t* told = info != nullptr ? info : &own;
-  told->si_pid = 0;
-  const int result = real_waitid(kind, which, told, flags);
-  if (result == 0 && told->si_pid > 0 && (flags & WNOWAIT) == 0 &&
-      (told->si_code == CLD_EXITED || told->si_code == CLD_KILLED || told->si_code == CLD_DUMPED)) {
-    note_reaped(told->si_pid);
+  siginfo_t* wait_status = info != nullptr ? info : &own;
+  wait_status->si_pid = 0;
+  const int result = real_waitid(kind, which, wait_status, flags);
+  if (result == 0 && wait_status->si_pid > 0 && (flags & WNOWAIT) == 0 &&
+      (wait_status->si_code == CLD_EXITED || wait_status->si_code == CLD_KILLED ||
+       wait_status->si_code == CLD_DUMPED)) {
+    note_reaped(wait_status->si_pid);
   }
   return result;
 }
 
 namespace {
 // Called in the thread that ends the process, perhaps in a handler that interrupted any code. What its own
-// thread has locked is skipped (Hold::held()), so it never waits for itself. Operations that it has deferred
-// are lost. Other threads continue; what they add after this is still in the mapped file. exit() is handled
-// by the library's destructor (load.cpp).
+// thread has locked is skipped (LockGuard::has_lock()), so it never waits for itself. Operations that it has
+// deferred are lost. Other threads continue; what they add after this is still in the mapped file. exit() is
+// handled by the library's destructor (load.cpp).
 void before_end() noexcept {
   if (!log_suspended()) {
-    settle();
+    count_unseen_transfers();
     end_session(PENSTOCK_ENDED);
   }
 }

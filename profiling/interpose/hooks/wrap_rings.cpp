@@ -24,15 +24,15 @@ using namespace penstock::interpose;  // NOLINT: wrappers are in no namespace, l
 namespace {
 
 // Around a call on a ring of liburing.
-int inspected(const LibraryRing& ring, auto call) noexcept {
-  look_before(ring);
+int call_and_inspect(const LibraryRing& ring, auto call) noexcept {
+  read_before_call(ring);
   const int result = call();
-  look_behind(ring);
+  read_completions(ring);
   return result;
 }
 
 // Around a call on a ring by its descriptor; -1 for all rings.
-int inspected(int fd, unsigned flags, auto call) noexcept {
+int call_and_inspect(int fd, unsigned flags, auto call) noexcept {
   constexpr unsigned kRegisteredRing = 1U << 4U;  // `fd` is an index of a registered ring, not a descriptor
   const int which = (flags & kRegisteredRing) != 0 ? -1 : fd;
   inspect(which);
@@ -42,25 +42,25 @@ int inspected(int fd, unsigned flags, auto call) noexcept {
 }
 
 // After the call that set the ring up. The program does not have the ring yet, so no request is missed.
-int started(int result, const LibraryRing& ring, const RingParameters& parameters) noexcept {
+int note_started_ring(int result, const LibraryRing& ring, const RingParameters& parameters) noexcept {
   if (result == 0) {
-    ring_begins(ring, parameters);
+    add_library_ring(ring, parameters);
   }
   return result;
 }
 
 // Registered files: after success, when the kernel has read the list, which is therefore valid memory.
-int registered(int result, const LibraryRing& ring, const int* files, unsigned count) noexcept {
+int note_registered_files(int result, const LibraryRing& ring, const int* files, unsigned count) noexcept {
   if (result >= 0) {
-    ring_files(ring.fd, files, count);
+    set_registered_files(ring.fd, files, count);
   }
   return result;
 }
 // After a call that replaced `result` registered files, from entry `first` on. The kernel has read the list,
 // so its memory is valid.
-int updated(int result, const LibraryRing& ring, unsigned first, const int* files) noexcept {
+int note_updated_files(int result, const LibraryRing& ring, unsigned first, const int* files) noexcept {
   if (result > 0) {
-    ring_files_updated(ring.fd, first, files, static_cast<unsigned>(result));
+    update_registered_files(ring.fd, first, files, static_cast<unsigned>(result));
   }
   return result;
 }
@@ -69,7 +69,7 @@ int updated(int result, const LibraryRing& ring, unsigned first, const int* file
 
 PENSTOCK_WRAP(int, io_uring_queue_init_params,
               (unsigned entries, LibraryRing* ring, RingParameters* parameters)) {
-  return started(real_io_uring_queue_init_params(entries, ring, parameters), *ring, *parameters);
+  return note_started_ring(real_io_uring_queue_init_params(entries, ring, parameters), *ring, *parameters);
 }
 PENSTOCK_WRAP(int, io_uring_queue_init, (unsigned entries, LibraryRing* ring, unsigned flags)) {
   RingParameters parameters{};
@@ -79,76 +79,79 @@ PENSTOCK_WRAP(int, io_uring_queue_init, (unsigned entries, LibraryRing* ring, un
 PENSTOCK_WRAP(int, io_uring_queue_init_mem,
               (unsigned entries, LibraryRing* ring, RingParameters* parameters, void* memory, size_t bytes)) {
   const int result = real_io_uring_queue_init_mem(entries, ring, parameters, memory, bytes);
-  return result < 0 ? result : (started(0, *ring, *parameters), result);
+  return result < 0 ? result : (note_started_ring(0, *ring, *parameters), result);
 }
 PENSTOCK_WRAP(int, io_uring_queue_mmap, (int fd, RingParameters* parameters, LibraryRing* ring)) {
-  return started(real_io_uring_queue_mmap(fd, parameters, ring), *ring, *parameters);
+  return note_started_ring(real_io_uring_queue_mmap(fd, parameters, ring), *ring, *parameters);
 }
-// ring_ends() comes before the call, which unmaps the memory that ring_ends() reads.
+// remove_ring() comes before the call, which unmaps the memory that remove_ring() reads.
 PENSTOCK_WRAP(void, io_uring_queue_exit, (LibraryRing * ring)) {
-  ring_ends(*ring);
+  remove_ring(*ring);
   real_io_uring_queue_exit(ring);
 }
 
 PENSTOCK_WRAP_TWINS(int, io_uring_submit, io_uring_submit_and_get_events, (LibraryRing * ring),
-                    inspected(*ring, [&] { return real(ring); }))
+                    call_and_inspect(*ring, [&] { return real(ring); }))
 PENSTOCK_WRAP_TWINS(int, io_uring_get_events, __io_uring_sqring_wait, (LibraryRing * ring),
-                    inspected(*ring, [&] { return real(ring); }))
+                    call_and_inspect(*ring, [&] { return real(ring); }))
 PENSTOCK_WRAP(int, io_uring_submit_and_wait, (LibraryRing * ring, unsigned count)) {
-  return inspected(*ring, [&] { return real_io_uring_submit_and_wait(ring, count); });
+  return call_and_inspect(*ring, [&] { return real_io_uring_submit_and_wait(ring, count); });
 }
 PENSTOCK_WRAP_TWINS(int, io_uring_submit_and_wait_timeout, io_uring_wait_cqes,
                     (LibraryRing * ring, RingCompletion** completion, unsigned count, timespec* patience,
                      sigset_t* signals),
-                    inspected(*ring, [&] { return real(ring, completion, count, patience, signals); }))
+                    call_and_inspect(*ring, [&] { return real(ring, completion, count, patience, signals); }))
 PENSTOCK_WRAP(int, io_uring_wait_cqe_timeout,
               (LibraryRing * ring, RingCompletion** completion, timespec* patience)) {
-  return inspected(*ring, [&] { return real_io_uring_wait_cqe_timeout(ring, completion, patience); });
+  return call_and_inspect(*ring, [&] { return real_io_uring_wait_cqe_timeout(ring, completion, patience); });
 }
 PENSTOCK_WRAP(int, __io_uring_get_cqe,
               (LibraryRing * ring, RingCompletion** completion, unsigned submit, unsigned count,
                sigset_t* signals)) {
-  return inspected(*ring, [&] { return real___io_uring_get_cqe(ring, completion, submit, count, signals); });
+  return call_and_inspect(*ring,
+                          [&] { return real___io_uring_get_cqe(ring, completion, submit, count, signals); });
 }
 // io_uring_peek_batch_cqe() submits nothing, so only completions are read: before the call, because it may
 // tell the kernel to fill the ring again, and after it.
 PENSTOCK_WRAP(unsigned, io_uring_peek_batch_cqe,
               (LibraryRing * ring, RingCompletion** completions, unsigned count)) {
-  look_behind(*ring);
+  read_completions(*ring);
   const unsigned found = real_io_uring_peek_batch_cqe(ring, completions, count);
-  look_behind(*ring);
+  read_completions(*ring);
   return found;
 }
 
 PENSTOCK_WRAP(int, io_uring_register_files, (LibraryRing * ring, const int* files, unsigned count)) {
-  return registered(real_io_uring_register_files(ring, files, count), *ring, files, count);
+  return note_registered_files(real_io_uring_register_files(ring, files, count), *ring, files, count);
 }
 PENSTOCK_WRAP(int, io_uring_register_files_tags,
               (LibraryRing * ring, const int* files, const unsigned long long* tags, unsigned count)) {
-  return registered(real_io_uring_register_files_tags(ring, files, tags, count), *ring, files, count);
+  return note_registered_files(real_io_uring_register_files_tags(ring, files, tags, count), *ring, files,
+                               count);
 }
 PENSTOCK_WRAP(int, io_uring_register_files_sparse, (LibraryRing * ring, unsigned count)) {
-  return registered(real_io_uring_register_files_sparse(ring, count), *ring, nullptr, count);
+  return note_registered_files(real_io_uring_register_files_sparse(ring, count), *ring, nullptr, count);
 }
 PENSTOCK_WRAP(int, io_uring_register_files_update,
               (LibraryRing * ring, unsigned first, const int* files, unsigned count)) {
-  return updated(real_io_uring_register_files_update(ring, first, files, count), *ring, first, files);
+  return note_updated_files(real_io_uring_register_files_update(ring, first, files, count), *ring, first,
+                            files);
 }
 PENSTOCK_WRAP(int, io_uring_register_files_update_tag,
               (LibraryRing * ring, unsigned first, const int* files, const unsigned long long* tags,
                unsigned count)) {
-  return updated(real_io_uring_register_files_update_tag(ring, first, files, tags, count), *ring, first,
-                 files);
+  return note_updated_files(real_io_uring_register_files_update_tag(ring, first, files, tags, count), *ring,
+                            first, files);
 }
 PENSTOCK_WRAP(int, io_uring_unregister_files, (LibraryRing * ring)) {
-  return registered(real_io_uring_unregister_files(ring), *ring, nullptr, 0);
+  return note_registered_files(real_io_uring_unregister_files(ring), *ring, nullptr, 0);
 }
 
 // liburing's functions that are bare system calls, on rings that the program fills by itself.
 PENSTOCK_WRAP(int, io_uring_setup, (unsigned entries, RingParameters* parameters)) {
   const int fd = real_io_uring_setup(entries, parameters);
   if (fd >= 0) {
-    ring_set_up(fd, *parameters);
+    add_program_ring(fd, *parameters);
   }
   return fd;
 }
@@ -156,19 +159,20 @@ PENSTOCK_WRAP(int, io_uring_setup, (unsigned entries, RingParameters* parameters
 // then.
 PENSTOCK_WRAP(int, io_uring_enter,
               (unsigned fd, unsigned submit, unsigned count, unsigned flags, sigset_t* signals)) {
-  return inspected(static_cast<int>(fd), flags,
-                   [&] { return real_io_uring_enter(fd, submit, count, flags, signals); });
+  return call_and_inspect(static_cast<int>(fd), flags,
+                          [&] { return real_io_uring_enter(fd, submit, count, flags, signals); });
 }
 PENSTOCK_WRAP(int, io_uring_enter2,
               (unsigned fd, unsigned submit, unsigned count, unsigned flags, sigset_t* signals,
                size_t bytes)) {
-  return inspected(static_cast<int>(fd), flags,
-                   [&] { return real_io_uring_enter2(fd, submit, count, flags, signals, bytes); });
+  return call_and_inspect(static_cast<int>(fd), flags,
+                          [&] { return real_io_uring_enter2(fd, submit, count, flags, signals, bytes); });
 }
-PENSTOCK_WRAP(int, io_uring_register, (unsigned fd, unsigned what, const void* argument, unsigned count)) {
-  const int result = real_io_uring_register(fd, what, argument, count);
+PENSTOCK_WRAP(int, io_uring_register,
+              (unsigned fd, unsigned operation, const void* argument, unsigned count)) {
+  const int result = real_io_uring_register(fd, operation, argument, count);
   if (result >= 0) {
-    ring_registered(static_cast<int>(fd), what, argument, count);
+    note_ring_registration(static_cast<int>(fd), operation, argument, count);
   }
   return result;
 }

@@ -1,8 +1,8 @@
 // Wrappers of stdio's functions that open, close, position and flush streams.
 //
 // Threads: any thread of the program.
-// Locks: OnStream holds the FILE's lock around the call. closing() holds it only while it reads the stream's
-// state, because fclose() frees the FILE.
+// Locks: StreamCall holds the FILE's lock around the call. close_and_count() holds it only while it reads the
+// stream's state, because fclose() frees the FILE.
 // Memory: nothing is allocated. errno is that of the call.
 // Signals: see streams.hpp.
 #include <fcntl.h>
@@ -30,33 +30,33 @@ int flags_of(const char* mode) noexcept {
 
 // Notes a new stream, whose pointers have not moved yet. A stream that appends is at the end of its file
 // already.
-void met(FILE* file) noexcept {
+void note_opened_stream(FILE* file) noexcept {
   const int saved = errno;
   if (file != nullptr && descriptor_of(*file) >= 0) {
     if (Stream* stream = stream_at(descriptor_of(*file))) {
       stream->file = nullptr;
     }
-    const OnStream on(file);
+    const StreamCall on(file);
   }
   errno = saved;
 }
 
-FILE* opened(const char* path, const char* mode, auto call) noexcept {
-  return timed(PENSTOCK_CALL_OPEN, call, [=](ThreadLog& log, FILE* file, Operation& operation) {
+FILE* open_and_count(const char* path, const char* mode, auto call) noexcept {
+  return call_and_time(PENSTOCK_CALL_OPEN, call, [=](ThreadLog& log, FILE* file, Operation& operation) {
     const int saved = errno;
     operation.layer = PENSTOCK_STDIO;
     operation.failed = file == nullptr ? saved : 0;
     count_open(log, AT_FDCWD, path, flags_of(mode), file == nullptr ? -1 : file->_fileno, operation);
-    met(file);
+    note_opened_stream(file);
     errno = saved;
   });
 }
 
 // Notes a stream without a name: a temporary file, or a pipe to another program.
-FILE* nameless(FILE* file) noexcept {
+FILE* note_unnamed_stream(FILE* file) noexcept {
   if (file != nullptr && !log_suspended()) {
     forget(file->_fileno);
-    met(file);
+    note_opened_stream(file);
   }
   return file;
 }
@@ -71,7 +71,7 @@ bool has_failed(const FILE* result) noexcept {
 // Around a call that closes a stream, and opens it again if `opens_again`. The call writes the bytes that are
 // still in the buffer. Wide characters in the buffer are converted to bytes before; only the file's position
 // shows how many bytes that gave.
-auto closing(FILE* file, bool opens_again, auto call) noexcept {
+auto close_and_count(FILE* file, bool opens_again, auto call) noexcept {
   const int fd = descriptor_of(*file);
   ThreadLog* log = fd < 0 ? nullptr : thread_log();
   if (log == nullptr) {
@@ -80,12 +80,12 @@ auto closing(FILE* file, bool opens_again, auto call) noexcept {
     }
     return call();
   }
-  std::int64_t held = 0;
+  std::int64_t buffered = 0;
   std::int64_t position = 0;
   {
-    const OnStream on(file);
-    if (on.watched()) {
-      held = on.unwritten_before();
+    const StreamCall on(file);
+    if (on.is_counted()) {
+      buffered = on.unwritten_before();
       position = on.stream().position;
       on.stream().file = nullptr;
     }
@@ -105,36 +105,36 @@ auto closing(FILE* file, bool opens_again, auto call) noexcept {
   const int saved = errno;
   if (has_failed(result)) {
     operation.failed = saved;
-    held = 0;  // how many of the bytes in the buffer were written is not known: counted as 0
+    buffered = 0;  // how many of the bytes in the buffer were written is not known: counted as 0
   }
   std::int64_t more = 0;  // bytes of wide characters
   if (twin >= 0) {
     const std::int64_t after = kernel_position(static_cast<int>(twin));
-    more = after > before + held ? after - before - held : 0;
+    more = after > before + buffered ? after - before - buffered : 0;
     system_call(SYS_close, twin);
   }
-  add_kernel_written(*log, held + more);
+  add_kernel_written(*log, buffered + more);
   if (counters != nullptr) {
     if (more > 0) {
-      count_in(*log, *counters,
-               {.call = PENSTOCK_CALL_WRITE,
-                .layer = PENSTOCK_STDIO,
-                .offset = position,
-                .length = more,
-                .begin = operation.end,
-                .end = operation.end});
+      count_in_counters(*log, *counters,
+                        {.call = PENSTOCK_CALL_WRITE,
+                         .layer = PENSTOCK_STDIO,
+                         .offset = position,
+                         .length = more,
+                         .begin = operation.end,
+                         .end = operation.end});
     }
-    count_in(*log, *counters, operation);
+    count_in_counters(*log, *counters, operation);
   }
   errno = saved;
   return result;
 }
 
-FILE* opened_again(const char* path, const char* mode, FILE* file, auto call) noexcept {
-  FILE* again =
-      closing(file, path == nullptr, [&] { return path == nullptr ? call() : opened(path, mode, call); });
+FILE* reopen_and_count(const char* path, const char* mode, FILE* file, auto call) noexcept {
+  FILE* again = close_and_count(file, path == nullptr,
+                                [&] { return path == nullptr ? call() : open_and_count(path, mode, call); });
   if (path == nullptr) {
-    met(again);
+    note_opened_stream(again);
   }
   return again;
 }
@@ -164,7 +164,7 @@ class ReadBySeek {
     }
     struct stat about {};
     const std::int64_t begin = f._offset / block * block;
-    const bool known = system_call(SYS_fstat, f._fileno, word(&about)) == 0 && S_ISREG(about.st_mode);
+    const bool known = system_call(SYS_fstat, f._fileno, as_argument(&about)) == 0 && S_ISREG(about.st_mode);
     return known && about.st_size > begin && about.st_size < f._offset ? about.st_size - begin : 0;
   }
 
@@ -175,24 +175,24 @@ class ReadBySeek {
   bool may_read_;
 };
 
-int sought(FILE* file, int whence, auto call) noexcept {
-  OnStream on(file);
-  if (!on.watched()) {
+int seek_and_count(FILE* file, int whence, auto call) noexcept {
+  StreamCall on(file);
+  if (!on.is_counted()) {
     return call();
   }
   const ReadBySeek read(*file, whence);
-  on.time_it();
+  on.read_clock();
   const int result = call();
   const int saved = errno;
   if (const std::int64_t bytes = result == 0 ? read.bytes(*file) : 0; bytes > 0) {
     on.kernel_read(bytes);
   }
-  on.was(PENSTOCK_CALL_SEEK, result != 0 ? saved : 0);
+  on.after_other(PENSTOCK_CALL_SEEK, result != 0 ? saved : 0);
   if (result == 0) {
     const std::int64_t at = file->_offset >= 0 ? file->_offset : kernel_position(file->_fileno);
     on.stream().position = at < 0 ? 0 : at - unread(*file);
     on.stream().pushed_back = 0;
-    if (Description* description = described(file->_fileno)) {
+    if (Description* description = description_of(file->_fileno)) {
       description->position.store(at < 0 ? 0 : at, std::memory_order_relaxed);
     }
   }
@@ -200,29 +200,29 @@ int sought(FILE* file, int whence, auto call) noexcept {
   return result;
 }
 
-auto told(FILE* file, auto call) noexcept {
-  OnStream on(file);
-  if (!on.watched()) {
+auto tell_position(FILE* file, auto call) noexcept {
+  StreamCall on(file);
+  if (!on.is_counted()) {
     return call();
   }
-  on.time_it();
+  on.read_clock();
   const auto result = call();
-  on.was(PENSTOCK_CALL_OTHER, 0);
+  on.after_other(PENSTOCK_CALL_OTHER, 0);
   return result;
 }
 
 // Around fflush(), which gives the bytes in the buffer to the kernel. It is not a sync, because it asks
 // nothing of the device. It is counted as another metadata operation, and its time is added to that of
 // writes.
-int flushed(FILE* file, auto call) noexcept {
+int flush_and_count(FILE* file, auto call) noexcept {
   if (file == nullptr) {
-    settle_streams();
+    count_macro_bytes_of_all();
     const int result = call();
-    settle_streams();
+    count_macro_bytes_of_all();
     return result;
   }
-  OnStream on(file);
-  if (!on.watched()) {
+  StreamCall on(file);
+  if (!on.is_counted()) {
     return call();
   }
   const std::int64_t before = file->_mode > 0 ? kernel_position(file->_fileno) : -1;
@@ -239,10 +239,10 @@ int flushed(FILE* file, auto call) noexcept {
   if (before >= 0) {
     const std::int64_t more = kernel_position(file->_fileno) - before - on.unwritten_before();
     if (more > 0) {
-      on.was_written(more);
+      on.after_write(more);
     }
   }
-  on.was(PENSTOCK_CALL_OTHER, result != 0 ? saved : 0);
+  on.after_other(PENSTOCK_CALL_OTHER, result != 0 ? saved : 0);
   errno = saved;
   return result;
 }
@@ -250,40 +250,42 @@ int flushed(FILE* file, auto call) noexcept {
 }  // namespace
 
 PENSTOCK_WRAP_TWINS(FILE*, fopen, fopen64, (const char* path, const char* mode),
-                    opened(path, mode, [&] { return real(path, mode); }))
+                    open_and_count(path, mode, [&] { return real(path, mode); }))
 PENSTOCK_WRAP_TWINS(FILE*, freopen, freopen64, (const char* path, const char* mode, FILE* file),
-                    opened_again(path, mode, file, [&] { return real(path, mode, file); }))
+                    reopen_and_count(path, mode, file, [&] { return real(path, mode, file); }))
 PENSTOCK_WRAP(FILE*, fdopen, (int fd, const char* mode)) {
   FILE* file = real_fdopen(fd, mode);
-  met(file);
+  note_opened_stream(file);
   return file;
 }
-PENSTOCK_WRAP_TWINS(FILE*, tmpfile, tmpfile64, (), nameless(real()))
+PENSTOCK_WRAP_TWINS(FILE*, tmpfile, tmpfile64, (), note_unnamed_stream(real()))
 PENSTOCK_WRAP(FILE*, popen, (const char* command, const char* mode)) {
-  return nameless(real_popen(command, mode));
+  return note_unnamed_stream(real_popen(command, mode));
 }
-PENSTOCK_WRAP_TWINS(int, pclose, fclose, (FILE * file), closing(file, false, [&] { return real(file); }))
+PENSTOCK_WRAP_TWINS(int, pclose, fclose, (FILE * file),
+                    close_and_count(file, false, [&] { return real(file); }))
 
-PENSTOCK_WRAP_TWINS(int, fflush, fflush_unlocked, (FILE * file), flushed(file, [&] { return real(file); }))
+PENSTOCK_WRAP_TWINS(int, fflush, fflush_unlocked, (FILE * file),
+                    flush_and_count(file, [&] { return real(file); }))
 
 PENSTOCK_WRAP(int, fseek, (FILE * file, long offset, int whence)) {
-  return sought(file, whence, [&] { return real_fseek(file, offset, whence); });
+  return seek_and_count(file, whence, [&] { return real_fseek(file, offset, whence); });
 }
 PENSTOCK_WRAP_TWINS(int, fseeko, fseeko64, (FILE * file, off64_t offset, int whence),
-                    sought(file, whence, [&] { return real(file, offset, whence); }))
+                    seek_and_count(file, whence, [&] { return real(file, offset, whence); }))
 PENSTOCK_WRAP(int, fsetpos, (FILE * file, const fpos_t* position)) {
-  return sought(file, SEEK_SET, [&] { return real_fsetpos(file, position); });
+  return seek_and_count(file, SEEK_SET, [&] { return real_fsetpos(file, position); });
 }
 PENSTOCK_WRAP(int, fsetpos64, (FILE * file, const fpos64_t* position)) {
-  return sought(file, SEEK_SET, [&] { return real_fsetpos64(file, position); });
+  return seek_and_count(file, SEEK_SET, [&] { return real_fsetpos64(file, position); });
 }
 PENSTOCK_WRAP(void, rewind, (FILE * file)) {
-  sought(file, SEEK_SET, [&] {
+  seek_and_count(file, SEEK_SET, [&] {
     real_rewind(file);
     return 0;
   });
 }
 PENSTOCK_WRAP(long, ftell, (FILE * file)) {
-  return told(file, [&] { return real_ftell(file); });
+  return tell_position(file, [&] { return real_ftell(file); });
 }
-PENSTOCK_WRAP_TWINS(off64_t, ftello, ftello64, (FILE * file), told(file, [&] { return real(file); }))
+PENSTOCK_WRAP_TWINS(off64_t, ftello, ftello64, (FILE * file), tell_position(file, [&] { return real(file); }))

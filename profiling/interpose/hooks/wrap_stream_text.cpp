@@ -10,42 +10,42 @@ using namespace penstock::interpose;  // NOLINT: wrappers are in no namespace, l
 
 namespace {
 
-int printed(FILE* file, auto call) noexcept {
-  OnStream on(file);
-  if (!on.watched()) [[unlikely]] {
+int print_and_count(FILE* file, auto call) noexcept {
+  StreamCall on(file);
+  if (!on.is_counted()) [[unlikely]] {
     return call();
   }
-  on.time_it();
+  on.read_clock();
   const int bytes = call();
-  const std::int64_t held = unwritten(*file) - on.unwritten_before();
-  on.was_written(bytes >= 0 ? bytes : held > 0 ? held : 0);
+  const std::int64_t buffered = unwritten(*file) - on.unwritten_before();
+  on.after_write(bytes >= 0 ? bytes : buffered > 0 ? buffered : 0);
   return bytes;
 }
 
-int scanned(FILE* file, auto call) noexcept {
-  OnStream on(file);
-  if (!on.watched()) [[unlikely]] {
+int scan_and_count(FILE* file, auto call) noexcept {
+  StreamCall on(file);
+  if (!on.is_counted()) [[unlikely]] {
     return call();
   }
-  const Before before_it(*file);
-  on.time_it();
+  const BufferState before_it(*file);
+  on.read_clock();
   const int result = call();
   const int saved = errno;
-  on.was_read(received(on, *file, before_it));
+  on.after_read(received(on, *file, before_it));
   errno = saved;
   return result;
 }
 
 // Wide characters: the counted bytes are those that were decoded or encoded. They are derived from the
 // kernel's position in the file before and after the call.
-auto wide_read(FILE* file, auto call) noexcept {
-  OnStream on(file);
-  if (!on.watched()) {
+auto read_wide(FILE* file, auto call) noexcept {
+  StreamCall on(file);
+  if (!on.is_counted()) {
     return call();
   }
-  const Before before_it(*file);
+  const BufferState before_it(*file);
   const std::int64_t before = kernel_position(file->_fileno);
-  on.time_it();
+  on.read_clock();
   const auto result = call();
   const int saved = errno;
   const std::int64_t after = before < 0 ? -1 : kernel_position(file->_fileno);
@@ -53,37 +53,37 @@ auto wide_read(FILE* file, auto call) noexcept {
                                  ? received(on, *file, before_it)
                                  : after - before + on.unread_before() - unread(*file);
   if (bytes > 0) {
-    on.was_read(bytes);
+    on.after_read(bytes);
   } else {
-    on.was_nothing();
+    on.after_uncounted();
   }
   errno = saved;
   return result;
 }
 
-auto wide_written(FILE* file, auto call) noexcept {
-  OnStream on(file);
-  if (!on.watched()) {
+auto write_wide(FILE* file, auto call) noexcept {
+  StreamCall on(file);
+  if (!on.is_counted()) {
     return call();
   }
   const std::int64_t before = kernel_position(file->_fileno);
-  on.time_it();
+  on.read_clock();
   const auto result = call();
   const int saved = errno;
   const std::int64_t after = before < 0 ? -1 : kernel_position(file->_fileno);
   const std::int64_t bytes = (after > before ? after - before : 0) + unwritten(*file) - on.unwritten_before();
   if (bytes > 0) {
-    on.was_written(bytes);
+    on.after_write(bytes);
   } else {
-    on.was_nothing();
+    on.after_uncounted();
   }
   errno = saved;
   return result;
 }
 
 // dprintf() writes directly to a descriptor, so it counts as a write of that descriptor.
-int printed_to(int fd, auto call) noexcept {
-  return static_cast<int>(transfer_on<PENSTOCK_CALL_WRITE>(fd, [&] { return ssize_t{call()}; }));
+int print_to_descriptor(int fd, auto call) noexcept {
+  return static_cast<int>(transfer_at_position<PENSTOCK_CALL_WRITE>(fd, [&] { return ssize_t{call()}; }));
 }
 
 }  // namespace
@@ -102,37 +102,38 @@ int printed_to(int fd, auto call) noexcept {
     va_end(more);                                                                                      \
     return result;                                                                                     \
   }
-PENSTOCK_FORMATTED(fprintf, vfprintf, printed, file, (FILE * file, const char* format), (file, format))
-PENSTOCK_FORMATTED(printf, vprintf, printed, stdout, (const char* format), (format))
-PENSTOCK_FORMATTED(__fprintf_chk, __vfprintf_chk, printed, file, (FILE * file, int flag, const char* format),
-                   (file, flag, format))
-PENSTOCK_FORMATTED(__printf_chk, __vprintf_chk, printed, stdout, (int flag, const char* format),
+PENSTOCK_FORMATTED(fprintf, vfprintf, print_and_count, file, (FILE * file, const char* format),
+                   (file, format))
+PENSTOCK_FORMATTED(printf, vprintf, print_and_count, stdout, (const char* format), (format))
+PENSTOCK_FORMATTED(__fprintf_chk, __vfprintf_chk, print_and_count, file,
+                   (FILE * file, int flag, const char* format), (file, flag, format))
+PENSTOCK_FORMATTED(__printf_chk, __vprintf_chk, print_and_count, stdout, (int flag, const char* format),
                    (flag, format))
-PENSTOCK_FORMATTED(dprintf, vdprintf, printed_to, fd, (int fd, const char* format), (fd, format))
-PENSTOCK_FORMATTED(__dprintf_chk, __vdprintf_chk, printed_to, fd, (int fd, int flag, const char* format),
-                   (fd, flag, format))
-PENSTOCK_FORMATTED(fwprintf, vfwprintf, wide_written, file, (FILE * file, const wchar_t* format),
+PENSTOCK_FORMATTED(dprintf, vdprintf, print_to_descriptor, fd, (int fd, const char* format), (fd, format))
+PENSTOCK_FORMATTED(__dprintf_chk, __vdprintf_chk, print_to_descriptor, fd,
+                   (int fd, int flag, const char* format), (fd, flag, format))
+PENSTOCK_FORMATTED(fwprintf, vfwprintf, write_wide, file, (FILE * file, const wchar_t* format),
                    (file, format))
-PENSTOCK_FORMATTED(__fwprintf_chk, __vfwprintf_chk, wide_written, file,
+PENSTOCK_FORMATTED(__fwprintf_chk, __vfwprintf_chk, write_wide, file,
                    (FILE * file, int flag, const wchar_t* format), (file, flag, format))
-PENSTOCK_FORMATTED(fscanf, vfscanf, scanned, file, (FILE * file, const char* format), (file, format))
-PENSTOCK_FORMATTED(__isoc99_fscanf, __isoc99_vfscanf, scanned, file, (FILE * file, const char* format),
+PENSTOCK_FORMATTED(fscanf, vfscanf, scan_and_count, file, (FILE * file, const char* format), (file, format))
+PENSTOCK_FORMATTED(__isoc99_fscanf, __isoc99_vfscanf, scan_and_count, file, (FILE * file, const char* format),
                    (file, format))
-PENSTOCK_FORMATTED(__isoc23_fscanf, __isoc23_vfscanf, scanned, file, (FILE * file, const char* format),
+PENSTOCK_FORMATTED(__isoc23_fscanf, __isoc23_vfscanf, scan_and_count, file, (FILE * file, const char* format),
                    (file, format))
-PENSTOCK_FORMATTED(fwscanf, vfwscanf, wide_read, file, (FILE * file, const wchar_t* format), (file, format))
-PENSTOCK_FORMATTED(__isoc99_fwscanf, __isoc99_vfwscanf, wide_read, file, (FILE * file, const wchar_t* format),
+PENSTOCK_FORMATTED(fwscanf, vfwscanf, read_wide, file, (FILE * file, const wchar_t* format), (file, format))
+PENSTOCK_FORMATTED(__isoc99_fwscanf, __isoc99_vfwscanf, read_wide, file, (FILE * file, const wchar_t* format),
                    (file, format))
-PENSTOCK_FORMATTED(__isoc23_fwscanf, __isoc23_vfwscanf, wide_read, file, (FILE * file, const wchar_t* format),
+PENSTOCK_FORMATTED(__isoc23_fwscanf, __isoc23_vfwscanf, read_wide, file, (FILE * file, const wchar_t* format),
                    (file, format))
-PENSTOCK_FORMATTED(scanf, vscanf, scanned, stdin, (const char* format), (format))
-PENSTOCK_FORMATTED(__isoc99_scanf, __isoc99_vscanf, scanned, stdin, (const char* format), (format))
-PENSTOCK_FORMATTED(__isoc23_scanf, __isoc23_vscanf, scanned, stdin, (const char* format), (format))
+PENSTOCK_FORMATTED(scanf, vscanf, scan_and_count, stdin, (const char* format), (format))
+PENSTOCK_FORMATTED(__isoc99_scanf, __isoc99_vscanf, scan_and_count, stdin, (const char* format), (format))
+PENSTOCK_FORMATTED(__isoc23_scanf, __isoc23_vscanf, scan_and_count, stdin, (const char* format), (format))
 // NOLINTEND(cert-dcl50-cpp)
 
 #define PENSTOCK_GET_WIDE(name)                                \
   PENSTOCK_WRAP(wint_t, name, (FILE * file)) {                 \
-    return wide_read(file, [&] { return real_##name(file); }); \
+    return read_wide(file, [&] { return real_##name(file); }); \
   }
 PENSTOCK_GET_WIDE(fgetwc)
 PENSTOCK_GET_WIDE(getwc)
@@ -141,26 +142,26 @@ PENSTOCK_GET_WIDE(getwc_unlocked)
 PENSTOCK_GET_WIDE(__wuflow)
 PENSTOCK_GET_WIDE(__wunderflow)
 PENSTOCK_WRAP(wint_t, getwchar, ()) {
-  return wide_read(stdin, [&] { return real_getwchar(); });
+  return read_wide(stdin, [&] { return real_getwchar(); });
 }
 PENSTOCK_WRAP_TWINS(wchar_t*, fgetws, fgetws_unlocked, (wchar_t * out, int room, FILE* file),
-                    wide_read(file, [&] { return real(out, room, file); }))
+                    read_wide(file, [&] { return real(out, room, file); }))
 PENSTOCK_WRAP_TWINS(wchar_t*, __fgetws_chk, __fgetws_unlocked_chk,
                     (wchar_t * out, size_t size, int room, FILE* file),
-                    wide_read(file, [&] { return real(out, size, room, file); }))
-#define PENSTOCK_PUT_WIDE(name)                                              \
-  PENSTOCK_WRAP(wint_t, name, (wchar_t character, FILE * file)) {            \
-    return wide_written(file, [&] { return real_##name(character, file); }); \
+                    read_wide(file, [&] { return real(out, size, room, file); }))
+#define PENSTOCK_PUT_WIDE(name)                                            \
+  PENSTOCK_WRAP(wint_t, name, (wchar_t character, FILE * file)) {          \
+    return write_wide(file, [&] { return real_##name(character, file); }); \
   }
 PENSTOCK_PUT_WIDE(fputwc)
 PENSTOCK_PUT_WIDE(putwc)
 PENSTOCK_PUT_WIDE(fputwc_unlocked)
 PENSTOCK_PUT_WIDE(putwc_unlocked)
 PENSTOCK_WRAP(wint_t, __woverflow, (FILE * file, wint_t character)) {
-  return wide_written(file, [&] { return real___woverflow(file, character); });
+  return write_wide(file, [&] { return real___woverflow(file, character); });
 }
 PENSTOCK_WRAP(wint_t, putwchar, (wchar_t character)) {
-  return wide_written(stdout, [&] { return real_putwchar(character); });
+  return write_wide(stdout, [&] { return real_putwchar(character); });
 }
 PENSTOCK_WRAP_TWINS(int, fputws, fputws_unlocked, (const wchar_t* text, FILE* file),
-                    wide_written(file, [&] { return real(text, file); }))
+                    write_wide(file, [&] { return real(text, file); }))

@@ -3,7 +3,7 @@
 //
 // Threads: any thread of the program.
 // Locks: the fast path holds the FILE's lock (Locked) while it uses the buffer. All other paths hold it in
-// OnStream, also during the program's call.
+// StreamCall, also during the program's call.
 // Memory: nothing is allocated.
 // Signals: see streams.hpp.
 #include <stdint.h>
@@ -20,7 +20,7 @@ namespace {
 class Locked {
  public:
   explicit Locked(FILE* file) noexcept
-      : file_(threads_may_be() && (file->_flags & kUserLocks) == 0 ? file : nullptr) {
+      : file_(may_have_threads() && (file->_flags & kUserLocks) == 0 ? file : nullptr) {
     if (file_ != nullptr) {
       flockfile(file_);
     }
@@ -38,18 +38,18 @@ class Locked {
 };
 
 // The fast path, for calls that the buffer alone can answer. It copies the bytes itself, instead of glibc,
-// and uses the cached counters of a file that this thread has just used. All other cases go to OnStream.
+// and uses the cached counters of a file that this thread has just used. All other cases go to StreamCall.
 template <penstock_call kCall>
-class Short {
+class BufferFastPath {
  public:
-  [[gnu::always_inline]] explicit Short(FILE* file) noexcept : lock_(file) {
+  [[gnu::always_inline]] explicit BufferFastPath(FILE* file) noexcept : lock_(file) {
     ThreadLog* log = own_log;
     if (log == nullptr) [[unlikely]] {
       return;
     }
     const int fd = file->_fileno;
     Stream* stream = known_stream(fd);
-    const Description* description = described(fd);
+    const Description* description = description_of(fd);
     // The fast path needs all of this. The stream and its descriptor are known. No macro has moved the
     // pointers since the last call, and nothing was pushed back. This is not a handler that interrupted an
     // update, and calls are not traced. Then the cached counters must be those of this file, and must have
@@ -60,9 +60,9 @@ class Short {
         (file->_flags & kInBackup) != 0 || log->updating != nullptr || segments_wanted()) [[unlikely]] {
       return;
     }
-    const ThreadLog::Cached& known = cached(*log, fd, PENSTOCK_STDIO);
+    const ThreadLog::Cached& known = cache_entry(*log, fd, PENSTOCK_STDIO);
     if (known.tag != cache_tag(description->serial.load(std::memory_order_relaxed), PENSTOCK_STDIO) ||
-        known.counters == nullptr || !fits(*known.counters, kCall)) [[unlikely]] {
+        known.counters == nullptr || !can_count(*known.counters, kCall)) [[unlikely]] {
       return;
     }
     log_ = log;
@@ -110,18 +110,19 @@ size_t read_items(FILE* file, void* out, size_t room, size_t size, size_t count,
     return call(size, count);
   }
   if (bytes <= in_buffer(file)) {
-    if (Short<PENSTOCK_CALL_READ> way(file); way.is_open() && bytes <= in_buffer(file)) [[likely]] {
-      way.read(file, out, bytes);
+    if (BufferFastPath<PENSTOCK_CALL_READ> fast_path(file); fast_path.is_open() && bytes <= in_buffer(file))
+        [[likely]] {
+      fast_path.read(file, out, bytes);
       return count;
     }
   }
-  OnStream on(file);
-  if (!on.watched()) {
+  StreamCall on(file);
+  if (!on.is_counted()) {
     return call(size, count);
   }
   on.time_read(bytes);
   const size_t got = call(1, bytes);
-  on.was_read(static_cast<std::int64_t>(got));
+  on.after_read(static_cast<std::int64_t>(got));
   return got == bytes ? count : got / size;
 }
 
@@ -131,19 +132,20 @@ size_t write_items(FILE* file, const void* data, size_t size, size_t count, auto
     return call(size, count);
   }
   if (bytes <= room_in_buffer(file)) {
-    if (Short<PENSTOCK_CALL_WRITE> way(file); way.is_open() && bytes <= room_in_buffer(file)) [[likely]] {
-      way.write(file, data, bytes);
+    if (BufferFastPath<PENSTOCK_CALL_WRITE> fast_path(file);
+        fast_path.is_open() && bytes <= room_in_buffer(file)) [[likely]] {
+      fast_path.write(file, data, bytes);
       return count;
     }
   }
-  OnStream on(file);
-  if (!on.watched()) {
+  StreamCall on(file);
+  if (!on.is_counted()) {
     return call(size, count);
   }
   on.time_write(bytes);
-  const size_t given = call(1, bytes);
-  on.was_written(static_cast<std::int64_t>(given));
-  return given == bytes ? count : given / size;
+  const size_t accepted = call(1, bytes);
+  on.after_write(static_cast<std::int64_t>(accepted));
+  return accepted == bytes ? count : accepted / size;
 }
 
 // Reads a line into `room` bytes, and puts a NUL after it. NULs in the file stay in the line.
@@ -152,22 +154,22 @@ char* read_line(FILE* file, char* out, size_t size, size_t room, auto call) noex
     return call();  // the fortified function: it ends the program
   }
   if (room > 1 && in_buffer(file) != 0) {
-    if (Short<PENSTOCK_CALL_READ> way(file); way.is_open()) [[likely]] {
-      const size_t there = in_buffer(file);
-      const void* end = memchr(file->_IO_read_ptr, '\n', there < room - 1 ? there : room - 1);
+    if (BufferFastPath<PENSTOCK_CALL_READ> fast_path(file); fast_path.is_open()) [[likely]] {
+      const size_t available = in_buffer(file);
+      const void* end = memchr(file->_IO_read_ptr, '\n', available < room - 1 ? available : room - 1);
       if (end != nullptr) [[likely]] {
         const auto bytes = static_cast<size_t>(static_cast<const char*>(end) - file->_IO_read_ptr) + 1;
-        way.read(file, out, bytes);
+        fast_path.read(file, out, bytes);
         out[bytes] = 0;
         return out;
       }
     }
   }
-  OnStream on(file);
-  if (!on.watched()) [[unlikely]] {
+  StreamCall on(file);
+  if (!on.is_counted()) [[unlikely]] {
     return call();
   }
-  const Before before_it(*file);
+  const BufferState before_it(*file);
   on.time_read(room - 1);
   char* line = call();
   std::int64_t bytes = 0;
@@ -176,18 +178,18 @@ char* read_line(FILE* file, char* out, size_t size, size_t room, auto call) noex
     bytes = received(on, *file, before_it);
     bytes = bytes < visible || bytes >= static_cast<std::int64_t>(room) ? visible : bytes;
   }
-  on.was_read(bytes);
+  on.after_read(bytes);
   return line;
 }
 
 ssize_t read_delimited(FILE* file, auto call) noexcept {
-  OnStream on(file);
-  if (!on.watched()) [[unlikely]] {
+  StreamCall on(file);
+  if (!on.is_counted()) [[unlikely]] {
     return call();
   }
-  on.time_it();
+  on.read_clock();
   const ssize_t bytes = call();
-  on.was_read(bytes < 0 ? 0 : bytes);
+  on.after_read(bytes < 0 ? 0 : bytes);
   return bytes;
 }
 
@@ -200,13 +202,13 @@ int read_byte(FILE* file, auto call) noexcept {
       return static_cast<unsigned char>(*file->_IO_read_ptr++);
     }
   }
-  OnStream on(file);
-  if (!on.watched()) {
+  StreamCall on(file);
+  if (!on.is_counted()) {
     return call();
   }
-  on.time_it();
+  on.read_clock();
   const int byte = call();
-  on.was_read(byte == EOF ? 0 : 1);
+  on.after_read(byte == EOF ? 0 : 1);
   return byte;
 }
 
@@ -217,26 +219,26 @@ int write_byte(FILE* file, int byte, auto call) noexcept {
       return static_cast<unsigned char>(*file->_IO_write_ptr++ = static_cast<char>(byte));
     }
   }
-  OnStream on(file);
-  if (!on.watched()) {
+  StreamCall on(file);
+  if (!on.is_counted()) {
     return call();
   }
-  on.time_it();
+  on.read_clock();
   const int result = call();
-  on.was_written(result == EOF ? 0 : 1);
+  on.after_write(result == EOF ? 0 : 1);
   return result;
 }
 
 int write_text(FILE* file, const char* text, size_t more, auto call) noexcept {
-  OnStream on(file);
-  if (!on.watched()) [[unlikely]] {
+  StreamCall on(file);
+  if (!on.is_counted()) [[unlikely]] {
     return call();
   }
   const size_t bytes = strlen(text) + more;
   on.time_write(bytes);
   const int result = call();
-  const std::int64_t held = unwritten(*file) - on.unwritten_before();
-  on.was_written(result != EOF ? static_cast<std::int64_t>(bytes) : held > 0 ? held : 0);
+  const std::int64_t buffered = unwritten(*file) - on.unwritten_before();
+  on.after_write(result != EOF ? static_cast<std::int64_t>(bytes) : buffered > 0 ? buffered : 0);
   return result;
 }
 
@@ -280,25 +282,25 @@ PENSTOCK_WRAP_TWINS(int, getchar, getchar_unlocked, (), read_byte(stdin, [&] { r
 // buffer.
 PENSTOCK_GET_BYTE(__uflow)
 PENSTOCK_WRAP(int, __underflow, (FILE * file)) {
-  OnStream on(file);
+  StreamCall on(file);
   const int byte = real___underflow(file);
-  if (on.watched()) {
+  if (on.is_counted()) {
     if (const std::int64_t more = unread(*file) - on.unread_before(); more > 0) {
       on.kernel_read(more);
     }
-    on.was_nothing();
+    on.after_uncounted();
   }
   return byte;
 }
 PENSTOCK_WRAP(int, ungetc, (int byte, FILE* file)) {
-  OnStream on(file);
+  StreamCall on(file);
   const int result = real_ungetc(byte, file);
-  if (on.watched()) {
+  if (on.is_counted()) {
     if (result != EOF) {
       on.stream().pushed_back += 1;
       on.stream().position -= 1;
     }
-    on.was_nothing();
+    on.after_uncounted();
   }
   return result;
 }
@@ -315,16 +317,16 @@ PENSTOCK_PUT_BYTE(fputc_unlocked)
 PENSTOCK_WRAP_TWINS(int, putchar, putchar_unlocked, (int byte),
                     write_byte(stdout, byte, [&] { return real(byte); }))
 PENSTOCK_WRAP(int, __overflow, (FILE * file, int byte)) {
-  OnStream on(file);
-  if (!on.watched()) {
+  StreamCall on(file);
+  if (!on.is_counted()) {
     return real___overflow(file, byte);
   }
-  on.time_it();
+  on.read_clock();
   const int result = real___overflow(file, byte);
   if (byte == EOF) {
-    on.was_nothing();
+    on.after_uncounted();
   } else {
-    on.was_written(result == EOF ? 0 : 1);
+    on.after_write(result == EOF ? 0 : 1);
   }
   return result;
 }

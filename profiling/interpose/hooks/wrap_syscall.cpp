@@ -8,7 +8,7 @@
 // Signals: may be called in handlers. A handler's call is made first. If its thread is inside an update, the
 // call is counted after that update (Update, counting.hpp). Not so for asynchronous I/O: there a nested
 // handler's requests are made and not counted (rings.hpp, kernel_aio.hpp).
-// Forks: a fork by number runs no handlers of pthread_atfork(); of_processes() does the same as they do.
+// Forks: a fork by number runs no handlers of pthread_atfork(); call_on_process() does the same as they do.
 // Calls that make a thread, or a child in the same memory, do not reach C++ code at all (wrap_syscall()
 // below).
 // errno: set as libc's syscall() sets it, and not changed by the counting after it.
@@ -56,16 +56,17 @@ struct Arguments {
 // exit_group, execve and forks by number. In the child only this thread exists: it must release locks and
 // forget the parent's session before anything is counted, so after_raw_fork_in_child() comes first. libc's
 // own handlers have not run in it, which note_raw_fork() remembers.
-long of_processes(const Arguments& made) noexcept {
-  switch (made.number) {
+long call_on_process(const Arguments& arguments) noexcept {
+  switch (arguments.number) {
     case SYS_exit_group:
       if (!log_suspended()) {
-        settle();
+        count_unseen_transfers();
         end_session(PENSTOCK_ENDED);
       }
-      return made();
+      return arguments();
     case SYS_execve:
-      return execute(pointer<const char>(made.a), pointer<char*>(made.b), pointer<char*>(made.c));
+      return execute(pointer<const char>(arguments.a), pointer<char*>(arguments.b),
+                     pointer<char*>(arguments.c));
 #ifdef SYS_fork
     case SYS_fork:
 #endif
@@ -74,13 +75,13 @@ long of_processes(const Arguments& made) noexcept {
       // Waits until no thread walks over the loaded objects, but at most some seconds. Otherwise the loader's
       // lock could stay locked in the child.
       before_fork();
-      const long pid = made();
+      const long pid = arguments();
       if (pid == 0) {
         after_raw_fork_in_child();
         return 0;
       }
       after_fork_in_parent();
-      if (pid > 0 && !WithinNext::is_under_way()) {
+      if (pid > 0 && !InOtherLibrary::is_active()) {
         const int saved = errno;
         add_event(PENSTOCK_EVENT_FORK, static_cast<std::uint32_t>(pid), nullptr);
         errno = saved;
@@ -88,49 +89,49 @@ long of_processes(const Arguments& made) noexcept {
       return pid;
     }
     default:
-      return made();
+      return arguments();
   }
 }
 
 // Asynchronous I/O: requests are read before the call, completions after it. errno stays that of the call. In
 // a handler, requests are not counted if its own thread holds the ring's lock or is inside io_submit().
-long of_queues(const Arguments& made) noexcept {
-  switch (made.number) {
+long call_on_queue(const Arguments& arguments) noexcept {
+  switch (arguments.number) {
     case SYS_io_submit:
-      return hand_over(made.b, pointer<const KernelBlock*>(made.c), made);
+      return submit_blocks(arguments.b, pointer<const KernelBlock*>(arguments.c), arguments);
     case SYS_io_uring_setup: {
-      const long fd = made();
+      const long fd = arguments();
       if (fd >= 0) {
-        ring_set_up(static_cast<int>(fd), *pointer<const RingParameters>(made.b));
+        add_program_ring(static_cast<int>(fd), *pointer<const RingParameters>(arguments.b));
       }
       return fd;
     }
     case SYS_io_uring_enter: {
       constexpr long kRegisteredRing = 1 << 4;
-      const int which = (made.d & kRegisteredRing) != 0 ? -1 : made.fd();
+      const int which = (arguments.d & kRegisteredRing) != 0 ? -1 : arguments.fd();
       inspect(which);
-      const long result = made();
+      const long result = arguments();
       const int saved = errno;
       inspect(which);
       errno = saved;
       return result;
     }
     case SYS_io_uring_register: {
-      const long result = made();
+      const long result = arguments();
       if (result >= 0) {
-        ring_registered(made.fd(), static_cast<unsigned>(made.b), pointer<const void>(made.c),
-                        static_cast<unsigned>(made.d));
+        note_ring_registration(arguments.fd(), static_cast<unsigned>(arguments.b),
+                               pointer<const void>(arguments.c), static_cast<unsigned>(arguments.d));
       }
       return result;
     }
     case SYS_io_getevents:
     case SYS_io_pgetevents: {
-      const long came = made();
-      blocks_ended(pointer<const KernelEvent>(made.d), came);
-      return came;
+      const long event_count = arguments();
+      count_kernel_events(pointer<const KernelEvent>(arguments.d), event_count);
+      return event_count;
     }
     default:
-      return of_processes(made);
+      return call_on_process(arguments);
   }
 }
 
@@ -141,43 +142,46 @@ int as_int(auto call) noexcept {
 // Calls on names, from the directory `at`. The path is the program's memory; it is read only after the kernel
 // has read it.
 long on_name(int at, long path, penstock_file_kind kind, auto call) noexcept {
-  return counted_path(at, pointer<const char>(path), kind, call);
+  return call_on_path_and_count(at, pointer<const char>(path), kind, call);
 }
 
 // stat() and its relatives, and calls on names: counted after the call.
-long of_names(const Arguments& made) noexcept {
-  const auto call = [&] { return as_int(made); };
-  switch (made.number) {
+long call_on_name(const Arguments& arguments) noexcept {
+  const auto call = [&] { return as_int(arguments); };
+  switch (arguments.number) {
 #ifdef SYS_stat
     case SYS_stat:
     case SYS_lstat:
-      return stat_of_name(AT_FDCWD, pointer<const char>(made.a), pointer<const struct stat>(made.b), call);
+      return stat_of_name(AT_FDCWD, pointer<const char>(arguments.a), pointer<const struct stat>(arguments.b),
+                          call);
     case SYS_access:
     case SYS_unlink:
     case SYS_rename:
     case SYS_link:
     case SYS_readlink:
     case SYS_chmod:
-      return on_name(AT_FDCWD, made.a, PENSTOCK_REGULAR, made);
+      return on_name(AT_FDCWD, arguments.a, PENSTOCK_REGULAR, arguments);
     case SYS_mkdir:
     case SYS_rmdir:
-      return on_name(AT_FDCWD, made.a, PENSTOCK_DIRECTORY, made);
+      return on_name(AT_FDCWD, arguments.a, PENSTOCK_DIRECTORY, arguments);
 #endif
     case SYS_fstat:
-      return stat_of_descriptor(made.fd(), pointer<const struct stat>(made.b), call);
+      return stat_of_descriptor(arguments.fd(), pointer<const struct stat>(arguments.b), call);
 #ifdef SYS_newfstatat
     case SYS_newfstatat:
-      return stat_of_name(made.fd(), pointer<const char>(made.b), pointer<const struct stat>(made.c), call);
+      return stat_of_name(arguments.fd(), pointer<const char>(arguments.b),
+                          pointer<const struct stat>(arguments.c), call);
 #endif
     case SYS_statx:
-      return stat_of_name(made.fd(), pointer<const char>(made.b), pointer<const struct statx>(made.e), call);
+      return stat_of_name(arguments.fd(), pointer<const char>(arguments.b),
+                          pointer<const struct statx>(arguments.e), call);
     case SYS_mkdirat:
-      return on_name(made.fd(), made.b, PENSTOCK_DIRECTORY, made);
+      return on_name(arguments.fd(), arguments.b, PENSTOCK_DIRECTORY, arguments);
     case SYS_truncate:
-      return on_name(AT_FDCWD, made.a, PENSTOCK_REGULAR, made);
+      return on_name(AT_FDCWD, arguments.a, PENSTOCK_REGULAR, arguments);
     case SYS_chdir:
     case SYS_fchdir:
-      return directory_changed(call());
+      return note_directory_change(call());
     case SYS_unlinkat:
     case SYS_renameat:
     case SYS_renameat2:
@@ -186,105 +190,109 @@ long of_names(const Arguments& made) noexcept {
     case SYS_faccessat:
     case SYS_fchmodat:
     case SYS_utimensat:
-      return on_name(made.fd(), made.b, PENSTOCK_REGULAR, made);
+      return on_name(arguments.fd(), arguments.b, PENSTOCK_REGULAR, arguments);
     default:
-      return of_queues(made);
+      return call_on_queue(arguments);
   }
 }
 
 // Calls that make, copy, move, map or close descriptors. A descriptor that is closed is forgotten before the
 // call: after it another thread may have the number. A new descriptor is described after the call.
-long of_descriptors(const Arguments& made) noexcept {
-  const auto call = [&] { return as_int(made); };
-  switch (made.number) {
+long call_on_descriptor(const Arguments& arguments) noexcept {
+  const auto call = [&] { return as_int(arguments); };
+  switch (arguments.number) {
 #ifdef SYS_open
     case SYS_open:
-      return opened(AT_FDCWD, pointer<const char>(made.a), static_cast<int>(made.b), call);
+      return open_and_count(AT_FDCWD, pointer<const char>(arguments.a), static_cast<int>(arguments.b), call);
     case SYS_creat:
-      return opened(AT_FDCWD, pointer<const char>(made.a), O_CREAT | O_WRONLY | O_TRUNC, call);
+      return open_and_count(AT_FDCWD, pointer<const char>(arguments.a), O_CREAT | O_WRONLY | O_TRUNC, call);
     case SYS_dup2:
-      return duplicated(made.fd(), call());
+      return note_duplicate(arguments.fd(), call());
     case SYS_pipe:
 #endif
     case SYS_pipe2:
-      return fresh_pair(call(), pointer<const int>(made.a));
+      return note_pair_without_files(call(), pointer<const int>(arguments.a));
     case SYS_openat:
-      return opened(made.fd(), pointer<const char>(made.b), static_cast<int>(made.c), call);
+      return open_and_count(arguments.fd(), pointer<const char>(arguments.b), static_cast<int>(arguments.c),
+                            call);
 #ifdef SYS_openat2
     case SYS_openat2:
-      return opened(made.fd(), pointer<const char>(made.b),
-                    made.c == 0 ? 0 : static_cast<int>(*pointer<const std::uint64_t>(made.c)), call);
+      return open_and_count(
+          arguments.fd(), pointer<const char>(arguments.b),
+          arguments.c == 0 ? 0 : static_cast<int>(*pointer<const std::uint64_t>(arguments.c)), call);
 #endif
 #ifdef SYS_close_range
     case SYS_close_range:
-      if (!log_suspended() && (made.c & 4) == 0) {  // CLOSE_RANGE_CLOEXEC closes nothing yet
-        forget_range(static_cast<unsigned>(made.a), static_cast<unsigned>(made.b));
+      if (!log_suspended() && (arguments.c & 4) == 0) {  // CLOSE_RANGE_CLOEXEC closes nothing yet
+        forget_range(static_cast<unsigned>(arguments.a), static_cast<unsigned>(arguments.b));
       }
       return call();
 #endif
     case SYS_close:
-      return closed(made.fd(), call);
+      return close_and_count(arguments.fd(), call);
     case SYS_dup:
     case SYS_dup3:
-      return duplicated(made.fd(), call());
+      return note_duplicate(arguments.fd(), call());
     case SYS_fcntl:
-      return after_fcntl(made.fd(), static_cast<int>(made.b), pointer<void>(made.c), call());
+      return after_fcntl(arguments.fd(), static_cast<int>(arguments.b), pointer<void>(arguments.c), call());
     case SYS_lseek:
-      return sought(made.fd(), made);
+      return seek_and_count(arguments.fd(), arguments);
     case SYS_mmap:
-      return word(mapped(static_cast<int>(made.e), static_cast<int>(made.d), static_cast<std::size_t>(made.b),
-                         made.f, [&] { return pointer<void>(made()); }));
+      return as_argument(map_and_count(static_cast<int>(arguments.e), static_cast<int>(arguments.d),
+                                       static_cast<std::size_t>(arguments.b), arguments.f,
+                                       [&] { return pointer<void>(arguments()); }));
     case SYS_munmap:
-      return unmapped(pointer<void>(made.a), static_cast<std::size_t>(made.b), call);
+      return unmap_and_end_rings(pointer<void>(arguments.a), static_cast<std::size_t>(arguments.b), call);
     case SYS_fsync:
     case SYS_fdatasync:
     case SYS_syncfs:
     case SYS_sync_file_range:
-      return counted(PENSTOCK_CALL_SYNC, made.fd(), made);
+      return call_and_count(PENSTOCK_CALL_SYNC, arguments.fd(), arguments);
     case SYS_ftruncate:
     case SYS_fallocate:
     case SYS_fadvise64:
     case SYS_getdents64:
-      return counted(PENSTOCK_CALL_OTHER, made.fd(), made);
+      return call_and_count(PENSTOCK_CALL_OTHER, arguments.fd(), arguments);
     default:
-      return of_names(made);
+      return call_on_name(arguments);
   }
 }
 
 // Reads and writes. The wrappers' own templates (wrap_transfers.hpp) make the call and count it after its
 // return.
-long transfer(const Arguments& made) noexcept {
-  switch (made.number) {
+long transfer(const Arguments& arguments) noexcept {
+  switch (arguments.number) {
     case SYS_read:
     case SYS_readv:
-      return transfer_on<PENSTOCK_CALL_READ>(made.fd(), made);
+      return transfer_at_position<PENSTOCK_CALL_READ>(arguments.fd(), arguments);
     case SYS_write:
     case SYS_writev:
-      return transfer_on<PENSTOCK_CALL_WRITE>(made.fd(), made);
+      return transfer_at_position<PENSTOCK_CALL_WRITE>(arguments.fd(), arguments);
     case SYS_pread64:
     case SYS_preadv:
-      return transfer_at<PENSTOCK_CALL_READ>(made.fd(), made.d, made);
+      return transfer_at<PENSTOCK_CALL_READ>(arguments.fd(), arguments.d, arguments);
     case SYS_pwrite64:
     case SYS_pwritev:
-      return transfer_at<PENSTOCK_CALL_WRITE>(made.fd(), made.d, made);
+      return transfer_at<PENSTOCK_CALL_WRITE>(arguments.fd(), arguments.d, arguments);
     case SYS_preadv2:
-      return vector2<PENSTOCK_CALL_READ>(made.fd(), made.d, made);
+      return vector2<PENSTOCK_CALL_READ>(arguments.fd(), arguments.d, arguments);
     case SYS_pwritev2:
-      return vector2<PENSTOCK_CALL_WRITE>(made.fd(), made.d, made);
+      return vector2<PENSTOCK_CALL_WRITE>(arguments.fd(), arguments.d, arguments);
     case SYS_sendfile:
-      return between(static_cast<int>(made.b), pointer<off64_t>(made.c), made.fd(), nullptr, true, made);
+      return copy_between(static_cast<int>(arguments.b), pointer<off64_t>(arguments.c), arguments.fd(),
+                          nullptr, true, arguments);
     case SYS_copy_file_range:
-      return between(made.fd(), pointer<off64_t>(made.b), static_cast<int>(made.c), pointer<off64_t>(made.d),
-                     true, made);
+      return copy_between(arguments.fd(), pointer<off64_t>(arguments.b), static_cast<int>(arguments.c),
+                          pointer<off64_t>(arguments.d), true, arguments);
     case SYS_splice:
-      return between(made.fd(), pointer<off64_t>(made.b), static_cast<int>(made.c), pointer<off64_t>(made.d),
-                     false, made);
+      return copy_between(arguments.fd(), pointer<off64_t>(arguments.b), static_cast<int>(arguments.c),
+                          pointer<off64_t>(arguments.d), false, arguments);
     default:
-      return of_descriptors(made);
+      return call_on_descriptor(arguments);
   }
 }
 
-// Calls that are handled even inside another library's function (WithinNext).
+// Calls that are handled even inside another library's function (InOtherLibrary).
 bool is_of_processes(long number) noexcept {
   switch (number) {
 #ifdef SYS_fork
@@ -305,17 +313,17 @@ extern "C" {
 
 // Called by wrap_syscall() below, in any thread and handler, on the program's stack. The functions above form
 // a chain: each one handles the numbers in its switch, and calls the next function for all others, down to
-// of_processes(). A table would have to be filled first, but this call may come before this library's
+// call_on_process(). A table would have to be filled first, but this call may come before this library's
 // constructor has run.
 __attribute__((used)) long penstock_syscall(long number, long a, long b, long c, long d, long e,
                                             long f) noexcept {
-  const Arguments made{number, a, b, c, d, e, f};
+  const Arguments arguments{number, a, b, c, d, e, f};
   // Inside another library's function whose wrapper counts the call already. Forks and exits are handled all
-  // the same, because a child needs what of_processes() does.
-  if (WithinNext::is_under_way() && !is_of_processes(number)) [[unlikely]] {
-    return made();
+  // the same, because a child needs what call_on_process() does.
+  if (InOtherLibrary::is_active() && !is_of_processes(number)) [[unlikely]] {
+    return arguments();
   }
-  return transfer(made);
+  return transfer(arguments);
 }
 
 #if defined(__x86_64__)

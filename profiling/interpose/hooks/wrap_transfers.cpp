@@ -10,19 +10,19 @@
 using namespace penstock::interpose;  // NOLINT: wrappers are in no namespace, like libc's functions
 
 PENSTOCK_WRAP(ssize_t, read, (int fd, void* out, size_t bytes)) {
-  return transfer_on<PENSTOCK_CALL_READ>(fd, [&] { return real_read(fd, out, bytes); });
+  return transfer_at_position<PENSTOCK_CALL_READ>(fd, [&] { return real_read(fd, out, bytes); });
 }
 PENSTOCK_WRAP(ssize_t, __read_chk, (int fd, void* out, size_t bytes, size_t room)) {
-  return transfer_on<PENSTOCK_CALL_READ>(fd, [&] { return real___read_chk(fd, out, bytes, room); });
+  return transfer_at_position<PENSTOCK_CALL_READ>(fd, [&] { return real___read_chk(fd, out, bytes, room); });
 }
 PENSTOCK_WRAP(ssize_t, readv, (int fd, const iovec* parts, int count)) {
-  return transfer_on<PENSTOCK_CALL_READ>(fd, [&] { return real_readv(fd, parts, count); });
+  return transfer_at_position<PENSTOCK_CALL_READ>(fd, [&] { return real_readv(fd, parts, count); });
 }
 PENSTOCK_WRAP(ssize_t, write, (int fd, const void* data, size_t bytes)) {
-  return transfer_on<PENSTOCK_CALL_WRITE>(fd, [&] { return real_write(fd, data, bytes); });
+  return transfer_at_position<PENSTOCK_CALL_WRITE>(fd, [&] { return real_write(fd, data, bytes); });
 }
 PENSTOCK_WRAP(ssize_t, writev, (int fd, const iovec* parts, int count)) {
-  return transfer_on<PENSTOCK_CALL_WRITE>(fd, [&] { return real_writev(fd, parts, count); });
+  return transfer_at_position<PENSTOCK_CALL_WRITE>(fd, [&] { return real_writev(fd, parts, count); });
 }
 
 PENSTOCK_WRAP_TWINS(ssize_t, pread, pread64, (int fd, void* out, size_t bytes, off64_t offset),
@@ -50,14 +50,15 @@ PENSTOCK_WRAP_TWINS(ssize_t, pwritev2, pwritev64v2,
                                                  [&] { return real(fd, parts, count, offset, flags); }))
 
 PENSTOCK_WRAP_TWINS(ssize_t, sendfile, sendfile64, (int out, int in, off64_t* offset, size_t bytes),
-                    between(in, offset, out, nullptr, true, [&] { return real(out, in, offset, bytes); }))
+                    copy_between(in, offset, out, nullptr, true,
+                                 [&] { return real(out, in, offset, bytes); }))
 PENSTOCK_WRAP(ssize_t, copy_file_range,
               (int in, off64_t* in_at, int out, off64_t* out_at, size_t bytes, unsigned flags)) {
-  return between(in, in_at, out, out_at, true,
-                 [&] { return real_copy_file_range(in, in_at, out, out_at, bytes, flags); });
+  return copy_between(in, in_at, out, out_at, true,
+                      [&] { return real_copy_file_range(in, in_at, out, out_at, bytes, flags); });
 }
 PENSTOCK_WRAP(ssize_t, splice,
               (int in, off64_t* in_at, int out, off64_t* out_at, size_t bytes, unsigned flags)) {
-  return between(in, in_at, out, out_at, false,
-                 [&] { return real_splice(in, in_at, out, out_at, bytes, flags); });
+  return copy_between(in, in_at, out, out_at, false,
+                      [&] { return real_splice(in, in_at, out, out_at, bytes, flags); });
 }

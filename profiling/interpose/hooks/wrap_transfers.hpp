@@ -21,13 +21,13 @@ inline void follow_append(int fd, Description& description, ssize_t bytes, std::
 
 // A read or a write at the descriptor's position.
 template <penstock_call kCall>
-ssize_t transfer_on(int fd, auto call) noexcept {
+ssize_t transfer_at_position(int fd, auto call) noexcept {
   ThreadLog* log = thread_log();
   if (log == nullptr) {
     return call();
   }
   std::int64_t offset = 0;
-  Description* description = positioned(*log, fd, offset);
+  Description* description = position_before(*log, fd, offset);
   const std::uint64_t begin = ticks();
   const ssize_t bytes = call();
   const std::uint64_t end = ticks();
@@ -60,7 +60,7 @@ ssize_t vector2(int fd, std::int64_t offset, auto call) noexcept {
   if (offset != -1) {
     return transfer_at<kCall>(fd, offset, call);
   }
-  return transfer_on<kCall>(fd, call);
+  return transfer_at_position<kCall>(fd, call);
 }
 
 inline bool is_file(const Description* description) noexcept {
@@ -70,16 +70,16 @@ inline bool is_file(const Description* description) noexcept {
 // A copy from one descriptor to another within the kernel, as by sendfile(). `in_at` and `out_at` point to
 // offsets that the kernel advances. If one is null, the call uses that descriptor's position.
 // `kernel_counts`: whether the kernel includes the bytes in rchar and wchar.
-ssize_t between(int in, const off64_t* in_at, int out, const off64_t* out_at, bool kernel_counts,
-                auto call) noexcept {
+ssize_t copy_between(int in, const off64_t* in_at, int out, const off64_t* out_at, bool kernel_counts,
+                     auto call) noexcept {
   ThreadLog* log = thread_log();
   if (log == nullptr) {
     return call();
   }
   std::int64_t in_offset = 0;
   std::int64_t out_offset = 0;
-  Description* from = positioned(*log, in, in_offset);
-  Description* to = positioned(*log, out, out_offset);
+  Description* from = position_before(*log, in, in_offset);
+  Description* to = position_before(*log, out, out_offset);
   const std::uint64_t begin = ticks();
   const ssize_t bytes = call();
   const std::uint64_t end = ticks();

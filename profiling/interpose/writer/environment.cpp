@@ -1,9 +1,9 @@
 // Builds the environment of a program that this one executes, so that the profiler is loaded there too.
 //
-// Threads: keep_environment() runs once, in the library's constructor. All other functions run in any thread,
+// Threads: save_environment() runs once, in the library's constructor. All other functions run in any thread,
 // between fork and exec, also in a vfork's child.
 // Locks: none.
-// Memory: keep_environment() calls malloc (strdup()); its strings are never freed. All other functions only
+// Memory: save_environment() calls malloc (strdup()); its strings are never freed. All other functions only
 // read memory, and write to memory on the caller's stack.
 // Signals: a handler may execute a program, and so call these.
 #include "profiling/interpose/writer/environment.hpp"
@@ -19,11 +19,11 @@ namespace {
 
 constexpr char kPreload[] = "LD_PRELOAD=";
 constexpr std::size_t kPreloadBytes = sizeof(kPreload) - 1;
-constexpr char kOurs[] = "PENSTOCK_PROFILE_";
-constexpr std::size_t kOursBytes = sizeof(kOurs) - 1;
+constexpr char kOurPrefix[] = "PENSTOCK_PROFILE_";
+constexpr std::size_t kOurPrefixBytes = sizeof(kOurPrefix) - 1;
 
-char* kept[WatchedEnvironment::kMostAdded];
-std::size_t kept_count = 0;
+char* saved_variables[WatchedEnvironment::kMostAdded];
+std::size_t saved_count = 0;
 char* library = nullptr;  // path of this library, as in LD_PRELOAD
 
 bool same_variable(const char* a, const char* b) noexcept {
@@ -45,15 +45,15 @@ const char* find(char* const* environment, const char* variable) noexcept {
 
 }  // namespace
 
-void keep_environment() noexcept {
+void save_environment() noexcept {
   Dl_info about{};
-  if (dladdr(reinterpret_cast<void*>(&keep_environment), &about) != 0 && about.dli_fname != nullptr) {
+  if (dladdr(reinterpret_cast<void*>(&save_environment), &about) != 0 && about.dli_fname != nullptr) {
     library = strdup(about.dli_fname);
   }
   for (char** at = environ;
-       at != nullptr && *at != nullptr && kept_count < WatchedEnvironment::kMostAdded - 1; ++at) {
-    if (strncmp(*at, kOurs, kOursBytes) == 0) {
-      kept[kept_count++] = strdup(*at);
+       at != nullptr && *at != nullptr && saved_count < WatchedEnvironment::kMostAdded - 1; ++at) {
+    if (strncmp(*at, kOurPrefix, kOurPrefixBytes) == 0) {
+      saved_variables[saved_count++] = strdup(*at);
     }
   }
 }
@@ -74,14 +74,14 @@ std::size_t WatchedEnvironment::preload_bytes(char* const* given) noexcept {
 
 WatchedEnvironment::WatchedEnvironment(char* const* given, char** room, char* preload) noexcept
     : result_(given) {
-  if (library == nullptr || kept_count == 0) {
+  if (library == nullptr || saved_count == 0) {
     return;
   }
   const char* given_preload = find(given, kPreload);
   const bool preloads = given_preload != nullptr && strstr(given_preload, library) != nullptr;
   bool complete = preloads;
-  for (std::size_t i = 0; i < kept_count; ++i) {
-    complete = complete && find(given, kept[i]) != nullptr;
+  for (std::size_t i = 0; i < saved_count; ++i) {
+    complete = complete && find(given, saved_variables[i]) != nullptr;
   }
   if (complete) {
     return;
@@ -100,10 +100,10 @@ WatchedEnvironment::WatchedEnvironment(char* const* given, char** room, char* pr
     }
     room[n++] = preload;
   }
-  for (std::size_t i = 0; i < kept_count; ++i) {
+  for (std::size_t i = 0; i < saved_count; ++i) {
     room[n] = nullptr;
-    if (find(room, kept[i]) == nullptr) {
-      room[n++] = kept[i];
+    if (find(room, saved_variables[i]) == nullptr) {
+      room[n++] = saved_variables[i];
     }
   }
   room[n] = nullptr;

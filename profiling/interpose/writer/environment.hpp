@@ -4,7 +4,7 @@
 //
 // Threads: any thread that executes a program, also between fork and exec and in a vfork's child.
 // Locks: none.
-// Memory: only keep_environment() may call malloc.
+// Memory: only save_environment() may call malloc.
 #pragma once
 
 #include <cstddef>
@@ -12,7 +12,7 @@
 namespace penstock::interpose {
 
 // Remembers these variables. Called once, in the library's constructor.
-void keep_environment() noexcept;
+void save_environment() noexcept;
 
 // The environment that the program gave, with the remembered variables that it lacks. All memory is on the
 // caller's stack, because this is also used between fork() and exec(), where malloc is not allowed.

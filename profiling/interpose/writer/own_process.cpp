@@ -18,13 +18,13 @@ namespace penstock::interpose {
 // The descriptor is open only during this call, and is closed on exec. EINTR would end the reading early, but
 // files of /proc do not return it.
 std::size_t read_text(const char* path, char* to, std::size_t room) noexcept {
-  const long fd = system_call(SYS_openat, AT_FDCWD, word(path), O_RDONLY | O_CLOEXEC);
+  const long fd = system_call(SYS_openat, AT_FDCWD, as_argument(path), O_RDONLY | O_CLOEXEC);
   if (fd < 0) {
     return 0;
   }
   std::size_t all = 0;
   while (all < room) {
-    const long n = system_call(SYS_read, fd, word(to + all), static_cast<long>(room - all));
+    const long n = system_call(SYS_read, fd, as_argument(to + all), static_cast<long>(room - all));
     if (n <= 0) {
       break;
     }

@@ -1,5 +1,6 @@
 // A spin lock that knows its owner. If a signal handler wants a lock that its own interrupted thread holds,
-// it does not wait for ever: Hold::held() is false, and the handler must skip its work. Other threads wait.
+// it does not wait for ever: LockGuard::has_lock() is false, and the handler must skip its work. Other
+// threads wait.
 //
 // Threads: any thread, and any handler.
 // Memory: nothing is allocated; the owner is the address of a thread-local variable.
@@ -20,14 +21,14 @@ class OwnedLock {
   void reset() noexcept { owner_.store(nullptr, std::memory_order_relaxed); }
 
  private:
-  friend class Hold;
+  friend class LockGuard;
   std::atomic<const void*> owner_{nullptr};
 };
 
 // Holds the lock as long as it exists. The constructor waits while another thread has it.
-class Hold {
+class LockGuard {
  public:
-  explicit Hold(OwnedLock& lock) noexcept : lock_(lock) {
+  explicit LockGuard(OwnedLock& lock) noexcept : lock_(lock) {
     const void* self = &identity();
     if (lock.owner_.load(std::memory_order_relaxed) == self) {
       return;
@@ -41,17 +42,17 @@ class Hold {
         system_call(SYS_sched_yield);
       }
     }
-    held_ = true;
+    has_lock_ = true;
   }
-  ~Hold() {
-    if (held_) {
+  ~LockGuard() {
+    if (has_lock_) {
       lock_.owner_.store(nullptr, std::memory_order_release);
     }
   }
-  Hold(const Hold&) = delete;
-  Hold& operator=(const Hold&) = delete;
+  LockGuard(const LockGuard&) = delete;
+  LockGuard& operator=(const LockGuard&) = delete;
   // False: this thread already holds the lock further up its stack.
-  bool held() const noexcept { return held_; }
+  bool has_lock() const noexcept { return has_lock_; }
 
  private:
   static const char& identity() noexcept {
@@ -59,7 +60,7 @@ class Hold {
     return of_thread;
   }
   OwnedLock& lock_;
-  bool held_ = false;
+  bool has_lock_ = false;
 };
 
 }  // namespace penstock::interpose

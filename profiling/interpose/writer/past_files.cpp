@@ -12,31 +12,32 @@ namespace penstock::interpose {
 
 namespace {
 
-struct Past {
+struct PastFile {
   char* base;
   std::uint64_t bytes;
 };
-constexpr std::size_t kMostPast = 4096;
-Past past[kMostPast];
+constexpr std::size_t kMostPastFiles = 4096;
+PastFile past_files[kMostPastFiles];
 std::size_t past_count = 0;
 
 }  // namespace
 
 void stop_session() noexcept {
   end_session(PENSTOCK_STOPPED);
-  const Hold hold(file_lock);
+  const LockGuard hold(file_lock);
   // The addresses after the file are unmapped, also pages that were mapped once and then cut off. Nothing can
   // touch them: all blocks end before file.bytes.
-  system_call(SYS_munmap, word(session.base + file.bytes), static_cast<long>(file.reserved - file.bytes));
-  if (past_count < kMostPast) {
-    past[past_count++] = {.base = session.base, .bytes = file.bytes};
+  system_call(SYS_munmap, as_argument(session.base + file.bytes),
+              static_cast<long>(file.reserved - file.bytes));
+  if (past_count < kMostPastFiles) {
+    past_files[past_count++] = {.base = session.base, .bytes = file.bytes};
   }
 }
 
-void leave_past_files() noexcept {
+void unmap_past_files() noexcept {
   for (std::size_t i = 0; i < past_count; ++i) {
-    system_call(SYS_mmap, word(past[i].base), static_cast<long>(past[i].bytes), PROT_READ | PROT_WRITE,
-                MAP_PRIVATE | MAP_ANONYMOUS | MAP_FIXED | MAP_NORESERVE, -1, 0);
+    system_call(SYS_mmap, as_argument(past_files[i].base), static_cast<long>(past_files[i].bytes),
+                PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS | MAP_FIXED | MAP_NORESERVE, -1, 0);
   }
 }
 
@@ -46,10 +47,10 @@ void reclaim_sessions(bool (*is_needed)(const char* base)) noexcept {
   constexpr std::size_t kYoung = 8;
   std::size_t left = 0;
   for (std::size_t i = 0; i < past_count; ++i) {
-    if (i + kYoung >= past_count || past[i].base == session.base || is_needed(past[i].base)) {
-      past[left++] = past[i];
+    if (i + kYoung >= past_count || past_files[i].base == session.base || is_needed(past_files[i].base)) {
+      past_files[left++] = past_files[i];
     } else {
-      system_call(SYS_munmap, word(past[i].base), static_cast<long>(past[i].bytes));
+      system_call(SYS_munmap, as_argument(past_files[i].base), static_cast<long>(past_files[i].bytes));
     }
   }
   past_count = left;

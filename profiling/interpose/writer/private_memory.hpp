@@ -17,8 +17,8 @@ inline void* private_memory(std::size_t bytes, int also = 0) noexcept {
   return at < 0 && at > -4096 ? nullptr : reinterpret_cast<void*>(at);
 }
 // Unmaps memory from private_memory(); `bytes` as in that call.
-inline void give_back_private_memory(void* memory, std::size_t bytes) noexcept {
-  system_call(SYS_munmap, word(memory), static_cast<long>(bytes));
+inline void free_private_memory(void* memory, std::size_t bytes) noexcept {
+  system_call(SYS_munmap, as_argument(memory), static_cast<long>(bytes));
 }
 
 }  // namespace penstock::interpose

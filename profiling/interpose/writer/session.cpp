@@ -21,7 +21,7 @@ constinit Session session;
 namespace {
 
 #if defined(__x86_64__)
-bool invariant() noexcept {
+bool tsc_is_invariant() noexcept {
   unsigned a = 0;
   unsigned b = 0;
   unsigned c = 0;
@@ -32,18 +32,18 @@ bool invariant() noexcept {
   // If the kernel found that the counter differs between processors, it uses another clock source: one of
   // those below.
   char source[32] = {};
-  const long fd = system_call(SYS_openat, -100,
-                              word("/sys/devices/system/clocksource/clocksource0/current_clocksource"), 0);
+  const long fd = system_call(
+      SYS_openat, -100, as_argument("/sys/devices/system/clocksource/clocksource0/current_clocksource"), 0);
   if (fd < 0) {
     return true;
   }
-  system_call(SYS_read, fd, word(source), sizeof(source) - 1);
+  system_call(SYS_read, fd, as_argument(source), sizeof(source) - 1);
   system_call(SYS_close, fd);
   return strncmp(source, "hpet", 4) != 0 && strncmp(source, "acpi_pm", 7) != 0 &&
          strncmp(source, "jiffies", 7) != 0;
 }
 
-std::uint64_t measured() noexcept {
+std::uint64_t measure_ticks_per_s() noexcept {
   const std::int64_t begin_ns = nanoseconds(CLOCK_MONOTONIC);
   const std::uint64_t begin = __rdtsc();
   std::int64_t end_ns = begin_ns;
@@ -64,9 +64,9 @@ std::uint64_t start_ticks() noexcept {
   // A user may know better than the processor: an emulator (valgrind) reports that the counter is not
   // invariant, and a test may want the other clock.
   const char* wanted = getenv("PENSTOCK_PROFILE_CLOCK");
-  if (wanted == nullptr ? invariant() : strcmp(wanted, "tsc") == 0) {
+  if (wanted == nullptr ? tsc_is_invariant() : strcmp(wanted, "tsc") == 0) {
     session.uses_tsc = true;
-    return measured();
+    return measure_ticks_per_s();
   }
 #endif
   return 1'000'000'000;

@@ -40,7 +40,7 @@ constexpr std::uint64_t kLeastReserved = 4U << 20U;
 
 }  // namespace
 
-std::uint64_t bytes_of_environment(const char* name, std::uint64_t otherwise) noexcept {
+std::uint64_t bytes_from_environment(const char* name, std::uint64_t otherwise) noexcept {
   const char* value = getenv(name);
   char* end = nullptr;
   const std::uint64_t bytes = value == nullptr ? 0 : strtoull(value, &end, 10);
@@ -48,11 +48,12 @@ std::uint64_t bytes_of_environment(const char* name, std::uint64_t otherwise) no
 }
 
 // Called before a file begins. PROT_NONE and NORESERVE: it takes addresses only, no memory.
-bool reserve() noexcept {
+bool reserve_addresses() noexcept {
   // If the address space is limited, the program itself needs most of it.
   rlimit limit{};
   std::uint64_t most = kMostReserved;
-  if (system_call(SYS_prlimit64, 0, RLIMIT_AS, 0, word(&limit)) == 0 && limit.rlim_cur != RLIM_INFINITY) {
+  if (system_call(SYS_prlimit64, 0, RLIMIT_AS, 0, as_argument(&limit)) == 0 &&
+      limit.rlim_cur != RLIM_INFINITY) {
     most = limit.rlim_cur / 16 / PENSTOCK_BLOCK_GRANULE * PENSTOCK_BLOCK_GRANULE;
   }
   for (std::uint64_t bytes = most; bytes >= kLeastReserved;
@@ -74,8 +75,9 @@ namespace {
 // find. The name may lead to another file by now (chroot, a mount), so device and inode are compared. The
 // descriptor is open only for a moment. A fork of another thread at that time may inherit it; it is closed on
 // exec.
-long open_own(int flags) noexcept {
-  long fd = system_call(SYS_openat, AT_FDCWD, word(file.path), O_RDWR | O_CLOEXEC | O_NOFOLLOW | flags, 0600);
+long open_current_file(int flags) noexcept {
+  long fd = system_call(SYS_openat, AT_FDCWD, as_argument(file.path), O_RDWR | O_CLOEXEC | O_NOFOLLOW | flags,
+                        0600);
   if (fd >= 0 && fd <= STDERR_FILENO) {  // the program may be about to open one of these numbers
     const long higher = system_call(SYS_fcntl, fd, F_DUPFD_CLOEXEC, STDERR_FILENO + 1);
     system_call(SYS_close, fd);
@@ -85,7 +87,7 @@ long open_own(int flags) noexcept {
     return fd;
   }
   struct stat about {};
-  const bool known = system_call(SYS_fstat, fd, word(&about)) == 0;
+  const bool known = system_call(SYS_fstat, fd, as_argument(&about)) == 0;
   if (known && (flags & O_CREAT) != 0) {
     file.device = about.st_dev;
     file.number = about.st_ino;
@@ -111,7 +113,7 @@ bool write_zeros(long fd, std::uint64_t from, std::uint64_t bytes) noexcept {
       pieces[count] = {.iov_base = const_cast<char*>(zeros), .iov_len = piece};
       left -= piece;
     }
-    const long n = system_call(SYS_pwritev, fd, word(pieces), static_cast<long>(count),
+    const long n = system_call(SYS_pwritev, fd, as_argument(pieces), static_cast<long>(count),
                                static_cast<long>(from + done), 0);
     if (n == -EINTR) {
       continue;
@@ -133,7 +135,7 @@ bool write_zeros(long fd, std::uint64_t from, std::uint64_t bytes) noexcept {
 // Maps the pages now, so that the program need not wait for each of them at its first write. For a file in
 // memory (tmpfs), one read maps a stretch of pages, in a quarter of the time of single pages. For other files
 // the kernel is asked to do it, if it can (Linux 5.14).
-void touch(char* at, std::uint64_t bytes) noexcept {
+void fault_in_pages(char* at, std::uint64_t bytes) noexcept {
   if (file.in_memory) {
     constexpr std::uint64_t kStretch =
         65536;  // the kernel's fault_around_bytes: a stretch begins at a multiple of it
@@ -144,7 +146,7 @@ void touch(char* at, std::uint64_t bytes) noexcept {
     return;
   }
 #ifdef MADV_POPULATE_WRITE
-  system_call(SYS_madvise, word(at), static_cast<long>(bytes), MADV_POPULATE_WRITE);
+  system_call(SYS_madvise, as_argument(at), static_cast<long>(bytes), MADV_POPULATE_WRITE);
 #endif
 }
 
@@ -158,11 +160,11 @@ bool grow_to(std::uint64_t bytes, int flags) noexcept {
   // A write beyond the program's limit of file sizes would kill the program by SIGXFSZ.
   rlimit most{};
   if (bytes > file.reserved || bytes > file.limit ||
-      (system_call(SYS_prlimit64, 0, RLIMIT_FSIZE, 0, word(&most)) == 0 && bytes > most.rlim_cur)) {
+      (system_call(SYS_prlimit64, 0, RLIMIT_FSIZE, 0, as_argument(&most)) == 0 && bytes > most.rlim_cur)) {
     failure = EFBIG;
     return false;
   }
-  const long fd = open_own(flags);
+  const long fd = open_current_file(flags);
   if (fd < 0) {
     failure = static_cast<int>(-fd);
     return false;
@@ -170,19 +172,20 @@ bool grow_to(std::uint64_t bytes, int flags) noexcept {
   if ((flags & O_CREAT) != 0) {
     constexpr decltype(statfs::f_type) kTmpfs = 0x01021994;
     struct statfs about {};
-    file.in_memory = system_call(SYS_fstatfs, fd, word(&about)) == 0 && about.f_type == kTmpfs;
+    file.in_memory = system_call(SYS_fstatfs, fd, as_argument(&about)) == 0 && about.f_type == kTmpfs;
   }
   const std::uint64_t growth = bytes - file.bytes;
   char* fresh = session.base + file.bytes;
   bool grown = write_zeros(fd, file.bytes, growth);
   if (grown) {
-    const long at = system_call(SYS_mmap, word(fresh), static_cast<long>(growth), PROT_READ | PROT_WRITE,
-                                MAP_SHARED | MAP_FIXED, fd, static_cast<long>(file.bytes));
+    const long at =
+        system_call(SYS_mmap, as_argument(fresh), static_cast<long>(growth), PROT_READ | PROT_WRITE,
+                    MAP_SHARED | MAP_FIXED, fd, static_cast<long>(file.bytes));
     grown = at > 0 || at < -4095;
     failure = grown ? failure : static_cast<int>(-at);
   }
   if (grown) {
-    touch(fresh, growth);
+    fault_in_pages(fresh, growth);
     file.bytes = bytes;
   } else {
     system_call(SYS_ftruncate, fd, static_cast<long>(file.bytes));  // frees the space of the zeros
@@ -193,9 +196,9 @@ bool grow_to(std::uint64_t bytes, int flags) noexcept {
 
 // Called when the session ends. Pages after the new end stay mapped, but touching them would cause a SIGBUS.
 // So file.bytes shrinks as well; these pages have no blocks.
-void give_back_spare_room() noexcept {
+void trim_file() noexcept {
   const std::uint64_t end = session.header->file_end;
-  const long fd = end < file.bytes ? open_own(0) : -1;
+  const long fd = end < file.bytes ? open_current_file(0) : -1;
   if (fd >= 0) {
     if (system_call(SYS_ftruncate, fd, static_cast<long>(end)) == 0) {
       file.bytes = end;
@@ -217,34 +220,34 @@ penstock_block* add_block(penstock_block_kind kind, std::uint16_t entry_bytes, s
   if (!is_own_session()) {
     return nullptr;
   }
-  const std::uint64_t whole = whole_granules(bytes + sizeof(penstock_block));
+  const std::uint64_t block_bytes = round_up_to_granules(bytes + sizeof(penstock_block));
   const std::uint64_t at = session.header->file_end;
-  if (at + whole > file.bytes) {
+  if (at + block_bytes > file.bytes) {
     std::uint64_t growth = file.bytes / 4;
     growth = growth > kUsualGrowth ? kUsualGrowth : growth;
     growth = growth < file.bytes / 64 ? file.bytes / 64 : growth;
-    growth = whole_granules(growth > kMostGrowth ? kMostGrowth : growth);
-    growth = growth < whole ? whole : growth;
-    if (!grow_to(file.bytes + growth, 0) && !grow_to(at + whole, 0)) {
+    growth = round_up_to_granules(growth > kMostGrowth ? kMostGrowth : growth);
+    growth = growth < block_bytes ? block_bytes : growth;
+    if (!grow_to(file.bytes + growth, 0) && !grow_to(at + block_bytes, 0)) {
       __atomic_store_n(&session.header->no_room, static_cast<std::uint32_t>(failure), __ATOMIC_RELAXED);
       return nullptr;
     }
   }
   auto* block = at_offset<penstock_block>(at);
-  block->bytes = whole;
+  block->bytes = block_bytes;
   block->used = 0;
   block->entry_bytes = entry_bytes;
   block->kind = static_cast<std::uint16_t>(kind);
   __atomic_store_n(&block->magic, PENSTOCK_BLOCK_MAGIC, __ATOMIC_RELEASE);
-  __atomic_store_n(&session.header->file_end, at + whole, __ATOMIC_RELEASE);
+  __atomic_store_n(&session.header->file_end, at + block_bytes, __ATOMIC_RELEASE);
   return block;
 }
 
 // Called within an update, or with logs_lock held (add_thread()). thread_lives.cpp has the order of the
 // locks.
 penstock_block* new_block(penstock_block_kind kind, std::uint16_t entry_bytes, std::uint64_t bytes) noexcept {
-  const Hold hold(file_lock);
-  return hold.held() ? add_block(kind, entry_bytes, bytes) : nullptr;
+  const LockGuard hold(file_lock);
+  return hold.has_lock() ? add_block(kind, entry_bytes, bytes) : nullptr;
 }
 
 // file_lock is held. Readers take later[later_index]; the other one is written and then made the newest, so
@@ -258,8 +261,8 @@ void set_moment() noexcept {
 
 // Called in any counted call, within an update. A handler whose own thread holds the lock stores nothing.
 void set_later_moment() noexcept {
-  const Hold hold(file_lock);
-  if (hold.held()) {
+  const LockGuard hold(file_lock);
+  if (hold.has_lock()) {
     set_moment();
   }
 }
@@ -273,7 +276,7 @@ constexpr std::uint64_t kBlocksOfALimit =
     16;  // the trace limit allows at least this many blocks, so emptying one loses at most 1/16 of the calls
 
 // The size of the next block: twice the last one, but not more than a fraction of the limit.
-std::uint64_t wanted_bytes(std::uint64_t last_bytes, std::uint64_t limit) noexcept {
+std::uint64_t segment_block_bytes(std::uint64_t last_bytes, std::uint64_t limit) noexcept {
   std::uint64_t most = kMostBlock;
   if (limit != 0 && limit / kBlocksOfALimit < most) {
     most = limit / kBlocksOfALimit / PENSTOCK_BLOCK_GRANULE * PENSTOCK_BLOCK_GRANULE;
@@ -292,7 +295,7 @@ penstock_block* add_segment_block(std::uint64_t bytes) noexcept {
   return block;
 }
 
-void append_full(penstock_block* block) noexcept {
+void append_full_block(penstock_block* block) noexcept {
   const std::uint64_t at = offset_in_session(block);
   block->next = 0;
   if (file.newest_full != 0) {
@@ -303,7 +306,7 @@ void append_full(penstock_block* block) noexcept {
   file.newest_full = at;
 }
 
-penstock_block* take_oldest() noexcept {
+penstock_block* remove_oldest_full() noexcept {
   auto* block = at_offset<penstock_block>(file.oldest_full);
   file.oldest_full = block->next;
   if (file.oldest_full == 0) {
@@ -325,19 +328,19 @@ void empty_block(penstock_block* block) noexcept {
 
 }  // namespace
 
-std::uint64_t trace_limit_of_environment() noexcept {
-  return bytes_of_environment("PENSTOCK_PROFILE_TRACE_LIMIT", kUsualLimit);
+std::uint64_t trace_limit_from_environment() noexcept {
+  return bytes_from_environment("PENSTOCK_PROFILE_TRACE_LIMIT", kUsualLimit);
 }
 
 // Called within an update, by another_segment_block(). The list of full blocks changes only under file_lock.
 penstock_block* next_segment_block(penstock_block* full) noexcept {
-  const Hold hold(file_lock);
-  if (!hold.held() || !is_own_session()) {
+  const LockGuard hold(file_lock);
+  if (!hold.has_lock() || !is_own_session()) {
     return nullptr;
   }
   std::uint64_t limit = session.header->trace_limit;
   limit = limit != 0 && limit < kLeastLimit ? kLeastLimit : limit;
-  const std::uint64_t want = wanted_bytes(full == nullptr ? 0 : full->bytes, limit);
+  const std::uint64_t want = segment_block_bytes(full == nullptr ? 0 : full->bytes, limit);
   penstock_block* block =
       limit == 0 || file.segment_bytes + want <= limit ? add_segment_block(want) : nullptr;
   if (block == nullptr && file.oldest_full == 0) {
@@ -348,10 +351,10 @@ penstock_block* next_segment_block(penstock_block* full) noexcept {
     return full;
   }
   if (full != nullptr) {
-    append_full(full);
+    append_full_block(full);
   }
   if (block == nullptr) {
-    block = take_oldest();
+    block = remove_oldest_full();
     empty_block(block);
   }
   return block;

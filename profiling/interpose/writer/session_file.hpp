@@ -3,8 +3,8 @@
 //
 // Everything here is for the holder of file_lock, or for the only thread that records (the library's
 // constructor, a fork's child). Under file_lock no other lock is taken, malloc is not called, and the holder
-// waits only for the file's own device. Hold::held() is false in a handler that interrupted its own thread
-// under the lock.
+// waits only for the file's own device. LockGuard::has_lock() is false in a handler that interrupted its own
+// thread under the lock.
 #pragma once
 
 #include <sys/types.h>
@@ -40,18 +40,18 @@ extern constinit int failure;  // errno of the last failure to start a file or t
 constexpr std::uint64_t kFirstBytes = 8 * std::uint64_t{PENSTOCK_BLOCK_GRANULE};
 
 // The number of bytes in the environment variable `name`; `otherwise` if its value is not a number.
-std::uint64_t bytes_of_environment(const char* name, std::uint64_t otherwise) noexcept;
+std::uint64_t bytes_from_environment(const char* name, std::uint64_t otherwise) noexcept;
 // The value of PENSTOCK_PROFILE_TRACE_LIMIT, or the default if that is not a number; 0: no limit.
-std::uint64_t trace_limit_of_environment() noexcept;
+std::uint64_t trace_limit_from_environment() noexcept;
 // Reserves addresses for the file (session.base, File::reserved).
-bool reserve() noexcept;
+bool reserve_addresses() noexcept;
 // Grows the file to `bytes`: allocates the space on the device, and then maps the new part. If it fails, it
 // returns false and sets `failure`.
 bool grow_to(std::uint64_t bytes, int flags) noexcept;
 // Cuts the unused end of the file off. A later block grows it again.
-void give_back_spare_room() noexcept;
+void trim_file() noexcept;
 
-inline std::uint64_t whole_granules(std::uint64_t bytes) noexcept {
+inline std::uint64_t round_up_to_granules(std::uint64_t bytes) noexcept {
   return (bytes + PENSTOCK_BLOCK_GRANULE - 1) / PENSTOCK_BLOCK_GRANULE * PENSTOCK_BLOCK_GRANULE;
 }
 

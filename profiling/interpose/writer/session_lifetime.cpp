@@ -7,8 +7,8 @@
 // Memory: the program's heap is not used, except by strerror() in open_session(), which runs when the library
 // is loaded. getenv() is called when a file begins; a program that changes its environment in another thread
 // at that time races with it.
-// Signals: if a handler's own thread holds file_lock, the handler does not wait (Hold::held()).
-// Forks: a child never writes to its parent's file (leave_parents_session(), begin_forked()).
+// Signals: if a handler's own thread holds file_lock, the handler does not wait (LockGuard::has_lock()).
+// Forks: a child never writes to its parent's file (leave_session_of_parent(), begin_forked()).
 // Crash: the file is mapped, so a killed process leaves what it had counted.
 #include "profiling/interpose/writer/session_lifetime.hpp"
 
@@ -35,7 +35,7 @@ void copy_text(char* to, std::size_t room, const char* from) noexcept {
 }
 
 // strtoul() of digits: no allocation, no locale.
-std::uint32_t from_environment(const char* a, const char* b) noexcept {
+std::uint32_t number_from_environment(const char* a, const char* b) noexcept {
   for (const char* name : {a, b}) {
     if (const char* value = getenv(name); value != nullptr && *value != 0) {
       return static_cast<std::uint32_t>(strtoul(value, nullptr, 10));
@@ -45,14 +45,14 @@ std::uint32_t from_environment(const char* a, const char* b) noexcept {
 }
 
 // Relaxed: another process writes this bit at any time, and nothing else depends on it.
-std::uint32_t control_in(const penstock_session_header& header) noexcept {
+std::uint32_t trace_bit_of(const penstock_session_header& header) noexcept {
   return __atomic_load_n(&header.control, __ATOMIC_RELAXED) & 1U;
 }
 
 // Whether the new file takes over the trace bit of the previous file. A forked child takes over its parent's
 // bit, also if it was switched after the fork. It does not if the parent has left that file for another one.
 // The parent may be storing its state at this moment: then either answer is right.
-bool inherits(const penstock_session_header* before, bool forked) noexcept {
+bool may_inherit_trace_bit(const penstock_session_header* before, bool forked) noexcept {
   if (before == nullptr || !forked) {
     return before != nullptr;
   }
@@ -65,11 +65,11 @@ bool inherits(const penstock_session_header* before, bool forked) noexcept {
 // searches for new files. Here the new file is made visible (magic), and after a full fence the old bit is
 // read again. So at least one of the two sees the other. If the bit of the new file was switched already, the
 // exchange does not change it.
-void take_late_word(const penstock_session_header& before, std::uint32_t taken) noexcept {
+void adopt_late_trace_bit(const penstock_session_header& before, std::uint32_t copied_bit) noexcept {
   memory_fence(std::memory_order_seq_cst);
-  const std::uint32_t now = control_in(before);
-  if (now != taken) {
-    __atomic_compare_exchange_n(&session.header->control, &taken, now, false, __ATOMIC_RELAXED,
+  const std::uint32_t now = trace_bit_of(before);
+  if (now != copied_bit) {
+    __atomic_compare_exchange_n(&session.header->control, &copied_bit, now, false, __ATOMIC_RELAXED,
                                 __ATOMIC_RELAXED);
   }
 }
@@ -79,8 +79,8 @@ void take_late_word(const penstock_session_header& before, std::uint32_t taken) 
 // for a session. If the process is killed before that, the file is not a session.
 void fill_header(penstock_session_header& h, const penstock_session_header* before, bool forked,
                  bool segments) noexcept {
-  const bool takes_word = inherits(before, forked);
-  const std::uint32_t control = takes_word ? control_in(*before) : segments ? 1 : 0;
+  const bool inherits_trace_bit = may_inherit_trace_bit(before, forked);
+  const std::uint32_t control = inherits_trace_bit ? trace_bit_of(*before) : segments ? 1 : 0;
   h.control = control;
   __atomic_store_n(&session.header, &h, __ATOMIC_RELEASE);
   h.version = PENSTOCK_SESSION_VERSION;
@@ -97,11 +97,12 @@ void fill_header(penstock_session_header& h, const penstock_session_header* befo
   h.later[0] = h.later[1] = h.begin;
   h.ticks_per_s = file.ticks_per_s;
   h.file_end = PENSTOCK_HEADER_BYTES;
-  h.rank = from_environment("OMPI_COMM_WORLD_RANK", "PMI_RANK");
-  h.ranks = from_environment("OMPI_COMM_WORLD_SIZE", "PMI_SIZE");
+  h.rank = number_from_environment("OMPI_COMM_WORLD_RANK", "PMI_RANK");
+  h.ranks = number_from_environment("OMPI_COMM_WORLD_SIZE", "PMI_SIZE");
   gethostname(h.host, sizeof(h.host) - 1);
-  system_call(SYS_readlinkat, AT_FDCWD, word("/proc/self/exe"), word(h.executable), sizeof(h.executable) - 1);
-  system_call(SYS_getcwd, word(h.directory), sizeof(h.directory));
+  system_call(SYS_readlinkat, AT_FDCWD, as_argument("/proc/self/exe"), as_argument(h.executable),
+              sizeof(h.executable) - 1);
+  system_call(SYS_getcwd, as_argument(h.directory), sizeof(h.directory));
   h.command_bytes = static_cast<std::uint32_t>(read_text("/proc/self/cmdline", h.command, sizeof(h.command)));
   // What the kernel has counted so far does not belong to the program's session. In a forked process its
   // counters began at the fork, and have only this library's own I/O.
@@ -111,14 +112,14 @@ void fill_header(penstock_session_header& h, const penstock_session_header* befo
   }
   h.kernel_begin.rchar += file.own_read;
   h.kernel_begin.wchar += forked ? file.own_written : 0;
-  if (takes_word) {
+  if (inherits_trace_bit) {
     h.inherited_from = forked ? before->pid : before->inherited_from;
   }
-  h.trace_limit = before != nullptr ? before->trace_limit : trace_limit_of_environment();
+  h.trace_limit = before != nullptr ? before->trace_limit : trace_limit_from_environment();
   memcpy(h.magic, PENSTOCK_SESSION_MAGIC,
          sizeof(h.magic));  // last: from now on readers take the file for a session
-  if (takes_word) {
-    take_late_word(*before, control);
+  if (inherits_trace_bit) {
+    adopt_late_trace_bit(*before, control);
   }
 }
 
@@ -134,16 +135,16 @@ bool begin_file(const penstock_session_header* before, bool forked, bool segment
   file.events = nullptr;
   file.segment_bytes = file.oldest_full = file.newest_full = 0;
   char* const old_base = session.base;
-  file.limit = bytes_of_environment("PENSTOCK_PROFILE_LIMIT", ~std::uint64_t{0});
-  if (!reserve()) {
+  file.limit = bytes_from_environment("PENSTOCK_PROFILE_LIMIT", ~std::uint64_t{0});
+  if (!reserve_addresses()) {
     return false;
   }
   snprintf(file.path, sizeof(file.path), "%s/%ld-%lld" PENSTOCK_SESSION_SUFFIX, session.folder,
            system_call(SYS_getpid), static_cast<long long>(nanoseconds(CLOCK_MONOTONIC)));
   failure = 0;
   if (!grow_to(kFirstBytes, O_CREAT | O_EXCL)) {
-    system_call(SYS_unlinkat, AT_FDCWD, word(file.path), 0);
-    system_call(SYS_munmap, word(session.base), static_cast<long>(file.reserved));
+    system_call(SYS_unlinkat, AT_FDCWD, as_argument(file.path), 0);
+    system_call(SYS_munmap, as_argument(session.base), static_cast<long>(file.reserved));
     session.base = old_base;
     return false;
   }
@@ -176,23 +177,23 @@ void open_session() noexcept {
     session.state.store(SessionState::running, std::memory_order_release);
     return;
   }
-  char said[1280];
-  const int length =
-      snprintf(said, sizeof(said), "penstock: nothing is profiled: no file can be written to '%s': %s\n",
-               folder, strerror(session_failure()));
-  system_call(SYS_write, STDERR_FILENO, word(said), length);
+  char message[1280];
+  const int length = snprintf(message, sizeof(message),
+                              "penstock: nothing is profiled: no file can be written to '%s': %s\n", folder,
+                              strerror(session_failure()));
+  system_call(SYS_write, STDERR_FILENO, as_argument(message), length);
 }
 
 // Called by the holder of Control, while session.changes is set. state `running` is stored last: from then on
 // a thread's next call may begin a log in this file.
-bool begin_session(const char* folder, penstock_begun started, bool segments,
+bool begin_session(const char* folder, penstock_start_reason started, bool segments,
                    const penstock_session_header* before) noexcept {
   if (file.ticks_per_s == 0) {
     file.ticks_per_s = start_ticks();
   }
-  const Hold hold(file_lock);
+  const LockGuard hold(file_lock);
   copy_text(session.folder, sizeof(session.folder), folder);
-  if (!hold.held() || !begin_file(before, false, segments)) {
+  if (!hold.has_lock() || !begin_file(before, false, segments)) {
     return false;
   }
   session.header->begun = started;
@@ -209,10 +210,10 @@ bool begin_session(const char* folder, penstock_begun started, bool segments,
 // subtracted here. What threads have counted since recording began belongs to the session. So it is
 // subtracted from the kernel's counters at the start.
 void begin_kernel_counters() noexcept {
-  const Hold hold(file_lock);
+  const LockGuard hold(file_lock);
   penstock_kernel_io io{};
   file.own_read = 0;
-  if (!hold.held() || !read_kernel_io(io)) {
+  if (!hold.has_lock() || !read_kernel_io(io)) {
     return;
   }
   io.rchar += file.own_read;
@@ -241,27 +242,27 @@ bool forked_between_files = false;  // the parent was changing files at the fork
 // Called in the child, which has one thread; it takes no lock. The parent's file stays mapped until
 // begin_forked(), because names of descriptors are in it. The state is stored relaxed, because there is no
 // other thread.
-void leave_parents_session() noexcept {
+void leave_session_of_parent() noexcept {
   file_lock.reset();
   forked_between_files = session.changes.load(std::memory_order_relaxed);
   session.state.store(SessionState::forked, std::memory_order_relaxed);
 }
 
 // Called in the child's first counted call, under begin_lock, in any of its threads; its other threads wait
-// for that lock. It is a wrapped call, perhaps in a handler or inside malloc: no heap. Order: the parent's
-// file is unmapped after take_along() has read it, and the state is stored last, because it releases the
-// other threads.
-bool begin_forked(void (*take_along)(const char* parents_base)) noexcept {
+// for that lock. It is a wrapped call, perhaps in a handler or inside malloc: no heap.
+// Order: the parent's file is unmapped after copy_names() has read it, and the state is stored last, because
+// it releases the other threads.
+bool begin_forked(void (*copy_names)(const char* parents_base)) noexcept {
   // If the parent was between two files, session.base and file.reserved may not belong together. Then nothing
   // is unmapped and nothing copied.
   char* parents = forked_between_files ? nullptr : session.base;
   const std::uint64_t parents_bytes = file.reserved;
   const bool started = begin_file(forked_between_files ? nullptr : session.header, true, wants_segments());
   if (started) {
-    take_along(parents);
+    copy_names(parents);
   }
   if (parents != nullptr) {
-    system_call(SYS_munmap, word(parents), static_cast<long>(parents_bytes));
+    system_call(SYS_munmap, as_argument(parents), static_cast<long>(parents_bytes));
   }
   session.state.store(started ? SessionState::running : SessionState::off, std::memory_order_release);
   return started;
@@ -277,8 +278,8 @@ void end_session(penstock_process_state state) noexcept {
     return;
   }
   penstock_session_header& h = *session.header;
-  const Hold hold(file_lock);
-  if (hold.held()) {
+  const LockGuard hold(file_lock);
+  if (hold.has_lock()) {
     set_moment();
   }
   penstock_kernel_io io{};
@@ -288,8 +289,8 @@ void end_session(penstock_process_state state) noexcept {
   }
   h.end_monotonic_ns = nanoseconds(CLOCK_MONOTONIC);
   __atomic_store_n(&h.state, static_cast<std::uint32_t>(state), __ATOMIC_RELEASE);
-  if (hold.held()) {
-    give_back_spare_room();
+  if (hold.has_lock()) {
+    trim_file();
   }
 }
 
@@ -308,16 +309,16 @@ void add_event(penstock_event_kind kind, std::uint32_t pid, const char* text) no
   if (session.state.load(std::memory_order_acquire) != SessionState::running) {
     return;
   }
-  const Hold hold(file_lock);
+  const LockGuard hold(file_lock);
   const std::size_t length = text == nullptr ? 0 : strnlen(text, 4096);
   const std::uint64_t bytes = sizeof(penstock_event) + (length + 7) / 8 * 8;
-  if (hold.held() &&
+  if (hold.has_lock() &&
       (file.events == nullptr || sizeof(penstock_block) + file.events->used + bytes > file.events->bytes)) {
     if (penstock_block* fresh = add_block(PENSTOCK_BLOCK_EVENTS, 0, bytes); fresh != nullptr) {
       file.events = fresh;
     }
   }
-  penstock_block* block = hold.held() ? file.events : nullptr;
+  penstock_block* block = hold.has_lock() ? file.events : nullptr;
   if (block == nullptr || sizeof(penstock_block) + block->used + bytes > block->bytes) {
     count_drop(session.header->dropped_operations);
     return;

@@ -13,12 +13,12 @@ namespace penstock::interpose {
 // variable, or if no file can be made, nothing is recorded. In the second case a line is written to stderr.
 void open_session() noexcept;
 // Called in a fork's child: from then on nothing is written to its parent's file.
-void leave_parents_session() noexcept;
-// Called in a fork's child at its first counted call: begins the child's own file. It calls `take_along`,
-// which copies what the child needs from the parent's file, and then unmaps that file. `take_along` gets null
+void leave_session_of_parent() noexcept;
+// Called in a fork's child at its first counted call: begins the child's own file. It calls `copy_names`,
+// which copies what the child needs from the parent's file, and then unmaps that file. `copy_names` gets null
 // if another thread of the parent was switching files at the fork: then nothing can be copied. False if no
 // file can be made.
-bool begin_forked(void (*take_along)(const char* parents_base)) noexcept;
+bool begin_forked(void (*copy_names)(const char* parents_base)) noexcept;
 
 // Begins a file in `folder` (an absolute path), and recording with it. Called while session.changes is set
 // and no thread is inside an update. False if no file can be made; then everything is as before.
@@ -26,7 +26,7 @@ bool begin_forked(void (*take_along)(const char* parents_base)) noexcept;
 // `before` is the header of the file that this one continues; that file is stopped and still mapped. It
 // decides whether segments are recorded, the trace limit, and where the kernel's counters begin. If it is
 // null, this file continues no other, and `segments` decides.
-bool begin_session(const char* folder, penstock_begun started, bool segments,
+bool begin_session(const char* folder, penstock_start_reason started, bool segments,
                    const penstock_session_header* before) noexcept;
 // Called under the conditions of begin_session(), once all calls go to their wrappers: the kernel's counters
 // of this session start now (kernel_begin).
@@ -38,7 +38,7 @@ void stop_session() noexcept;
 // Called under the conditions of begin_session(), when recording ends: replaces the mappings of ended files
 // by memory without a file. If a user then deletes these files, their space is free again, and their file
 // system can be unmounted. What running calls still add is lost.
-void leave_past_files() noexcept;
+void unmap_past_files() noexcept;
 int session_failure() noexcept;  // errno of the last failure of begin_session(), or of the file's growth
 bool wants_segments() noexcept;  // whether PENSTOCK_PROFILE_TRACE is 1
 // Called under the conditions of begin_session(): unmaps ended files, except the newest few and those for

@@ -37,7 +37,7 @@ inline long system_call(long number, long a = 0, long b = 0, long c = 0, long d 
 #endif
 
 template <typename T>
-long word(T* pointer) noexcept {
+long as_argument(T* pointer) noexcept {
   return reinterpret_cast<long>(pointer);
 }
 

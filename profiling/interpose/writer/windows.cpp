@@ -23,7 +23,7 @@ bool has_name = false;  // the program gave the window a label
 // Steps of any thread that ended in the current file. They give its window a label when it ends.
 std::atomic<std::uint64_t> first_step{kNoStep};
 std::atomic<std::uint64_t> steps_done{0};  // number of the last step + 1
-std::atomic<std::uint64_t> last_cut{kNoStep};
+std::atomic<std::uint64_t> last_switch{kNoStep};
 
 }  // namespace
 
@@ -41,14 +41,14 @@ void label_window(const char* label) noexcept {
   add_event(PENSTOCK_EVENT_WINDOW, windows, label);
 }
 
-void name_window(const char* label) noexcept {
+void set_program_label(const char* label) noexcept {
   has_name = label != nullptr && *label != '\0';
   label_window(label);
 }
 
 // Several threads may call this at once: the loops store the smallest and the largest number of all of them.
 void note_step(std::uint64_t number) noexcept {
-  if (number == last_cut.load(std::memory_order_relaxed)) {
+  if (number == last_switch.load(std::memory_order_relaxed)) {
     return;
   }
   std::uint64_t first = first_step.load(std::memory_order_relaxed);
@@ -61,7 +61,7 @@ void note_step(std::uint64_t number) noexcept {
 
 // A window is labelled when it ends, because only then its steps are known: the last window may have fewer.
 // If the program reports no steps, there is nothing to label.
-void name_last_steps() noexcept {
+void label_with_steps() noexcept {
   const std::uint64_t first = first_step.load(std::memory_order_relaxed);
   const std::uint64_t done = steps_done.load(std::memory_order_relaxed);
   if (steps_per_window == 0 || has_name || first == kNoStep || done <= first) {
@@ -77,12 +77,12 @@ void name_last_steps() noexcept {
   label_window(label);
 }
 
-std::uint64_t last_cut_step() noexcept {
-  return last_cut;
+std::uint64_t last_switch_step() noexcept {
+  return last_switch;
 }
 
-void set_last_cut_step(std::uint64_t number) noexcept {
-  last_cut = number;
+void set_last_switch_step(std::uint64_t number) noexcept {
+  last_switch = number;
 }
 
 void forget_parents_windows() noexcept {
