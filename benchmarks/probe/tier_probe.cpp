@@ -14,7 +14,6 @@
 #include "benchmarks/read/read_team.hpp"
 #include "benchmarks/read/yardsticks.hpp"
 #include "datagen/corpus/corpus_samples.hpp"
-#include "io_backends/core/ranks/collectives.hpp"
 #include "io_backends/core/system/interrupt.hpp"
 #include "io_backends/core/units.hpp"
 #include "io_backends/tiers/probe_folder.hpp"
@@ -64,7 +63,7 @@ class TierProbe {
   Result<std::vector<ProbeCell>> run() {
     // One rank of each node does this, since each node may have its own device.
     if (ranks_.rank_on_node() == 0) sweep_dead_probes(tier_);
-    PENSTOCK_TRY(all_ok(ranks_, check_room()));
+    PENSTOCK_TRY(team_.all_ok(check_room()));
     folder_.occupy();
     const Result<void> done = measure();
     if (!done.ok() && !team_.stopped() && done.error().code != Errc::interrupted) return done.error();
@@ -101,7 +100,7 @@ class TierProbe {
               [](const ProbeCell* a, const ProbeCell* b) { return a->clients < b->clients; });
     for (ProbeCell* cell : by_clients) PENSTOCK_TRY(measure_passing_writes(*cell));
     for (ProbeCell* cell : by_clients) PENSTOCK_TRY(measure_large_files(*cell));
-    PENSTOCK_TRY(all_ok(ranks_, make_small_files()));
+    PENSTOCK_TRY(team_.all_ok(make_small_files()));
     const std::uint64_t each = large_file_bytes(most_clients_);
     std::vector<std::pair<std::string, std::uint64_t>> large;
     for (unsigned i = 0; i < most_clients_; ++i) large.emplace_back(folder_.object("large", i), each);
@@ -215,7 +214,7 @@ class TierProbe {
   Result<void> measure_passing(ProbeCell& cell, const std::string& probe_name, const WriteShape& shape) {
     WriteProbe probe = write_probe(shape, "written", 2000);
     PENSTOCK_TRY(measure_writes(cell, probe_name, probe));
-    return all_ok(ranks_, probe.remove());
+    return team_.all_ok(probe.remove());
   }
 
   Result<void> measure_large_files(ProbeCell& cell) {
@@ -272,7 +271,7 @@ class TierProbe {
     std::unique_ptr<ReadEngine> engine;
     const auto ready = [&]() -> Result<void> {
       auto made = ReadEngine::make(work(set), options);
-      PENSTOCK_TRY(all_ok(ranks_, made));
+      PENSTOCK_TRY(team_.all_ok(outcome_of(made)));
       engine = *std::move(made);
       return success();
     };

@@ -9,7 +9,6 @@
 
 #include "benchmarks/read/read_metrics.hpp"
 #include "io_backends/core/random.hpp"
-#include "io_backends/core/ranks/collectives.hpp"
 #include "io_backends/core/units.hpp"
 #include "results/cells/verdicts.hpp"
 #include "results/record/statistics.hpp"
@@ -155,7 +154,6 @@ ReadSweep::ReadSweep(const std::vector<Tier*>& tiers, const Manifest& manifest, 
     : manifest_(manifest),
       samples_(samples),
       options_(options),
-      ranks_(ranks),
       team_(ranks),
       progress_(progress),
       live_(live) {
@@ -176,7 +174,7 @@ Result<void> ReadSweep::open_tier(ReadTier& tier) {
 }
 
 Result<void> ReadSweep::run() {
-  for (const std::unique_ptr<ReadTier>& tier : tiers_) PENSTOCK_TRY(all_ok(ranks_, open_tier(*tier)));
+  for (const std::unique_ptr<ReadTier>& tier : tiers_) PENSTOCK_TRY(team_.all_ok(open_tier(*tier)));
   for (std::size_t tier = 0; tier < tiers_.size() && !team_.stopped(); ++tier) warm_up(tier);
   std::vector<std::size_t> order(cells_.size());
   const RandomStream random(options_.seed, "cells");
@@ -231,11 +229,10 @@ void ReadSweep::read_repeat(ReadCell& cell) {
   plan.spec.verify = options_.verify;
   plan.spec.first_pass = tier.passes;
   plan.spec.measured = repeats_measured_++;
-  TimedCalls* const calls = timed_calls(*tier.tier.backend);
   plan.run = [&](const ReadSpec& pass, const ReadObserver& observer) {
-    if (calls != nullptr) calls->take();  // drops the times of earlier calls
+    take_call_times(*tier.tier.backend);  // drops the times of earlier calls
     RunTally tally = tier.engine->run(pass, observer);
-    if (calls != nullptr) tally.calls = calls->take();
+    tally.calls = take_call_times(*tier.tier.backend);
     return tally;
   };
   if (live_) {

@@ -77,7 +77,6 @@ class ReadSweep {
   const Manifest& manifest_;
   const SampleList& samples_;
   const ReadOptions& options_;
-  Communicator& ranks_;
   ReadTeam team_;
   Progress* progress_;  // advances by one for each repeat of a cell
   LiveCsv* live_;
