@@ -103,7 +103,7 @@ void judge_at_end(ReadCell& cell, const ReadOptions& options, bool stopped) {
 CacheState cell_cache(const ReadCell& cell) {
   if (cell.repeats.empty()) return {};
   CacheState state = cell.repeats.front().cache;
-  for (const RepeatFigures& repeat : cell.repeats) blend(state, repeat.cache);
+  for (const RepeatFigures& repeat : cell.repeats) keep_worse(state, repeat.cache);
   double device = 0;
   double consumed = 0;
   for (const RepeatFigures& repeat : cell.repeats) {
@@ -289,7 +289,7 @@ void ReadSweep::probe_ceiling(ReadCell& cell) {
 }
 
 std::optional<RepeatFigures> ReadSweep::measure_repeat(ReadCell& cell, RepeatPlan plan) {
-  plan.note = [&](std::string_view what) { note_repeat(cell, what); };
+  plan.note = [&](std::string_view what) { show_repeat(cell, what); };
   ReadTier& tier = *tiers_[cell.tier];
   std::optional<RepeatFigures> figures = run_repeat(team_, tier.tier, *tier.cache, plan);
   if (figures) cell.judge(figures->verdict, figures->reason);
@@ -307,7 +307,7 @@ std::span<ReadCell> ReadSweep::cells_of(std::size_t tier) {
   return std::span(cells_).subspan(tier * options_.threads.size(), options_.threads.size());
 }
 
-void ReadSweep::note_repeat(const ReadCell& cell, std::string_view what) {
+void ReadSweep::show_repeat(const ReadCell& cell, std::string_view what) {
   if (!progress_) return;
   progress_->set_note(fmt::format("{}, {} thread{}: {}", tiers_[cell.tier]->tier.name, cell.threads,
                                   cell.threads == 1 ? "" : "s", what));

@@ -72,7 +72,7 @@ class ReadSweep {
   std::optional<RepeatFigures> measure_repeat(ReadCell& cell, RepeatPlan plan);
   void raise_ceiling(ReadCell& cell, const RunTally& tally, std::string_view probe) const;
   std::span<ReadCell> cells_of(std::size_t tier);
-  void note_repeat(const ReadCell& cell, std::string_view what);
+  void show_repeat(const ReadCell& cell, std::string_view what);
 
   const Manifest& manifest_;
   const SampleList& samples_;

@@ -11,7 +11,7 @@ namespace penstock {
 Result<void> ReadTier::open(const Manifest& manifest, const SampleList& samples, const ReadOptions& options,
                             const RankShare& share) {
   if (options.order == SampleOrder::physical) {
-    PENSTOCK_ASSIGN(physical, physical_places(samples, *tier.backend));
+    PENSTOCK_ASSIGN(physical, device_order(samples, *tier.backend));
   }
   const ReadWork work{.manifest = &manifest,
                       .samples = &samples,

@@ -33,7 +33,7 @@ struct ReadTier {
   std::uint64_t bytes_read() const;
 
   Tier& tier;
-  PhysicalPlaces physical;  // device offsets of the samples, for SampleOrder::physical
+  DeviceOrder physical;  // device offsets of the samples, for SampleOrder::physical
   std::unique_ptr<ReadEngine> engine;
   std::unique_ptr<Yardsticks> yardsticks;
   std::unique_ptr<CacheControl> cache;
