@@ -352,7 +352,7 @@ Result<int> run(const CommandContext& context) {
   {
     Progress progress(context.output.progress, "read", rows * asked.repeats, "repeats");
     sweep = std::make_unique<ReadSweep>(tiers, opened->corpus.manifest, opened->samples, asked, ranks,
-                                        &progress, &live);
+                                        &progress, &live, &warn);
     PENSTOCK_TRY(sweep->run());
   }
   PENSTOCK_TRY(run.inspect_ranks());

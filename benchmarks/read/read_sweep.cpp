@@ -150,13 +150,15 @@ void ReadCell::judge(Verdict what, std::string_view why) {
 }
 
 ReadSweep::ReadSweep(const std::vector<Tier*>& tiers, const Manifest& manifest, const SampleList& samples,
-                     const ReadOptions& options, Communicator& ranks, Progress* progress, LiveCsv* live)
+                     const ReadOptions& options, Communicator& ranks, Progress* progress, LiveCsv* live,
+                     Log warnings)
     : manifest_(manifest),
       samples_(samples),
       options_(options),
       team_(ranks),
       progress_(progress),
-      live_(live) {
+      live_(live),
+      warnings_(std::move(warnings)) {
   for (std::size_t tier = 0; tier < tiers.size(); ++tier) {
     tiers_.push_back(std::make_unique<ReadTier>(*tiers[tier]));
     for (const unsigned threads : options_.threads) {
@@ -271,7 +273,7 @@ void ReadSweep::baseline_repeat(ReadCell& cell) {
   cell.baseline_samples_per_s.push_back(good ? tally.sample_rate()
                                              : std::numeric_limits<double>::quiet_NaN());
   if (good && !options_.decode) raise_ceiling(cell, tally, "baseline");
-  if (!good) tier.report_no_baseline(tally);
+  if (!good) log(tier.no_baseline_warning(tally));
 }
 
 void ReadSweep::probe_ceiling(ReadCell& cell) {
@@ -293,7 +295,7 @@ std::optional<RepeatFigures> ReadSweep::measure_repeat(ReadCell& cell, RepeatPla
   ReadTier& tier = *tiers_[cell.tier];
   std::optional<RepeatFigures> figures = run_repeat(team_, tier.tier, *tier.cache, plan);
   if (figures) cell.judge(figures->verdict, figures->reason);
-  tier.report_fallback();
+  log(tier.fallback_warning());
   return figures;
 }
 
@@ -305,6 +307,10 @@ void ReadSweep::raise_ceiling(ReadCell& cell, const RunTally& tally, std::string
 
 std::span<ReadCell> ReadSweep::cells_of(std::size_t tier) {
   return std::span(cells_).subspan(tier * options_.threads.size(), options_.threads.size());
+}
+
+void ReadSweep::log(const std::string& warning) {
+  if (warnings_ && !warning.empty()) warnings_(warning);
 }
 
 void ReadSweep::show_repeat(const ReadCell& cell, std::string_view what) {

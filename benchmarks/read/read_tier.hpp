@@ -3,6 +3,7 @@
 
 #include <cstdint>
 #include <memory>
+#include <string>
 
 #include "benchmarks/read/read_engine.hpp"
 #include "benchmarks/read/yardsticks.hpp"
@@ -24,9 +25,10 @@ struct ReadTier {
   Result<void> open(const Manifest& manifest, const SampleList& samples, const ReadOptions& options,
                     const RankShare& share);
 
-  // Each prints its message once: that the cache could not be dropped, or that there is no baseline.
-  void report_fallback();
-  void report_no_baseline(const RunTally& failed);
+  // Each returns its warning once, and then "": that the cache could not be dropped (also "" if it could), or
+  // that there is no baseline.
+  std::string fallback_warning();
+  std::string no_baseline_warning(const RunTally& failed);
 
   // All payload bytes that this rank has read: warm-up, baselines, ceilings, warming of the cache and
   // repeats.

@@ -1,5 +1,5 @@
-// One thread of the read engine, and the state that the threads of one run share. Only read_engine.cpp
-// includes this.
+// One thread of the read engine, and the state that the threads of one run share. Only sources of the engine
+// include this.
 #pragma once
 
 #include <algorithm>
