@@ -1,29 +1,316 @@
 // `penstock read`: the micro-benchmark of the paper, on the samples of a manifest.
+#include "benchmarks/read_command.hpp"
+
 #include <fmt/format.h>
 
+#include <algorithm>
+#include <charconv>
+#include <numeric>
 #include <set>
 #include <string>
 #include <string_view>
+#include <system_error>
 #include <utility>
 #include <vector>
 
 #include "benchmarks/read/live_csv.hpp"
+#include "benchmarks/read/read_engine.hpp"
 #include "benchmarks/read/read_metrics.hpp"
-#include "benchmarks/read/read_options.hpp"
 #include "benchmarks/read/read_report.hpp"
 #include "benchmarks/read/read_subject.hpp"
 #include "benchmarks/read/read_sweep.hpp"
+#include "datagen/cache/cache_control.hpp"
+#include "datagen/corpus/corpus.hpp"
+#include "datagen/corpus/shared_corpus.hpp"
 #include "datagen/staging/overlay.hpp"
 #include "io_backends/core/cli/command.hpp"
 #include "io_backends/core/cli/print.hpp"
 #include "io_backends/core/cli/progress.hpp"
-#include "results/cells/verdicts.hpp"
+#include "io_backends/core/options.hpp"
+#include "io_backends/core/ranks/collectives.hpp"
 #include "results/record/trial.hpp"
 
 namespace penstock {
 namespace {
 
 constexpr std::string_view kFindings[] = {"ceiling_rung", "sorted_by", "checksums", "rank_scaling"};
+
+constexpr OptionSpec kOptions[] = {
+    kScanOption,
+    kManifestOption,
+    kTypesOption,
+    {.name = "tier",
+     .role = OptionRole::target,
+     .value = "TIER",
+     .help = "one more tier that holds the same objects (`penstock copy`), measured after the corpus's own",
+     .group = "Corpus",
+     .repeated = true},
+    {.name = "only-tiers",
+     .role = OptionRole::target,
+     .type = OptionType::flag,
+     .help = "leave the corpus's own place out",
+     .group = "Corpus"},
+    kOverlayOption,
+    {.name = "threads",
+     .role = OptionRole::work,
+     .type = OptionType::list,
+     .value = "LIST",
+     .fallback = "1,2,4,8",
+     .help = "workers that read and decode, one row each",
+     .group = "Reading",
+     .at_least = 1},
+    {.name = "depth",
+     .role = OptionRole::work,
+     .type = OptionType::integer,
+     .value = "N",
+     .fallback = "1",
+     .help = "reads that each thread keeps in flight",
+     .group = "Reading",
+     .alias = "iodepth",
+     .at_least = 1},
+    {.name = "order",
+     .role = OptionRole::work,
+     .type = OptionType::choice,
+     .value = "shuffled|sequential|physical",
+     .fallback = "shuffled",
+     .help =
+         "shuffled: anew every pass, from the seed; sequential: as in the manifest; physical: shuffled, then "
+         "--window samples at a time as they lie on the device",
+     .group = "Reading"},
+    {.name = "window",
+     .role = OptionRole::work,
+     .type = OptionType::integer,
+     .value = "N",
+     .fallback = "1024",
+     .help = "of --order physical: samples sorted at a time, where the file system tells by extent, else by "
+             "inode",
+     .group = "Reading",
+     .at_least = 1},
+    {.name = "block",
+     .role = OptionRole::work,
+     .type = OptionType::size,
+     .value = "SIZE",
+     .help = "read blocks of this size, whole ones of every object, in place of the samples",
+     .group = "Reading",
+     .at_least = 1},
+    {.name = "decode",
+     .role = OptionRole::work,
+     .type = OptionType::choice,
+     .value = "none|full",
+     .fallback = "none",
+     .help = "full: every sample, JPEG or PNG, to RGB, by the thread that read it",
+     .group = "Reading"},
+    {.name = "on-error",
+     .role = OptionRole::work,
+     .type = OptionType::choice,
+     .value = "fail|skip",
+     .fallback = "fail",
+     .help = "what a sample that cannot be read or decoded does",
+     .group = "Reading"},
+    {.name = "verify",
+     .role = OptionRole::work,
+     .type = OptionType::flag,
+     .help = "check checksums in the measured repeats too, and count the time; the warm-up pass always does",
+     .group = "Reading"},
+    {.name = "cache",
+     .role = OptionRole::work,
+     .type = OptionType::choice,
+     .value = "cold|warm|asis",
+     .fallback = "warm",
+     .help = "state of the page cache before every repeat, proven where the kernel tells; asis: as it "
+             "happens to be",
+     .group = "Cache"},
+    {.name = "cold-by",
+     .role = OptionRole::work,
+     .type = OptionType::choice,
+     .value = "evict|drop",
+     .fallback = "evict",
+     .help = "evict: the corpus's files; drop: the whole machine's page cache and metadata (root)",
+     .group = "Cache"},
+    {.name = "repeat",
+     .role = OptionRole::repeat,
+     .type = OptionType::integer,
+     .value = "N",
+     .fallback = "3",
+     .help = "repeats of every row, in random order, after a pass that is thrown away",
+     .group = "Duration",
+     .at_least = 1},
+    {.name = "min-time",
+     .role = OptionRole::repeat,
+     .type = OptionType::duration,
+     .value = "TIME",
+     .fallback = "2s",
+     .help = "a repeat takes as many whole passes as last this long, or is marked short; unless given, no "
+             "more than 90% of --duration",
+     .group = "Duration"},
+    {.name = "duration",
+     .role = OptionRole::work,
+     .type = OptionType::duration,
+     .value = "TIME",
+     .help = "a repeat takes exactly this long, wherever the pass stands; one that ends before --min-time is "
+             "marked short",
+     .group = "Duration"},
+    {.name = "stonewall",
+     .role = OptionRole::work,
+     .type = OptionType::duration,
+     .value = "TIME",
+     .help = "as --duration, and then each rank goes on until it has read as many samples as the most "
+             "advanced had by then",
+     .group = "Duration"},
+    {.name = "rate",
+     .role = OptionRole::work,
+     .value = "N/s[,poisson]",
+     .help = "an open loop: N samples per second are due on all threads together, whether the tier keeps "
+             "up or not, evenly or "
+             "at random; a latency counts from when its sample is due. A repeat lasts --duration, else "
+             "--min-time; leaves baseline and ceiling out",
+     .group = "Duration"},
+    {.name = "ramp",
+     .role = OptionRole::work,
+     .type = OptionType::duration,
+     .value = "TIME",
+     .fallback = "0s",
+     .help = "what completes in this time at the start of a repeat is thrown away",
+     .group = "Duration"},
+    {.name = "collective",
+     .role = OptionRole::work,
+     .type = OptionType::flag,
+     .help = "all ranks read each object together, each its part (back end mpiio), one read after the other",
+     .group = "Ranks"},
+    {.name = "rank-shift",
+     .role = OptionRole::work,
+     .type = OptionType::integer,
+     .value = "N",
+     .fallback = "0",
+     .help = "over several ranks: a rank reads in a pass what the rank N after it read in the pass before; "
+             "leaves baseline and ceiling out",
+     .group = "Ranks",
+     .at_least = 0},
+    {.name = "no-baseline",
+     .role = OptionRole::repeat,
+     .type = OptionType::flag,
+     .help = "leave out the simplest loop on the same work",
+     .group = "Yardsticks"},
+    {.name = "no-ceiling",
+     .role = OptionRole::repeat,
+     .type = OptionType::flag,
+     .help = "leave out the probe ladder",
+     .group = "Yardsticks"},
+    {.name = "live-csv",
+     .role = OptionRole::output,
+     .value = "FILE",
+     .help = "a line a second while running: time,tier,threads,files_per_s,mib_per_s",
+     .group = "Output"},
+};
+
+constexpr std::uint64_t kMostThreads = 1024;
+constexpr double kLeastRate = 1e-3;
+constexpr double kMostRate = 1e9;
+
+bool take_suffix(std::string_view& text, std::string_view suffix) {
+  if (!text.ends_with(suffix)) return false;
+  text.remove_suffix(suffix.size());
+  return true;
+}
+
+// Checks the options that depend on the number of ranks.
+Result<void> check_ranks(const Options& line, int ranks) {
+  const std::int64_t shift = line.integer("rank-shift");
+  if (ranks == 1 && shift != 0)
+    return make_error(Errc::invalid_argument,
+                      "--rank-shift needs several ranks: start it with mpirun or srun");
+  if (shift != 0 && shift % ranks == 0)
+    return make_error(
+        Errc::invalid_argument,
+        fmt::format("--rank-shift {}: over {} ranks each would read its own part again", shift, ranks));
+  if (ranks > 1 && !line.text("live-csv").empty())
+    return make_error(Errc::invalid_argument,
+                      "--live-csv follows one process: leave it out under a launcher");
+  return success();
+}
+
+Result<void> parse_threads(const Options& line, ReadOptions& options) {
+  options.threads.clear();
+  for (const std::uint64_t threads : line.list("threads")) {
+    if (threads > kMostThreads)
+      return make_error(Errc::invalid_argument,
+                        fmt::format("--threads {}: at most {} are of use", threads, kMostThreads));
+    const unsigned count = static_cast<unsigned>(threads);
+    if (std::find(options.threads.begin(), options.threads.end(), count) == options.threads.end())
+      options.threads.push_back(count);
+  }
+  const std::uint64_t most = options.most_threads();
+  const std::uint64_t depth = static_cast<std::uint64_t>(line.integer("depth"));
+  if (depth > kMostInFlight / most)
+    return make_error(Errc::invalid_argument,
+                      fmt::format("--depth {} with {} threads: at most {} reads in flight in all", depth,
+                                  most, kMostInFlight));
+  options.depth = static_cast<unsigned>(depth);
+  return success();
+}
+
+Result<void> parse_order_and_cache(const Options& line, ReadOptions& options) {
+  const std::string& order = line.text("order");
+  options.order = order == "shuffled"   ? SampleOrder::shuffled
+                  : order == "physical" ? SampleOrder::physical
+                                        : SampleOrder::sequential;
+  options.window = static_cast<std::uint64_t>(line.integer("window"));
+  options.cache = parse_cache_request(line.text("cache"));
+  if (line.given("cold-by") && options.cache != CacheRequest::cold)
+    return make_error(Errc::invalid_argument, "--cold-by says how the cache is emptied: add --cache cold");
+  if (line.given("window") && options.order != SampleOrder::physical)
+    return make_error(Errc::invalid_argument, "--window is of --order physical: add that, or leave it out");
+  options.cold_by = line.text("cold-by") == "drop" ? ColdMethod::drop : ColdMethod::evict;
+  return success();
+}
+
+Result<void> parse_end(const Options& line, ReadOptions& options) {
+  options.min_time = line.duration("min-time");
+  if (line.has("duration") && line.has("stonewall"))
+    return make_error(Errc::invalid_argument,
+                      "--duration and --stonewall say both how long a repeat lasts: leave one out");
+  if (line.has("duration")) options.end = Duration{line.duration("duration")};
+  if (line.has("stonewall")) options.end = Stonewall{line.duration("stonewall")};
+  // Without --min-time, a repeat is marked short below 90% of the limit, because the last sample may end a
+  // little before the limit.
+  if (!std::holds_alternative<Passes>(options.end) && !line.given("min-time"))
+    options.min_time = std::min(options.min_time, time_limit(options.end) * 9 / 10);
+  if (!std::holds_alternative<Stonewall>(options.end) && time_limit(options.end).count() == 0)
+    options.end = Passes{options.min_time};
+  return success();
+}
+
+// Checks the options for collective reads. Every rank makes its reads one after another, and all ranks make
+// equally many.
+Result<void> parse_collective(const Options& line, ReadOptions& options) {
+  options.collective = line.flag("collective");
+  if (!options.collective) return success();
+  if (!line.given("threads")) options.threads = {1};
+  const bool alone = options.threads == std::vector<unsigned>{1} && options.depth == 1;
+  if (alone && options.order != SampleOrder::physical && time_limit(options.end).count() == 0)
+    return success();
+  return make_error(
+      Errc::invalid_argument,
+      "--collective reads one sample at a time on every rank, in whole passes: leave --threads, "
+      "--depth, --duration, --stonewall and --order physical out; use more ranks for more readers");
+}
+
+// With --rate, a repeat lasts a given time instead of whole passes. At a low rate, one pass over a large
+// corpus may take days.
+Result<void> parse_rate(const Options& line, ReadOptions& options) {
+  if (!line.has("rate")) return success();
+  PENSTOCK_ASSIGN(options.open_loop, parse_open_loop(line.text("rate")));
+  if (options.depth > 1 || options.collective)
+    return make_error(Errc::invalid_argument,
+                      "--rate has one read in flight of each thread: leave --depth and --collective out, and "
+                      "choose as many "
+                      "--threads as reads may overlap");
+  options.baseline = options.ceiling = false;
+  if (time_limit(options.end).count() != 0) return success();
+  options.end = with_time_limit(options.end, options.min_time);
+  options.min_time = options.min_time * 9 / 10;  // the last sample may be due a little before the end
+  return success();
+}
 
 // Prints what the table does not show: the errors of skipped samples. Without a table it also prints why a
 // row failed.
@@ -41,19 +328,21 @@ void report_problems(const ReadSweep& sweep, const std::vector<Tier*>& tiers, bo
   }
 }
 
-// The bytes that all ranks read from the tier.
-Result<std::uint64_t> bytes_over_ranks(Communicator& ranks, std::uint64_t mine) {
-  PENSTOCK_TRY(ranks.all_reduce(std::span(&mine, 1), Reduction::sum));
-  return mine;
+// The sum of a number over all ranks.
+Result<std::uint64_t> sum_over_ranks(Communicator& ranks, std::uint64_t mine) {
+  PENSTOCK_ASSIGN(const std::vector<std::uint64_t> each, gather<std::uint64_t>(ranks, mine));
+  return std::accumulate(each.begin(), each.end(), std::uint64_t{0});
 }
 
 Result<int> run(const CommandContext& context) {
   Communicator& ranks = context.communicator;
   PENSTOCK_ASSIGN(const ReadOptions asked, parse_read_options(context));
   PENSTOCK_ASSIGN(LiveCsv live, LiveCsv::open(context.options.text("live-csv")));
-  PENSTOCK_ASSIGN(ReadSubject opened, open_subject(context, asked));
+  Result<ReadSubject> opened = open_subject(context, asked);
+  PENSTOCK_TRY(all_ok(ranks, opened));
+  PENSTOCK_TRY(check_shares(ranks, opened->corpus));
   PENSTOCK_ASSIGN(Run run, Run::begin(context));
-  const std::vector<Tier*> tiers = opened.tiers(!context.options.flag("only-tiers"));
+  const std::vector<Tier*> tiers = opened->tiers(!context.options.flag("only-tiers"));
   for (const Tier* tier : tiers) run.check_tier(*tier);
 
   const std::uint64_t rows = tiers.size() * asked.threads.size();
@@ -62,8 +351,8 @@ Result<int> run(const CommandContext& context) {
   std::unique_ptr<ReadSweep> sweep;
   {
     Progress progress(context.output.progress, "read", rows * asked.repeats, "repeats");
-    sweep = std::make_unique<ReadSweep>(tiers, opened.corpus.manifest, opened.samples, asked, ranks,
-                                        &progress, &live);
+    sweep = std::make_unique<ReadSweep>(tiers, opened->corpus.manifest, opened->samples, asked, ranks,
+                                        &progress, &live, &warn);
     PENSTOCK_TRY(sweep->run());
   }
   PENSTOCK_TRY(run.inspect_ranks());
@@ -71,34 +360,73 @@ Result<int> run(const CommandContext& context) {
   const std::vector<ReadCell>& cells = sweep->cells();
   for (std::size_t i = 0; i < cells.size(); ++i) {
     Trial& trial = trials[i];
-    record_corpus(opened.corpus, trial);
+    record_corpus(opened->corpus, trial);
     const ReadTier& read = sweep->tier(cells[i].tier);
     if (!read.physical.by.empty()) trial.parameter("sorted_by", read.physical.by);
     trial.parameter("min_time_s", std::chrono::duration<double>(asked.min_time).count());
     const ReadCell& first = cells[i / asked.threads.size() * asked.threads.size()];
-    const std::uint64_t mapped = &read.tier == &opened.corpus.tier ? opened.corpus.mapped_bytes : 0;
-    PENSTOCK_ASSIGN(const std::uint64_t bytes_read, bytes_over_ranks(ranks, read.bytes_read() + mapped));
-    record_cell(cells[i], first, read.tier, opened.corpus.manifest, bytes_read, trial);
+    const std::uint64_t mapped = &read.tier == &opened->corpus.tier ? opened->corpus.mapped_bytes : 0;
+    PENSTOCK_ASSIGN(const std::uint64_t bytes_read, sum_over_ranks(ranks, read.bytes_read() + mapped));
+    record_cell(cells[i], first, read.tier, opened->corpus.manifest, bytes_read, trial);
     PENSTOCK_TRY(record_overlay(
-        read.tier, [&](std::uint64_t bytes) { return bytes_over_ranks(ranks, bytes); }, trial));
+        read.tier, [&](std::uint64_t bytes) { return sum_over_ranks(ranks, bytes); }, trial));
     run.add(std::move(trial));
   }
-  if (!context.output.json && ranks.root()) {
-    print_text(read_report(opened.corpus, run.records(), context.output));
-    for (const Sentence& sentence : sentences(run.records(), context.output))
-      print_text(sentence.text + "\n");
-  }
+  if (!context.output.json && ranks.root())
+    print_text(read_report(opened->corpus, run.records(), context.output));
   PENSTOCK_TRY(run.finish());
   return run.exit_code();
 }
 
 }  // namespace
 
-extern const CommandInfo command_read;
+Result<OpenLoop> parse_open_loop(std::string_view text) {
+  OpenLoop loop;
+  std::string_view number = text;
+  loop.poisson = take_suffix(number, ",poisson");
+  take_suffix(number, "/s");
+  double factor = 1;
+  if (take_suffix(number, "k"))
+    factor = 1e3;
+  else if (take_suffix(number, "M"))
+    factor = 1e6;
+  const char* const end = number.data() + number.size();
+  const auto [stopped, failed] = std::from_chars(number.data(), end, loop.per_second);
+  loop.per_second *= factor;
+  if (failed == std::errc() && stopped == end && loop.per_second >= kLeastRate &&
+      loop.per_second <= kMostRate)
+    return loop;
+  return make_error(
+      Errc::invalid_argument,
+      fmt::format("--rate: '{}' is no number of samples a second, such as 500, 2.5k/s or 500/s,poisson",
+                  text));
+}
+
+Result<ReadOptions> parse_read_options(const CommandContext& context) {
+  const Options& line = context.options;
+  PENSTOCK_TRY(check_ranks(line, context.communicator.size()));
+  ReadOptions options;
+  PENSTOCK_TRY(parse_threads(line, options));
+  PENSTOCK_TRY(parse_order_and_cache(line, options));
+  options.decode = line.text("decode") == "full";
+  options.verify = line.flag("verify");
+  options.skip_errors = line.text("on-error") == "skip";
+  PENSTOCK_TRY(parse_end(line, options));
+  options.ramp = line.duration("ramp");
+  options.repeats = static_cast<std::size_t>(line.integer("repeat"));
+  options.rank_shift = static_cast<std::uint64_t>(line.integer("rank-shift"));
+  options.baseline = !line.flag("no-baseline") && options.rank_shift == 0;
+  options.ceiling = !line.flag("no-ceiling") && options.rank_shift == 0;
+  options.seed = context.seed;
+  PENSTOCK_TRY(parse_collective(line, options));
+  PENSTOCK_TRY(parse_rate(line, options));
+  return options;
+}
+
 const CommandInfo command_read{
     .name = "read",
     .summary = "how fast threads read a corpus's samples from its tiers, cold or warm, raw or decoded",
-    .options = kReadOptionTable,
+    .options = kOptions,
     .run = &run,
     .synopsis = "penstock read CORPUS [--tier TIER]... [--threads LIST] [--cache cold|warm|asis] [options]",
     .examples =

@@ -9,7 +9,7 @@
 #include "benchmarks/probe/probe_metrics.hpp"
 #include "benchmarks/probe/probe_report.hpp"
 #include "benchmarks/probe/tier_probe.hpp"
-#include "benchmarks/read/read_options.hpp"
+#include "benchmarks/read/read_engine.hpp"
 #include "benchmarks/read/read_team.hpp"
 #include "datagen/target/target_folder.hpp"
 #include "io_backends/core/cli/command.hpp"

@@ -14,7 +14,6 @@
 #include "benchmarks/read/read_team.hpp"
 #include "benchmarks/read/yardsticks.hpp"
 #include "datagen/corpus/corpus_samples.hpp"
-#include "io_backends/core/ranks/collectives.hpp"
 #include "io_backends/core/system/interrupt.hpp"
 #include "io_backends/core/units.hpp"
 #include "io_backends/tiers/probe_folder.hpp"
@@ -64,7 +63,7 @@ class TierProbe {
   Result<std::vector<ProbeCell>> run() {
     // One rank of each node does this, since each node may have its own device.
     if (ranks_.rank_on_node() == 0) sweep_dead_probes(tier_);
-    PENSTOCK_TRY(all_ok(ranks_, check_room()));
+    PENSTOCK_TRY(team_.all_ok(check_room()));
     folder_.occupy();
     const Result<void> done = measure();
     if (!done.ok() && !team_.stopped() && done.error().code != Errc::interrupted) return done.error();
@@ -99,9 +98,9 @@ class TierProbe {
     for (ProbeCell& cell : cells_) by_clients.push_back(&cell);
     std::sort(by_clients.begin(), by_clients.end(),
               [](const ProbeCell* a, const ProbeCell* b) { return a->clients < b->clients; });
-    for (ProbeCell* cell : by_clients) PENSTOCK_TRY(measure_passing_writes(*cell));
+    for (ProbeCell* cell : by_clients) PENSTOCK_TRY(measure_temporary_writes(*cell));
     for (ProbeCell* cell : by_clients) PENSTOCK_TRY(measure_large_files(*cell));
-    PENSTOCK_TRY(all_ok(ranks_, make_small_files()));
+    PENSTOCK_TRY(team_.all_ok(make_small_files()));
     const std::uint64_t each = large_file_bytes(most_clients_);
     std::vector<std::pair<std::string, std::uint64_t>> large;
     for (unsigned i = 0; i < most_clients_; ++i) large.emplace_back(folder_.object("large", i), each);
@@ -146,12 +145,12 @@ class TierProbe {
 
   // All write probes, except the one that writes the files for the read probes. Each probe removes its files
   // before the next one starts. So the tier never holds more than one pass and the files that it replaces.
-  Result<void> measure_passing_writes(ProbeCell& cell) {
+  Result<void> measure_temporary_writes(ProbeCell& cell) {
     for (const std::uint64_t block : write_blocks()) {
       if (block == kBlock) continue;
       const WriteShape shape{
           .writers = cell.clients, .object_bytes = large_file_bytes(cell.clients), .block = block};
-      PENSTOCK_TRY(measure_passing(cell, fmt::format("write.sequential.{}.1", block_name(block)), shape));
+      PENSTOCK_TRY(measure_temporary(cell, fmt::format("write.sequential.{}.1", block_name(block)), shape));
     }
     for (const unsigned depth : settings_.depths)
       if (depth > 1) PENSTOCK_TRY(measure_write_depth(cell, depth));
@@ -163,7 +162,7 @@ class TierProbe {
                                .object_bytes = large_file_bytes(cell.clients),
                                .block = block,
                                .random = true};
-        PENSTOCK_TRY(measure_passing(cell, fmt::format("write.random.{}.1", block_name(block)), shape));
+        PENSTOCK_TRY(measure_temporary(cell, fmt::format("write.random.{}.1", block_name(block)), shape));
       }
     }
     for (const unsigned depth : depths_from_one()) PENSTOCK_TRY(measure_small_writes(cell, depth));
@@ -187,7 +186,7 @@ class TierProbe {
     const std::string probe_name = fmt::format("write.sequential.1m.{}", depth);
     const auto count = writers(cell, probe_name, depth, settings_.bytes / kBlock, "1 MiB");
     if (!count) return success();
-    return measure_passing(cell, probe_name, {.writers = *count, .object_bytes = large_file_bytes(*count)});
+    return measure_temporary(cell, probe_name, {.writers = *count, .object_bytes = large_file_bytes(*count)});
   }
 
   Result<void> measure_small_writes(ProbeCell& cell, unsigned depth) {
@@ -195,12 +194,12 @@ class TierProbe {
     const std::uint64_t most = std::max<std::uint64_t>(settings_.bytes / kSmallFile, cell.clients);
     const auto count = writers(cell, probe_name, depth, most, "one file");
     if (!count) return success();
-    return measure_passing(cell, probe_name,
-                           {.writers = *count,
-                            .objects = most / *count,
-                            .object_bytes = kSmallFile,
-                            .block = kSmallFile,
-                            .by_object = true});
+    return measure_temporary(cell, probe_name,
+                             {.writers = *count,
+                              .objects = most / *count,
+                              .object_bytes = kSmallFile,
+                              .block = kSmallFile,
+                              .by_object = true});
   }
 
   // Each client of each rank has a different seed, because some storage deduplicates equal bytes.
@@ -212,10 +211,10 @@ class TierProbe {
             }};
   }
 
-  Result<void> measure_passing(ProbeCell& cell, const std::string& probe_name, const WriteShape& shape) {
+  Result<void> measure_temporary(ProbeCell& cell, const std::string& probe_name, const WriteShape& shape) {
     WriteProbe probe = write_probe(shape, "written", 2000);
     PENSTOCK_TRY(measure_writes(cell, probe_name, probe));
-    return all_ok(ranks_, probe.remove());
+    return team_.all_ok(probe.remove());
   }
 
   Result<void> measure_large_files(ProbeCell& cell) {
@@ -272,7 +271,7 @@ class TierProbe {
     std::unique_ptr<ReadEngine> engine;
     const auto ready = [&]() -> Result<void> {
       auto made = ReadEngine::make(work(set), options);
-      PENSTOCK_TRY(all_ok(ranks_, made));
+      PENSTOCK_TRY(team_.all_ok(outcome_of(made)));
       engine = *std::move(made);
       return success();
     };

@@ -1,9 +1,26 @@
-// The loop of `read --collective`, which replaces the loops of read_worker.cpp. The comment at the head of
-// that file also applies here.
+// The worker of `read --collective`. Its loop replaces the loops of read_worker.cpp. The comment at the head
+// of that file also applies here.
 #include "benchmarks/read/read_worker.hpp"
+#include "datagen/reading/collective_order.hpp"
 #include "io_backends/core/system/interrupt.hpp"
 
 namespace penstock {
+namespace {
+
+class CollectiveWorker final : public ReadWorker {
+ public:
+  CollectiveWorker(const ReadWork& work, const ReadOptions& options, HeldObjects& objects)
+      : ReadWorker(work, options, objects), order_(*work.samples, options.order, options.seed, work.share) {}
+
+  std::uint64_t positions() const override { return order_.rounds(); }  // the rounds of all ranks
+
+ private:
+  void loop(ReadRun& run) override;
+
+  CollectiveOrder order_;
+};
+
+}  // namespace
 
 Result<void> open_for_collective_reads(const ReadWork& work, HeldObjects& objects) {
   if (work.manifest->one_object_per_sample())
@@ -23,14 +40,14 @@ Result<void> open_for_collective_reads(const ReadWork& work, HeldObjects& object
 
 // Does collective reads. In every round all ranks wait for each other. So a rank without a sample in a round
 // makes an empty read. After a failure or Ctrl-C a rank makes empty reads until the end of the last pass.
-void ReadWorker::loop_together(ReadRun& run) {
+void CollectiveWorker::loop(ReadRun& run) {
   Slot& slot = slots_.front();
   std::int64_t now = run.now_ns();
   while (run.source.take(now, slice_)) {
     for (position_ = slice_.begin; position_ < slice_.end; ++position_) {
       const bool ended = run.stopped() || interrupted();
       if (ended && work_.share.ranks == 1) return;
-      const Round round = rounds_->round(run.first_pass + slice_.pass, position_);
+      const Round round = order_.round(run.first_pass + slice_.pass, position_);
       Reader& reader = *objects_.find(round.object);
       slot.started_ns = now;
       if (ended || !round.sample) {
@@ -47,6 +64,11 @@ void ReadWorker::loop_together(ReadRun& run) {
       account(run, slot, outcome, now);
     }
   }
+}
+
+std::unique_ptr<ReadWorker> collective_worker(const ReadWork& work, const ReadOptions& options,
+                                              HeldObjects& objects) {
+  return std::make_unique<CollectiveWorker>(work, options, objects);
 }
 
 }  // namespace penstock

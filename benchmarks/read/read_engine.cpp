@@ -18,6 +18,8 @@
 #include <span>
 #include <system_error>
 #include <thread>
+#include <type_traits>
+#include <utility>
 
 #include "benchmarks/read/read_team.hpp"
 #include "benchmarks/read/read_worker.hpp"
@@ -37,8 +39,8 @@ RunTally progress_of(ReadWorkers workers, std::int64_t now_ns) {
   RunTally progress;
   progress.elapsed_s = static_cast<double>(now_ns) * 1e-9;
   for (const std::unique_ptr<ReadWorker>& worker : workers) {
-    progress.samples += worker->delivered().samples.load(std::memory_order_relaxed);
-    progress.bytes += worker->delivered().bytes.load(std::memory_order_relaxed);
+    progress.samples += worker->delivered_samples();
+    progress.bytes += worker->delivered_bytes();
   }
   return progress;
 }
@@ -46,25 +48,25 @@ RunTally progress_of(ReadWorkers workers, std::int64_t now_ns) {
 // Lets run() wait for its threads, and return ten times a second to report the progress.
 class FinishLatch {
  public:
-  explicit FinishLatch(std::size_t expected) : out_(expected) {}
+  explicit FinishLatch(std::size_t expected) : running_(expected) {}
   // The last call of a thread. It may notify without the lock, because run() joins the thread before it
   // destroys the latch.
   void arrive() {
     {
       std::lock_guard lock(mutex_);
-      --out_;
+      --running_;
     }
     changed_.notify_one();
   }
   bool wait_for(std::chrono::milliseconds time) {
     std::unique_lock lock(mutex_);
-    return changed_.wait_for(lock, time, [&] { return out_ == 0; });
+    return changed_.wait_for(lock, time, [&] { return running_ == 0; });
   }
 
  private:
   std::mutex mutex_;
   std::condition_variable changed_;
-  std::size_t out_;  // threads that have not arrived
+  std::size_t running_;  // threads that have not arrived
 };
 
 // Called after all threads are joined, so no lock is needed.
@@ -87,7 +89,142 @@ RunTally gather(ReadRun& run) {
   return all;
 }
 
+using BySecond = std::vector<std::uint64_t>;
+
+// add() for each type of figure.
+void add(std::uint64_t& sum, std::uint64_t more) {
+  sum += more;
+}
+void add(double& sum, double more) {
+  sum += more;
+}
+void add(Histogram& all, const Histogram& more) {
+  all.merge(more);
+}
+void add(TimesByCall& all, const TimesByCall& more) {
+  merge(all, more);
+}
+void add(BySecond& all, const BySecond& more, std::size_t from = 0) {
+  if (!more.empty()) all.resize(std::max(all.size(), from + more.size()));
+  for (std::size_t i = 0; i < more.size(); ++i) all[from + i] += more[i];
+}
+void add(std::vector<std::string>& first, const std::vector<std::string>& more) {
+  for (const std::string& one : more)
+    if (first.size() < RunTally::kErrorsNamed) first.push_back(one);
+}
+void add(std::string& first, const std::string& other) {
+  if (first.empty()) first = other;
+}
+void add(std::optional<Error>& first, const std::optional<Error>& other) {
+  if (!first) first = other;
+}
+void add(std::vector<RankFigures>& all, const std::vector<RankFigures>& more) {
+  all.resize(std::max(all.size(), more.size()));
+  for (std::size_t i = 0; i < more.size(); ++i) {
+    all[i].bytes += more[i].bytes;
+    all[i].wall_s += more[i].wall_s;
+  }
+}
+
+void record_figure(const RunTally& tally, double value, const RunFigure& figure, Trial& trial) {
+  if (figure.unless_zero && value == 0) return;
+  if (figure.value != nullptr) trial.sample(*figure.value, value);
+  if (figure.rate != nullptr) trial.sample(*figure.rate, per_second(value, tally.*figure.seconds));
+}
+void record_figure(const RunTally& tally, const Histogram& times, const RunFigure& figure, Trial& trial) {
+  if (tally.samples == 0 || times.count() == 0) return;
+  for (const MetricInfo& metric : figure.percentiles) trial.sample(metric, times.percentile(metric.percent));
+}
+void record_figure(const RunTally&, const TimesByCall& calls, const RunFigure&, Trial& trial) {
+  for (const auto& [call, times] : calls) {
+    const std::string_view name = timed_call_name(call);
+    trial.sample(read_metrics::kCalls, name, static_cast<double>(times.ns.count()));
+    for (const MetricInfo& metric : read_metrics::kOfCalls)
+      trial.sample(metric, name, times.ns.percentile(metric.percent));
+  }
+}
+void record_figure(const RunTally&, const std::vector<RankFigures>& ranks, const RunFigure&, Trial& trial) {
+  record_ranks(ranks, kRanksOfRepeat, trial);
+}
+
+// A member without a row would get lost between ranks.
+constexpr std::size_t bytes_in_table() {
+  std::size_t bytes = 0;
+  RunTally::figures(
+      [&](const char*, auto member, const RunFigure&) { bytes += sizeof(std::declval<RunTally>().*member); });
+  return bytes;
+}
+static_assert(bytes_in_table() == sizeof(RunTally), "each member of RunTally has a row in its table");
+
 }  // namespace
+
+std::chrono::nanoseconds time_limit(const ReadEnd& end) {
+  if (const auto* duration = std::get_if<Duration>(&end)) return duration->time;
+  if (const auto* stonewall = std::get_if<Stonewall>(&end)) return stonewall->time;
+  return {};
+}
+
+std::chrono::nanoseconds shortest(const ReadEnd& end) {
+  const auto* passes = std::get_if<Passes>(&end);
+  return passes != nullptr ? passes->at_least : std::chrono::nanoseconds(0);
+}
+
+ReadEnd with_time_limit(const ReadEnd& end, std::chrono::nanoseconds time) {
+  if (std::holds_alternative<Stonewall>(end)) return Stonewall{time};
+  return Duration{time};
+}
+
+unsigned ReadOptions::most_threads() const {
+  return threads.empty() ? 0 : *std::max_element(threads.begin(), threads.end());
+}
+
+void RunTally::join(const RunTally& other) {
+  figures([&](const char*, auto member, const RunFigure& figure) {
+    using T = std::remove_reference_t<decltype(this->*member)>;
+    if constexpr (std::is_arithmetic_v<T>) {
+      if (figure.max) {
+        this->*member = std::max(this->*member, other.*member);
+        return;
+      }
+    }
+    add(this->*member, other.*member);
+  });
+}
+
+void RunTally::append(const RunTally& later) {
+  // The first second of `later` continues the second in which this run ended.
+  const auto second = static_cast<std::size_t>(wall_s);
+  figures([&](const char*, auto member, const RunFigure&) {
+    using T = std::remove_reference_t<decltype(this->*member)>;
+    if constexpr (std::is_same_v<T, BySecond>)
+      add(this->*member, later.*member, second);
+    else
+      add(this->*member, later.*member);
+  });
+}
+
+void RunTally::record(Trial& trial) const {
+  figures([&](const char*, auto member, const RunFigure& figure) {
+    using T = std::remove_cvref_t<decltype(this->*member)>;
+    if constexpr (std::is_arithmetic_v<T>)
+      record_figure(*this, static_cast<double>(this->*member), figure, trial);
+    else if constexpr (std::is_same_v<T, Histogram> || std::is_same_v<T, TimesByCall> ||
+                       std::is_same_v<T, std::vector<RankFigures>>)
+      record_figure(*this, this->*member, figure, trial);
+  });
+}
+
+double RunTally::payload_rate() const {
+  return per_second(static_cast<double>(bytes), wall_s);
+}
+
+double RunTally::sample_rate() const {
+  return per_second(static_cast<double>(samples), wall_s);
+}
+
+double per_second(double amount, double seconds) {
+  return seconds > 0 ? amount / seconds : 0.0;
+}
 
 PassOrder ReadWork::order(const ReadOptions& options) const {
   return {options.order, samples->size(), options.seed,
@@ -111,7 +248,9 @@ Result<std::unique_ptr<ReadEngine>> ReadEngine::make(const ReadWork& work, const
     std::unique_ptr<ReadEngine> engine(new ReadEngine(work, options));
     PENSTOCK_TRY(engine->open_objects());
     for (unsigned i = 0; i < threads; ++i) {
-      engine->workers_.push_back(std::make_unique<ReadWorker>(engine->work_, options, engine->objects_));
+      engine->workers_.push_back(
+          options.collective ? collective_worker(engine->work_, options, engine->objects_)
+                             : std::make_unique<ReadWorker>(engine->work_, options, engine->objects_));
       PENSTOCK_TRY(engine->workers_.back()->prepare());
     }
     return engine;

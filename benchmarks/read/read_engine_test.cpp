@@ -53,8 +53,10 @@ struct Shape {
 
 TEST(ReadEngine, AnOpenLoopCountsFromWhenSamplesWereDue) {
   Bench bench;
-  const auto engine = bench.engine(
-      {.threads = {3}, .order = SampleOrder::sequential, .arrival = OpenLoop{.per_second = 2000}, .seed = 3});
+  const auto engine = bench.engine({.threads = {3},
+                                    .order = SampleOrder::sequential,
+                                    .open_loop = OpenLoop{.per_second = 2000},
+                                    .seed = 3});
   const auto begin = std::chrono::steady_clock::now();
   const RunTally tally = engine->run({.threads = 3, .end = Duration{200ms}, .measured = 0});
   EXPECT_GE(std::chrono::steady_clock::now() - begin, 190ms) << "nothing is read before it is due";
@@ -73,7 +75,7 @@ TEST(ReadEngine, WhatATierMakesWaitIsInTheLatencyOfAnOpenLoop) {
   const Manifest manifest = scripted_files(*scripted, kFiles);
   const SampleList samples = corpus_samples(manifest).value();
   const auto slow = throttled(std::move(scripted), {.latency = 10ms});
-  const ReadOptions options{.arrival = OpenLoop{.per_second = 200}};
+  const ReadOptions options{.open_loop = OpenLoop{.per_second = 200}};
   const auto engine =
       ReadEngine::make({.manifest = &manifest, .samples = &samples, .backend = slow.get()}, options).value();
   const RunTally tally = engine->run({.end = Duration{200ms}, .measured = 0});
@@ -86,7 +88,7 @@ TEST(ReadEngine, WhatATierMakesWaitIsInTheLatencyOfAnOpenLoop) {
 
 TEST(ReadEngine, AnOpenLoopHearsOfTheEndWhileItWaits) {
   Bench bench;
-  const auto engine = bench.engine({.arrival = OpenLoop{.per_second = 0.001}});
+  const auto engine = bench.engine({.open_loop = OpenLoop{.per_second = 0.001}});
   const std::jthread user([] {
     std::this_thread::sleep_for(20ms);
     simulate_interrupt(SIGINT);

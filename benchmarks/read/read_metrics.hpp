@@ -14,9 +14,9 @@ inline constexpr MetricInfo kSampleRate{"samples_per_s", "1/s", Better::higher, 
 inline constexpr MetricInfo kPayloadRate{"payload_bytes_per_s", "B/s", Better::higher, "repeat", kHeadline};
 inline constexpr MetricInfo kErrors{"errors", "1", Better::lower, "run", kHeadline};
 inline constexpr MetricInfo kCalls{"calls.*", "1", Better::neither, "repeat", kHeadline};
-inline constexpr MetricInfo kCallP50{"call_ns_p50.*", "ns", Better::lower, "repeat"};
-inline constexpr MetricInfo kCallP99{"call_ns_p99.*", "ns", Better::lower, "repeat"};
-inline constexpr MetricInfo kCallP999{"call_ns_p999.*", "ns", Better::lower, "repeat"};
+inline constexpr MetricInfo kCallP50{"call_ns_p50.*", "ns", Better::lower, "repeat", !kHeadline, 50};
+inline constexpr MetricInfo kCallP99{"call_ns_p99.*", "ns", Better::lower, "repeat", !kHeadline, 99};
+inline constexpr MetricInfo kCallP999{"call_ns_p999.*", "ns", Better::lower, "repeat", !kHeadline, 99.9};
 inline constexpr MetricInfo kFirstDoneRate{"bytes_per_s_first_done", "B/s", Better::higher, "repeat"};
 inline constexpr MetricInfo kStonewallRate{"stonewall_bytes_per_s", "B/s", Better::higher, "repeat"};
 inline constexpr MetricInfo kReadCallRate{"read_call_bytes_per_s", "B/s", Better::higher, "repeat"};
@@ -25,26 +25,21 @@ inline constexpr MetricInfo kOfferedRate{"offered_samples_per_s", "1/s", Better:
 inline constexpr MetricInfo kKeptUp{"kept_up", "1", Better::higher, "repeat"};
 inline constexpr MetricInfo kWall{"wall_s", "s", Better::neither, "repeat"};
 inline constexpr MetricInfo kPayload{"payload_bytes", "B", Better::neither, "repeat"};
-inline constexpr MetricInfo kLatencyP50{"latency_ns_p50", "ns", Better::lower, "repeat"};
-inline constexpr MetricInfo kLatencyP95{"latency_ns_p95", "ns", Better::lower, "repeat"};
-inline constexpr MetricInfo kLatencyP99{"latency_ns_p99", "ns", Better::lower, "repeat"};
-inline constexpr MetricInfo kLatencyP999{"latency_ns_p999", "ns", Better::lower, "repeat"};
-inline constexpr MetricInfo kLateP50{"late_ns_p50", "ns", Better::lower, "repeat"};
-inline constexpr MetricInfo kLateP99{"late_ns_p99", "ns", Better::lower, "repeat"};
+inline constexpr MetricInfo kLatencyP50{"latency_ns_p50", "ns", Better::lower, "repeat", !kHeadline, 50};
+inline constexpr MetricInfo kLatencyP95{"latency_ns_p95", "ns", Better::lower, "repeat", !kHeadline, 95};
+inline constexpr MetricInfo kLatencyP99{"latency_ns_p99", "ns", Better::lower, "repeat", !kHeadline, 99};
+inline constexpr MetricInfo kLatencyP999{"latency_ns_p999", "ns", Better::lower, "repeat", !kHeadline, 99.9};
+inline constexpr MetricInfo kLateP50{"late_ns_p50", "ns", Better::lower, "repeat", !kHeadline, 50};
+inline constexpr MetricInfo kLateP99{"late_ns_p99", "ns", Better::lower, "repeat", !kHeadline, 99};
 inline constexpr MetricInfo kScaling{"scaling", "1", Better::higher, "repeat"};
 inline constexpr MetricInfo kBaselineRate{"baseline_samples_per_s", "1/s", Better::neither, "repeat"};
 inline constexpr MetricInfo kCeilingRate{"ceiling_bytes_per_s", "B/s", Better::neither};
 inline constexpr MetricInfo kOfCeiling{"ceiling_fraction", "1", Better::higher, "repeat"};
 
-// A metric that is a percentile of a distribution.
-struct Percentile {
-  MetricInfo metric;
-  double percent;
-};
-inline constexpr Percentile kOfCalls[] = {{kCallP50, 50.0}, {kCallP99, 99.0}, {kCallP999, 99.9}};
-inline constexpr Percentile kOfLatency[] = {
-    {kLatencyP50, 50.0}, {kLatencyP95, 95.0}, {kLatencyP99, 99.0}, {kLatencyP999, 99.9}};
-inline constexpr Percentile kOfLateness[] = {{kLateP50, 50.0}, {kLateP99, 99.0}};
+// The percentiles of the times of a back end's calls, of latencies and of late starts.
+inline constexpr MetricInfo kOfCalls[] = {kCallP50, kCallP99, kCallP999};
+inline constexpr MetricInfo kOfLatency[] = {kLatencyP50, kLatencyP95, kLatencyP99, kLatencyP999};
+inline constexpr MetricInfo kOfLateness[] = {kLateP50, kLateP99};
 
 inline constexpr MetricInfo kOfCells[] = {
     kSampleRate,    kPayloadRate,   kErrors,       kCalls,      kCallP50,     kCallP99, kCallP999,

@@ -15,6 +15,7 @@
 #include "io_backends/core/units.hpp"
 #include "io_backends/tiers/named_tiers.hpp"
 #include "results/cells/cells.hpp"
+#include "results/cells/verdicts.hpp"
 #include "results/record/statistics.hpp"
 
 namespace penstock {
@@ -167,8 +168,10 @@ std::string scaling_note(std::span<const Record> records) {
 }
 
 std::string read_report(const Corpus& corpus, std::span<const Record> records, const Output& output) {
-  return read_heading(corpus, records, output) + "\n" + read_table(corpus, records, output) +
-         scaling_note(records);
+  std::string text = read_heading(corpus, records, output) + "\n" + read_table(corpus, records, output) +
+                     scaling_note(records);
+  for (const Sentence& sentence : sentences(records, output)) text += sentence.text + "\n";
+  return text;
 }
 
 }  // namespace penstock

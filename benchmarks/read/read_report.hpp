@@ -23,7 +23,7 @@ std::string read_table(const Corpus& corpus, std::span<const Record> records, co
 // ratio needs this: if there is one repeat, or if each tier has only its first thread count.
 std::string scaling_note(std::span<const Record> records);
 
-// The heading, the table and the note.
+// The heading, the table, the note, and the sentences that the figures allow.
 std::string read_report(const Corpus& corpus, std::span<const Record> records, const Output& output);
 
 // The reader's sample rate divided by that of the baseline: the median of the ratios of all repeats.

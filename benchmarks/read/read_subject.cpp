@@ -10,11 +10,8 @@
 #include "benchmarks/read/block_manifest.hpp"
 #include "datagen/codec/png.hpp"
 #include "datagen/corpus/corpus_samples.hpp"
-#include "datagen/corpus/shared_corpus.hpp"
 #include "datagen/format/sample_opener.hpp"
 #include "datagen/staging/overlay.hpp"
-#include "io_backends/core/cli/progress.hpp"
-#include "io_backends/core/ranks/collectives.hpp"
 
 namespace penstock {
 namespace {
@@ -64,7 +61,16 @@ Result<void> check_codec(const Corpus& corpus) {
                                 corpus.name, codec));
 }
 
-Result<ReadSubject> open_all(const CommandContext& context, const ReadOptions& asked) {
+}  // namespace
+
+std::vector<Tier*> ReadSubject::tiers(bool corpus_too) {
+  std::vector<Tier*> all;
+  if (corpus_too) all.push_back(&corpus.tier);
+  for (Tier& tier : others) all.push_back(&tier);
+  return all;
+}
+
+Result<ReadSubject> open_subject(const CommandContext& context, const ReadOptions& asked) {
   const Options& options = context.options;
   const std::string& where = context.positionals.front();
   PENSTOCK_ASSIGN(Corpus corpus, open_corpus(where, {.scan = options.flag("scan"),
@@ -103,22 +109,6 @@ Result<ReadSubject> open_all(const CommandContext& context, const ReadOptions& a
   if (!asked.skip_errors)
     for (Tier& tier : others) PENSTOCK_TRY(look_for_objects(tier, samples, where));
   return ReadSubject{std::move(corpus), std::move(others), std::move(samples)};
-}
-
-}  // namespace
-
-std::vector<Tier*> ReadSubject::tiers(bool corpus_too) {
-  std::vector<Tier*> all;
-  if (corpus_too) all.push_back(&corpus.tier);
-  for (Tier& tier : others) all.push_back(&tier);
-  return all;
-}
-
-Result<ReadSubject> open_subject(const CommandContext& context, const ReadOptions& asked) {
-  Result<ReadSubject> opened = open_all(context, asked);
-  PENSTOCK_TRY(all_ok(context.communicator, opened));
-  PENSTOCK_TRY(check_shares(context.communicator, opened->corpus));
-  return opened;
 }
 
 }  // namespace penstock

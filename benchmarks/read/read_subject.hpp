@@ -3,7 +3,7 @@
 
 #include <vector>
 
-#include "benchmarks/read/read_options.hpp"
+#include "benchmarks/read/read_engine.hpp"
 #include "datagen/corpus/corpus.hpp"
 #include "datagen/sample/sample_list.hpp"
 #include "io_backends/core/cli/command.hpp"
@@ -20,7 +20,7 @@ struct ReadSubject {
 };
 
 // Opens the corpus and the tiers. Before anything is measured, it checks that they have everything that the
-// options require: checksums, a decoder, the objects, collective reads, a sample for each rank. Collective.
+// options require: checksums, a decoder, the objects, collective reads. Each rank calls it for itself.
 Result<ReadSubject> open_subject(const CommandContext& context, const ReadOptions& asked);
 
 }  // namespace penstock

@@ -9,7 +9,6 @@
 
 #include "benchmarks/read/read_metrics.hpp"
 #include "io_backends/core/random.hpp"
-#include "io_backends/core/ranks/collectives.hpp"
 #include "io_backends/core/units.hpp"
 #include "results/cells/verdicts.hpp"
 #include "results/record/statistics.hpp"
@@ -104,7 +103,7 @@ void judge_at_end(ReadCell& cell, const ReadOptions& options, bool stopped) {
 CacheState cell_cache(const ReadCell& cell) {
   if (cell.repeats.empty()) return {};
   CacheState state = cell.repeats.front().cache;
-  for (const RepeatFigures& repeat : cell.repeats) blend(state, repeat.cache);
+  for (const RepeatFigures& repeat : cell.repeats) keep_worse(state, repeat.cache);
   double device = 0;
   double consumed = 0;
   for (const RepeatFigures& repeat : cell.repeats) {
@@ -151,14 +150,15 @@ void ReadCell::judge(Verdict what, std::string_view why) {
 }
 
 ReadSweep::ReadSweep(const std::vector<Tier*>& tiers, const Manifest& manifest, const SampleList& samples,
-                     const ReadOptions& options, Communicator& ranks, Progress* progress, LiveCsv* live)
+                     const ReadOptions& options, Communicator& ranks, Progress* progress, LiveCsv* live,
+                     Log warnings)
     : manifest_(manifest),
       samples_(samples),
       options_(options),
-      ranks_(ranks),
       team_(ranks),
       progress_(progress),
-      live_(live) {
+      live_(live),
+      warnings_(std::move(warnings)) {
   for (std::size_t tier = 0; tier < tiers.size(); ++tier) {
     tiers_.push_back(std::make_unique<ReadTier>(*tiers[tier]));
     for (const unsigned threads : options_.threads) {
@@ -176,7 +176,7 @@ Result<void> ReadSweep::open_tier(ReadTier& tier) {
 }
 
 Result<void> ReadSweep::run() {
-  for (const std::unique_ptr<ReadTier>& tier : tiers_) PENSTOCK_TRY(all_ok(ranks_, open_tier(*tier)));
+  for (const std::unique_ptr<ReadTier>& tier : tiers_) PENSTOCK_TRY(team_.all_ok(open_tier(*tier)));
   for (std::size_t tier = 0; tier < tiers_.size() && !team_.stopped(); ++tier) warm_up(tier);
   std::vector<std::size_t> order(cells_.size());
   const RandomStream random(options_.seed, "cells");
@@ -231,11 +231,10 @@ void ReadSweep::read_repeat(ReadCell& cell) {
   plan.spec.verify = options_.verify;
   plan.spec.first_pass = tier.passes;
   plan.spec.measured = repeats_measured_++;
-  TimedCalls* const calls = timed_calls(*tier.tier.backend);
   plan.run = [&](const ReadSpec& pass, const ReadObserver& observer) {
-    if (calls != nullptr) calls->take();  // drops the times of earlier calls
+    take_call_times(*tier.tier.backend);  // drops the times of earlier calls
     RunTally tally = tier.engine->run(pass, observer);
-    if (calls != nullptr) tally.calls = calls->take();
+    tally.calls = take_call_times(*tier.tier.backend);
     return tally;
   };
   if (live_) {
@@ -274,7 +273,7 @@ void ReadSweep::baseline_repeat(ReadCell& cell) {
   cell.baseline_samples_per_s.push_back(good ? tally.sample_rate()
                                              : std::numeric_limits<double>::quiet_NaN());
   if (good && !options_.decode) raise_ceiling(cell, tally, "baseline");
-  if (!good) tier.report_no_baseline(tally);
+  if (!good) log(tier.no_baseline_warning(tally));
 }
 
 void ReadSweep::probe_ceiling(ReadCell& cell) {
@@ -292,11 +291,11 @@ void ReadSweep::probe_ceiling(ReadCell& cell) {
 }
 
 std::optional<RepeatFigures> ReadSweep::measure_repeat(ReadCell& cell, RepeatPlan plan) {
-  plan.note = [&](std::string_view what) { note_repeat(cell, what); };
+  plan.note = [&](std::string_view what) { show_repeat(cell, what); };
   ReadTier& tier = *tiers_[cell.tier];
   std::optional<RepeatFigures> figures = run_repeat(team_, tier.tier, *tier.cache, plan);
   if (figures) cell.judge(figures->verdict, figures->reason);
-  tier.report_fallback();
+  log(tier.fallback_warning());
   return figures;
 }
 
@@ -310,7 +309,11 @@ std::span<ReadCell> ReadSweep::cells_of(std::size_t tier) {
   return std::span(cells_).subspan(tier * options_.threads.size(), options_.threads.size());
 }
 
-void ReadSweep::note_repeat(const ReadCell& cell, std::string_view what) {
+void ReadSweep::log(const std::string& warning) {
+  if (warnings_ && !warning.empty()) warnings_(warning);
+}
+
+void ReadSweep::show_repeat(const ReadCell& cell, std::string_view what) {
   if (!progress_) return;
   progress_->set_note(fmt::format("{}, {} thread{}: {}", tiers_[cell.tier]->tier.name, cell.threads,
                                   cell.threads == 1 ? "" : "s", what));

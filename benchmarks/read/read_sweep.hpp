@@ -50,9 +50,12 @@ void record_cell(const ReadCell& cell, const ReadCell& first, const Tier& tier, 
 // Borrows all constructor arguments. One thread.
 class ReadSweep {
  public:
+  using Log = std::function<void(std::string_view text)>;
+
+  // `warnings` receives what a user should know while the sweep runs; may be empty.
   ReadSweep(const std::vector<Tier*>& tiers, const Manifest& manifest, const SampleList& samples,
             const ReadOptions& options, Communicator& ranks, Progress* progress = nullptr,
-            LiveCsv* live = nullptr);
+            LiveCsv* live = nullptr, Log warnings = {});
 
   // Measures all cells. If a tier fails, its cells get the verdict and the sweep continues with the other
   // tiers. After an interrupt the sweep stops. Cells keep the results that they have.
@@ -72,15 +75,16 @@ class ReadSweep {
   std::optional<RepeatFigures> measure_repeat(ReadCell& cell, RepeatPlan plan);
   void raise_ceiling(ReadCell& cell, const RunTally& tally, std::string_view probe) const;
   std::span<ReadCell> cells_of(std::size_t tier);
-  void note_repeat(const ReadCell& cell, std::string_view what);
+  void log(const std::string& warning);
+  void show_repeat(const ReadCell& cell, std::string_view what);
 
   const Manifest& manifest_;
   const SampleList& samples_;
   const ReadOptions& options_;
-  Communicator& ranks_;
   ReadTeam team_;
   Progress* progress_;  // advances by one for each repeat of a cell
   LiveCsv* live_;
+  const Log warnings_;
   std::vector<std::unique_ptr<ReadTier>> tiers_;
   std::vector<ReadCell> cells_;
   std::uint32_t repeats_measured_ = 0;  // number of repeats whose spans the profiler received

@@ -6,6 +6,7 @@
 #include <type_traits>
 #include <vector>
 
+#include "io_backends/core/ranks/collectives.hpp"
 #include "io_backends/core/system/interrupt.hpp"
 #include "results/record/gather_json.hpp"
 
@@ -149,6 +150,10 @@ Result<CacheOutcome> ReadTeam::prepare(CacheControl& cache) {
   Result<CacheOutcome> prepared = prepare_together(ranks_, cache);
   stopped_ |= prepared.ok() ? prepared->stopped : interrupted();
   return prepared;
+}
+
+Result<void> ReadTeam::all_ok(const Result<void>& mine) {
+  return penstock::all_ok(ranks_, mine);
 }
 
 std::uint64_t ReadTeam::reduced(std::uint64_t mine, Reduction how) {

@@ -41,7 +41,8 @@ class ReadTeam {
   // Prepares the cache on all ranks by prepare_together() (cache_control.hpp).
   Result<CacheOutcome> prepare(CacheControl& cache);
 
-  std::uint64_t sum(std::uint64_t mine);                                // the sum over all ranks
+  Result<void> all_ok(const Result<void>& mine);  // the error of the lowest rank that has one
+  std::uint64_t sum(std::uint64_t mine);          // the sum over all ranks
   std::optional<std::uint64_t> sum(std::optional<std::uint64_t> mine);  // absent if a rank has no value
   bool any(bool mine);                                                  // true if it is true on any rank
 

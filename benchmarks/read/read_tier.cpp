@@ -4,14 +4,12 @@
 
 #include <utility>
 
-#include "io_backends/core/cli/progress.hpp"
-
 namespace penstock {
 
 Result<void> ReadTier::open(const Manifest& manifest, const SampleList& samples, const ReadOptions& options,
                             const RankShare& share) {
   if (options.order == SampleOrder::physical) {
-    PENSTOCK_ASSIGN(physical, physical_places(samples, *tier.backend));
+    PENSTOCK_ASSIGN(physical, device_order(samples, *tier.backend));
   }
   const ReadWork work{.manifest = &manifest,
                       .samples = &samples,
@@ -25,20 +23,20 @@ Result<void> ReadTier::open(const Manifest& manifest, const SampleList& samples,
   return success();
 }
 
-void ReadTier::report_fallback() {
-  if (cache->fallback().empty() || std::exchange(fallback_reported, true)) return;
+std::string ReadTier::fallback_warning() {
+  if (cache->fallback().empty() || std::exchange(fallback_reported, true)) return "";
   const bool direct = tier.backend->caps().bypasses_cache;
-  warn(fmt::format("{}: {}; {}", tier.name, cache->fallback(),
-                   direct
-                       ? "the data are read past the page cache all the same, and the metadata stays as it is"
-                       : "the files of the corpus are evicted one by one instead, and the metadata stays "
-                         "warm"));
+  return fmt::format(
+      "{}: {}; {}", tier.name, cache->fallback(),
+      direct ? "the data are read past the page cache all the same, and the metadata stays as it is"
+             : "the files of the corpus are evicted one by one instead, and the metadata stays "
+               "warm");
 }
 
-void ReadTier::report_no_baseline(const RunTally& failed) {
-  if (std::exchange(baseline_reported, true)) return;
-  warn(fmt::format("no baseline for '{}': {}", tier.name,
-                   failed.failure ? failed.failure->message() : "it read nothing"));
+std::string ReadTier::no_baseline_warning(const RunTally& failed) {
+  if (std::exchange(baseline_reported, true)) return "";
+  return fmt::format("no baseline for '{}': {}", tier.name,
+                     failed.failure ? failed.failure->message() : "it read nothing");
 }
 
 std::uint64_t ReadTier::bytes_read() const {

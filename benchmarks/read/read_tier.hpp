@@ -3,6 +3,7 @@
 
 #include <cstdint>
 #include <memory>
+#include <string>
 
 #include "benchmarks/read/read_engine.hpp"
 #include "benchmarks/read/yardsticks.hpp"
@@ -24,16 +25,17 @@ struct ReadTier {
   Result<void> open(const Manifest& manifest, const SampleList& samples, const ReadOptions& options,
                     const RankShare& share);
 
-  // Each prints its message once: that the cache could not be dropped, or that there is no baseline.
-  void report_fallback();
-  void report_no_baseline(const RunTally& failed);
+  // Each returns its warning once, and then "": that the cache could not be dropped (also "" if it could), or
+  // that there is no baseline.
+  std::string fallback_warning();
+  std::string no_baseline_warning(const RunTally& failed);
 
   // All payload bytes that this rank has read: warm-up, baselines, ceilings, warming of the cache and
   // repeats.
   std::uint64_t bytes_read() const;
 
   Tier& tier;
-  PhysicalPlaces physical;  // device offsets of the samples, for SampleOrder::physical
+  DeviceOrder physical;  // device offsets of the samples, for SampleOrder::physical
   std::unique_ptr<ReadEngine> engine;
   std::unique_ptr<Yardsticks> yardsticks;
   std::unique_ptr<CacheControl> cache;

@@ -8,8 +8,7 @@
 // them after they waited for that latch. The relaxed atomics are only counters and a stop flag.
 // Memory: a sample allocates nothing. Each second of a run appends one number to a vector, and an error
 // allocates its text.
-// Ctrl-C: workers check interrupted() before each sample, and every 100 ms while they wait until a sample is
-// due. A read in flight is not cut short.
+// Ctrl-C: workers check interrupted() before each sample. A read in flight is not cut short.
 // Crash: nothing is written.
 #include "benchmarks/read/read_worker.hpp"
 
@@ -18,14 +17,13 @@
 #include <utility>
 
 #include "io_backends/core/system/interrupt.hpp"
-#include "io_backends/core/system/precise_timers.hpp"
+#include "profiling/spans/span_log.hpp"
 
 namespace penstock {
 namespace {
 
 constexpr std::int64_t kSecondNs = 1'000'000'000;
 constexpr std::int64_t kWatchNs = kSecondNs / 10;
-constexpr std::int64_t kSpunNs = 20'000;  // the last part of a wait, a busy loop that reads the clock
 
 }  // namespace
 
@@ -39,9 +37,9 @@ ReadRun::ReadRun(std::uint64_t samples, const ReadOptions& options, const RankSh
       deadline_ns(time_limit(what.end).count()),
       skip_errors(options.skip_errors),
       ready_(static_cast<std::ptrdiff_t>(all.size()) - 1),
-      at_wall_(static_cast<std::ptrdiff_t>(all.size())) {
-  const auto* loop = std::get_if<OpenLoop>(&options.arrival);
-  if (loop != nullptr && spec.measured) arrivals.emplace(*loop, options.seed, share, *spec.measured);
+      at_stonewall_(static_cast<std::ptrdiff_t>(all.size())) {
+  if (options.open_loop && spec.measured)
+    arrivals.emplace(*options.open_loop, options.seed, share, *spec.measured);
 }
 
 // Called by each worker. The first worker is the thread of open_gate(), so the gate is already open for it.
@@ -69,10 +67,10 @@ void ReadRun::call_off() {
 
 // Each worker calls this after its loop, also after an error or Ctrl-C. A worker that skipped the call would
 // block the others for ever.
-void ReadRun::stand_at_wall(const ReadWorker& one) {
-  at_wall_.count_down();
-  if (workers.front().get() != &one) return wall_.wait();
-  at_wall_.wait();
+void ReadRun::wait_at_stonewall(const ReadWorker& one) {
+  at_stonewall_.count_down();
+  if (workers.front().get() != &one) return stonewall_latch_.wait();
+  at_stonewall_.wait();
   // All other workers wait at this point. Each wrote its plain members before it counted down, so they may be
   // read.
   std::uint64_t taken = 0;
@@ -80,12 +78,12 @@ void ReadRun::stand_at_wall(const ReadWorker& one) {
   for (const std::unique_ptr<ReadWorker>& worker : workers) {
     taken += worker->taken();
     last_done_ns = std::max(last_done_ns, worker->last_done_ns());
-    shared.stonewall_bytes += worker->delivered().after_ramp();
+    shared.stonewall_bytes += worker->bytes_after_ramp();
   }
   shared.stonewall_s = seconds_after_ramp(last_done_ns);
   const std::uint64_t most = spec.at_stonewall ? spec.at_stonewall(taken) : taken;
-  to_wear_out_ = most > taken ? most - taken : 0;
-  wall_.count_down();
+  missing_samples_ = most > taken ? most - taken : 0;
+  stonewall_latch_.count_down();
 }
 
 // Any thread calls this. The other threads see stop_ soon and end before their next sample.
@@ -100,20 +98,15 @@ void ReadRun::note_error(Error error) {
 ReadWorker::ReadWorker(const ReadWork& work, const ReadOptions& options, HeldObjects& objects)
     : work_(work),
       options_(options),
-      whole_objects_(work.manifest->one_object_per_sample()),
       objects_(objects),
+      whole_objects_(work.manifest->one_object_per_sample()),
       reader_(*work.backend, objects, whole_objects_, options.depth),
       order_(work.order(options)),
       checks_(work_) {}
 
-std::uint64_t ReadWorker::positions() const {
-  return rounds_ ? rounds_->rounds() : work_.share.longest(work_.manifest->samples());
-}
-
 // Called by ReadEngine::make(), which makes the queue on its own thread. The threads of later runs use the
 // queue one after another, and nothing is in flight between runs.
 Result<void> ReadWorker::prepare() {
-  if (options_.collective) rounds_.emplace(*work_.samples, options_.order, options_.seed, work_.share);
   const std::size_t depth = options_.depth;
   const std::size_t room = whole_blocks(std::max<std::uint64_t>(work_.samples->largest(), 1));
   memory_.grow(whole_huge_pages(depth * room));
@@ -121,8 +114,7 @@ Result<void> ReadWorker::prepare() {
   for (std::size_t i = 0; i < depth; ++i)
     slots_[i].room = memory_.first(depth * room).subspan(i * room, room);
   if (options_.decode) PENSTOCK_TRY(checks_.prepare_decoder());
-  const bool open_loop = std::holds_alternative<OpenLoop>(options_.arrival);
-  if (depth == 1 && (rounds_ || open_loop || !work_.backend->caps().queue_of_one)) return success();
+  if (depth == 1 && (options_.open_loop || !work_.backend->caps().queue_of_one)) return success();
   free_slots_.reserve(depth);
   return reader_.use_queue(depth, memory_.first(depth * room));
 }
@@ -134,50 +126,51 @@ void ReadWorker::work(ReadRun& run, const Watch& watch) {
   ramp_ns_ = run.spec.ramp.count();
   second_ends_ns_ = ramp_ns_ + kSecondNs - run.spec.measured_before.count() % kSecondNs;
   pass_boundary(run, 0);
-  // PreciseTimers changes the timers of this thread. It is made before the gate, so that the run does not
-  // include its time.
-  const std::optional<PreciseTimers> exact =
-      run.arrivals ? std::optional<PreciseTimers>(std::in_place) : std::nullopt;
+  if (run.arrivals)
+    take_part_in_open_loop(run);
+  else
+    take_part(run);
+  if (run.spec.measured && spans_are_profiled()) record_span(run);
+}
+
+void ReadWorker::take_part(ReadRun& run) {
   if (!run.wait_at_gate(*this)) return;
   loop(run);
   if (std::holds_alternative<Stonewall>(run.spec.end)) {
-    run.stand_at_wall(*this);
-    wearing_out_ = true;
+    run.wait_at_stonewall(*this);
+    reading_missing_ = true;
     past_deadline_ = false;
     loop(run);
   }
   done(run);
-  if (run.spec.measured && spans_are_profiled()) give_span(run);
 }
 
 void ReadWorker::loop(ReadRun& run) {
-  if (rounds_)
-    loop_together(run);
-  else if (reader_.queued())
-    loop_queue(run);
+  if (reader_.queued())
+    read_through_queue(run);
   else
-    loop_alone(run);
+    read_one_at_a_time(run);
 }
 
 void ReadWorker::reset() {
   tally_ = RunTally{};
   slice_ = Slice{};
   position_ = 0;
-  past_deadline_ = wearing_out_ = false;
+  past_deadline_ = reading_missing_ = false;
   taken_ = 0;
   last_done_ns_ = 0;
   bytes_before_second_ = 0;
   ramp_samples_ = 0;
-  delivered_.samples.store(0, std::memory_order_relaxed);
-  delivered_.bytes.store(0, std::memory_order_relaxed);
-  delivered_.ramp_bytes.store(0, std::memory_order_relaxed);
+  delivered_samples_.store(0, std::memory_order_relaxed);
+  delivered_bytes_.store(0, std::memory_order_relaxed);
+  ramp_bytes_.store(0, std::memory_order_relaxed);
 }
 
 // Sets `sample` to the next sample. False at the end of the passes, at the time limit, when the reads after
 // the stonewall are done, after an error and after Ctrl-C. Prefetches the list entry of the sample after it.
 bool ReadWorker::next(ReadRun& run, std::int64_t now_ns, std::uint64_t& sample) {
   if (past_deadline_ || run.stopped() || interrupted()) return false;
-  if (wearing_out_ && !run.wear_out()) return false;
+  if (reading_missing_ && !run.take_missing_sample()) return false;
   while (position_ >= slice_.end) {
     if (!run.source.take(now_ns, slice_)) return false;
     slice_.end = std::min(slice_.end, order_.begin(run.first_pass + slice_.pass));
@@ -202,7 +195,7 @@ inline std::string_view ReadWorker::object_name(const SampleList::Sample& entry)
 
 // Reads one sample at a time. The clock is read once for each sample: the end of one is the start of the
 // next.
-void ReadWorker::loop_alone(ReadRun& run) {
+void ReadWorker::read_one_at_a_time(ReadRun& run) {
   Slot& slot = slots_.front();
   const bool inspecting = options_.decode || run.spec.verify;
   std::int64_t now = run.now_ns();
@@ -222,29 +215,10 @@ void ReadWorker::loop_alone(ReadRun& run) {
   }
 }
 
-// Waits until the next sample is due. False if the run ended before. Sleeps for at most 100 ms at a time, to
-// notice Ctrl-C. A sleep ends late, by the delays of the timer and the wake-up. So the last 20 us are a busy
-// loop that reads the clock.
-bool ReadWorker::wait_until_due(ReadRun& run, std::int64_t& due_ns, std::int64_t& now_ns) {
-  due_ns = run.arrivals->next_ns();
-  if (run.deadline_ns != 0 && due_ns >= run.deadline_ns && !wearing_out_) {
-    past_deadline_ = true;
-    return false;
-  }
-  while (now_ns < due_ns) {
-    if (run.stopped() || interrupted()) return false;
-    if (due_ns - now_ns > kSpunNs) run.sleep_until(std::min(due_ns - kSpunNs, now_ns + kWatchNs));
-    now_ns = run.now_ns();
-    if (now_ns >= next_boundary_ns_) pass_boundary(run, now_ns);
-  }
-  tally_.late_ns.add(static_cast<std::uint64_t>(now_ns - due_ns));
-  return true;
-}
-
 // Keeps several reads in flight. A slot belongs to the back end from add() until its completion is reaped.
 // Returns only when nothing is in flight, also after an error or Ctrl-C, because the next run uses the same
 // memory.
-void ReadWorker::loop_queue(ReadRun& run) {
+void ReadWorker::read_through_queue(ReadRun& run) {
   free_slots_.clear();
   for (std::size_t i = slots_.size(); i-- > 0;) free_slots_.push_back(static_cast<std::uint32_t>(i));
 
@@ -319,7 +293,8 @@ void ReadWorker::deliver(ReadRun& run, std::uint64_t bytes, std::int64_t started
   if (end_ns >= next_boundary_ns_) pass_boundary(run, end_ns);
   tally_.latency_ns.add(static_cast<std::uint64_t>(end_ns - started_ns));
   last_done_ns_ = end_ns;
-  delivered_.count(bytes);
+  delivered_samples_.store(delivered_samples() + 1, std::memory_order_relaxed);
+  delivered_bytes_.store(delivered_bytes() + bytes, std::memory_order_relaxed);
 }
 
 // Called when the clock passes next_boundary_ns_. That is the end of the ramp, the end of a second, the
@@ -331,16 +306,16 @@ void ReadWorker::pass_boundary(ReadRun& run, std::int64_t now_ns) {
     fresh.errors = fresh.wrong = tally_.wrong;
     fresh.first_wrong = std::move(tally_.first_wrong);
     tally_ = std::move(fresh);
-    ramp_samples_ = delivered_.samples.load(std::memory_order_relaxed);
-    bytes_before_second_ = delivered_.bytes.load(std::memory_order_relaxed);
-    delivered_.ramp_bytes.store(bytes_before_second_, std::memory_order_relaxed);
+    ramp_samples_ = delivered_samples();
+    bytes_before_second_ = delivered_bytes();
+    ramp_bytes_.store(bytes_before_second_, std::memory_order_relaxed);
     ramp_ns_ = 0;
   }
   while (ramp_ns_ == 0 && now_ns >= second_ends_ns_) {
-    end_second();
+    close_second();
     second_ends_ns_ += kSecondNs;
   }
-  const std::int64_t deadline = wearing_out_ ? 0 : run.deadline_ns;
+  const std::int64_t deadline = reading_missing_ ? 0 : run.deadline_ns;
   past_deadline_ = deadline != 0 && now_ns >= deadline;
   next_boundary_ns_ = ramp_ns_ > 0 ? ramp_ns_ : second_ends_ns_;
   if (now_ns >= next_watch_ns_) {
@@ -355,34 +330,17 @@ void ReadWorker::pass_boundary(ReadRun& run, std::int64_t now_ns) {
 // other workers may still read samples, so their sums are those of this moment.
 void ReadWorker::done(ReadRun& run) {
   const std::int64_t now = run.now_ns();
-  if (delivered_.bytes.load(std::memory_order_relaxed) > bytes_before_second_) end_second();
-  tally_.samples = delivered_.samples.load(std::memory_order_relaxed) - ramp_samples_;
-  tally_.bytes = delivered_.after_ramp();
+  if (delivered_bytes() > bytes_before_second_) close_second();
+  tally_.samples = delivered_samples() - ramp_samples_;
+  tally_.bytes = bytes_after_ramp();
   if (run.someone_done.exchange(true)) return;
   run.shared.first_done_s = run.seconds_after_ramp(now);
   for (const std::unique_ptr<ReadWorker>& worker : run.workers)
-    run.shared.first_done_bytes += worker->delivered().after_ramp();
+    run.shared.first_done_bytes += worker->bytes_after_ramp();
 }
 
-// Records the profiler's span of this worker. It starts at the common start of the run (after the ramp), as
-// wall_s does.
-void ReadWorker::give_span(const ReadRun& run) const {
-  const std::int64_t from_ns = run.spec.ramp.count();
-  if (tally_.bytes == 0 || last_done_ns_ < from_ns) return;
-  const penstock_span span{.begin_ns = run.start_ns() + from_ns,
-                           .end_ns = run.start_ns() + last_done_ns_,
-                           .number = PENSTOCK_NO_NUMBER,
-                           .bytes = tally_.bytes,
-                           .epoch = *run.spec.measured,
-                           .thread = span_thread(),
-                           .component = PENSTOCK_READ,
-                           .detail = 0,
-                           .reserved = 0};
-  penstock_profile_span(&span);
-}
-
-void ReadWorker::end_second() {
-  const std::uint64_t bytes = delivered_.bytes.load(std::memory_order_relaxed);
+void ReadWorker::close_second() {
+  const std::uint64_t bytes = delivered_bytes();
   tally_.bytes_by_second.push_back(bytes - bytes_before_second_);
   bytes_before_second_ = bytes;
 }

@@ -1,5 +1,5 @@
-// One thread of the read engine, and the state that the threads of one run share. Only read_engine.cpp
-// includes this.
+// One thread of the read engine, and the state that the threads of one run share. Only sources of the engine
+// include this.
 #pragma once
 
 #include <algorithm>
@@ -17,11 +17,9 @@
 
 #include "benchmarks/read/read_engine.hpp"
 #include "benchmarks/read/sample_checks.hpp"
-#include "datagen/reading/collective_order.hpp"
 #include "datagen/reading/sample_order.hpp"
 #include "datagen/reading/sample_reader.hpp"
 #include "io_backends/backend/buffer.hpp"
-#include "profiling/spans/span_log.hpp"
 
 namespace penstock {
 
@@ -41,16 +39,18 @@ class ReadRun {
   void call_off();
 
   // Called by each worker at the stonewall, where all workers wait. The first worker adds up the results and
-  // asks how many more samples this rank must read. Then all workers continue as long as wear_out() returns
-  // true.
-  void stand_at_wall(const ReadWorker& one);
-  bool wear_out() { return worn_out_.fetch_add(1, std::memory_order_relaxed) < to_wear_out_; }
+  // asks how many more samples this rank must read. Then all workers continue as long as
+  // take_missing_sample() returns true.
+  void wait_at_stonewall(const ReadWorker& one);
+  bool take_missing_sample() {
+    return missing_taken_.fetch_add(1, std::memory_order_relaxed) < missing_samples_;
+  }
 
   std::int64_t now_ns() const {
     return std::chrono::duration_cast<std::chrono::nanoseconds>(std::chrono::steady_clock::now() - start_)
         .count();
   }
-  std::int64_t start_ns() const { return span_ns(start_); }  // the time of open_gate()
+  std::chrono::steady_clock::time_point start() const { return start_; }  // the time of open_gate()
   void sleep_until(std::int64_t ns) const {
     std::this_thread::sleep_until(start_ + std::chrono::nanoseconds(ns));
   }
@@ -76,54 +76,40 @@ class ReadRun {
 
  private:
   std::mutex mutex_;
-  std::latch ready_;    // counts the workers at the gate, without the first
-  std::latch gate_{1};  // counted down by open_gate() or call_off()
-  std::latch at_wall_;  // counts the workers at the stonewall
-  std::latch wall_{1};
+  std::latch ready_;               // counts the workers at the gate, without the first
+  std::latch gate_{1};             // counted down by open_gate() or call_off()
+  std::latch at_stonewall_;        // counts the workers at the stonewall
+  std::latch stonewall_latch_{1};  // counted down by the first worker
   bool called_off_ = false;
   std::atomic<bool> stop_{false};
-  std::uint64_t to_wear_out_ = 0;
-  std::atomic<std::uint64_t> worn_out_{0};
+  std::uint64_t missing_samples_ = 0;
+  std::atomic<std::uint64_t> missing_taken_{0};
   std::chrono::steady_clock::time_point start_;
 };
-
-// Opens all objects for collective reads. Errors: see ReadEngine::make().
-Result<void> open_for_collective_reads(const ReadWork& work, HeldObjects& objects);
 
 class ReadWorker {
  public:
   ReadWorker(const ReadWork& work, const ReadOptions& options, HeldObjects& objects);
+  virtual ~ReadWorker() = default;
 
   Result<void> prepare();  // makes buffers and the queue; called before the first run
 
-  // The number of positions of a pass: the samples of this rank, or in collective reads the rounds of all
-  // ranks.
-  std::uint64_t positions() const;
+  // The number of positions of a pass: the samples of this rank.
+  virtual std::uint64_t positions() const { return work_.share.longest(work_.manifest->samples()); }
 
   // The main function of the worker's thread. If `watch` is set, it is called with the time about ten times a
   // second.
   using Watch = std::function<void(std::int64_t now_ns)>;
   void work(ReadRun& run, const Watch& watch = {});
 
-  // What this worker has delivered: samples and bytes including the ramp, and the bytes of the ramp alone.
-  // Only the worker writes, so a relaxed load and store are enough. Any thread may read. It has its own cache
-  // line.
-  struct alignas(64) Delivered {
-    std::atomic<std::uint64_t> samples{0};
-    std::atomic<std::uint64_t> bytes{0};
-    std::atomic<std::uint64_t> ramp_bytes{0};
-
-    void count(std::uint64_t sample_bytes) {
-      samples.store(samples.load(std::memory_order_relaxed) + 1, std::memory_order_relaxed);
-      bytes.store(bytes.load(std::memory_order_relaxed) + sample_bytes, std::memory_order_relaxed);
-    }
-    std::uint64_t after_ramp() const {
-      const std::uint64_t ramp = ramp_bytes.load(std::memory_order_relaxed);
-      const std::uint64_t all = bytes.load(std::memory_order_relaxed);
-      return all > ramp ? all - ramp : 0;
-    }
-  };
-  const Delivered& delivered() const { return delivered_; }
+  // The samples and bytes that this worker has delivered, including the ramp. Any thread may ask for them.
+  std::uint64_t delivered_samples() const { return delivered_samples_.load(std::memory_order_relaxed); }
+  std::uint64_t delivered_bytes() const { return delivered_bytes_.load(std::memory_order_relaxed); }
+  std::uint64_t bytes_after_ramp() const {
+    const std::uint64_t ramp = ramp_bytes_.load(std::memory_order_relaxed);
+    const std::uint64_t all = delivered_bytes();
+    return all > ramp ? all - ramp : 0;
+  }
 
   // Called after the run, by the thread that joined the workers.
   const RunTally& tally() const { return tally_; }
@@ -131,7 +117,7 @@ class ReadWorker {
   // Number of samples; also valid while the worker waits at the stonewall.
   std::uint64_t taken() const { return taken_; }
 
- private:
+ protected:
   struct Slot {  // the state of one read in flight
     // A part of memory_, large enough for the largest sample in whole blocks of direct I/O.
     std::span<std::byte> room;
@@ -141,40 +127,45 @@ class ReadWorker {
     bool wrong = false;  // the checksum is wrong; account() counts it
   };
 
-  void reset();
-  void loop(ReadRun& run);
-  void loop_alone(ReadRun& run);
-  void loop_queue(ReadRun& run);
-  void loop_together(ReadRun& run);  // defined in collective_reads.cpp
-  bool next(ReadRun& run, std::int64_t now_ns, std::uint64_t& sample);
-  bool wait_until_due(ReadRun& run, std::int64_t& due_ns, std::int64_t& now_ns);
-  std::string_view object_name(const SampleList::Sample& entry) const;
+  // Reads samples until next() returns false, or the passes end.
+  virtual void loop(ReadRun& run);
   Result<void> inspect(const ReadRun& run, Slot& slot, std::uint64_t bytes);
   void account(ReadRun& run, Slot& slot, const Result<void>& outcome, std::int64_t end_ns);
-  void deliver(ReadRun& run, std::uint64_t bytes, std::int64_t started_ns, std::int64_t end_ns);
-  void pass_boundary(ReadRun& run, std::int64_t now_ns);
-  void end_second();
-  void done(ReadRun& run);
-  void give_span(const ReadRun& run) const;
 
   const ReadWork work_;
   const ReadOptions& options_;
-  const bool whole_objects_;  // each sample is a whole object
   HeldObjects& objects_;
+  std::vector<Slot> slots_;
+  Slice slice_;
+  std::uint64_t position_ = 0;
+
+ private:
+  void reset();
+  void take_part(ReadRun& run);
+  void read_one_at_a_time(ReadRun& run);
+  void read_through_queue(ReadRun& run);
+  bool next(ReadRun& run, std::int64_t now_ns, std::uint64_t& sample);
+  std::string_view object_name(const SampleList::Sample& entry) const;
+  void deliver(ReadRun& run, std::uint64_t bytes, std::int64_t started_ns, std::int64_t end_ns);
+  void pass_boundary(ReadRun& run, std::int64_t now_ns);
+  void close_second();
+  void done(ReadRun& run);
+  // Defined in rare_steps.cpp: steps of an open loop, and one under the profiler.
+  void take_part_in_open_loop(ReadRun& run);
+  bool wait_until_due(ReadRun& run, std::int64_t& due_ns, std::int64_t& now_ns);
+  void record_span(const ReadRun& run) const;
+
+  const bool whole_objects_;  // each sample is a whole object
 
   Buffer memory_;
-  std::vector<Slot> slots_;
   SampleReader reader_;  // after memory_, so destroyed before it: a read may be in flight
   std::vector<std::uint32_t> free_slots_;
 
   PassOrder order_;
-  std::optional<CollectiveOrder> rounds_;  // replaces order_ in collective reads
   SampleChecks checks_;
-  Slice slice_;
-  std::uint64_t position_ = 0;
   std::uint64_t ahead_ = 0;  // the sample at position_, computed one sample ahead for the prefetch
   bool past_deadline_ = false;
-  bool wearing_out_ = false;  // true after the stonewall, while missing samples are read
+  bool reading_missing_ = false;  // true after the stonewall, while missing samples are read
   std::uint64_t taken_ = 0;
 
   RunTally tally_;
@@ -187,7 +178,18 @@ class ReadWorker {
   std::int64_t next_boundary_ns_ = 0;
   std::uint64_t ramp_samples_ = 0;
   std::uint64_t bytes_before_second_ = 0;
-  Delivered delivered_;
+
+  // What was delivered, including the ramp, and the bytes of the ramp alone. Only this worker writes them, so
+  // relaxed loads and stores are enough. They have their own cache line, because other threads read them.
+  alignas(64) std::atomic<std::uint64_t> delivered_samples_{0};
+  std::atomic<std::uint64_t> delivered_bytes_{0};
+  std::atomic<std::uint64_t> ramp_bytes_{0};
 };
+
+// The parts of collective reads, in which all ranks read each object together. The first opens all objects;
+// its errors: see ReadEngine::make().
+Result<void> open_for_collective_reads(const ReadWork& work, HeldObjects& objects);
+std::unique_ptr<ReadWorker> collective_worker(const ReadWork& work, const ReadOptions& options,
+                                              HeldObjects& objects);
 
 }  // namespace penstock

@@ -1,10 +1,9 @@
-#include "benchmarks/read/run_tally.hpp"
-
 #include <gtest/gtest.h>
 
 #include <string>
 #include <vector>
 
+#include "benchmarks/read/read_engine.hpp"
 #include "benchmarks/read/read_team.hpp"
 
 namespace penstock {

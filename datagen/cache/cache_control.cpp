@@ -1,11 +1,10 @@
 // Threads: one thread calls prepare(). It starts helper threads (parallel_for) that ask about files, evict or
 // read them, and joins them before it returns.
-// Lock: the local mutex of ask() guards the sums of all files. It is not held during a system call.
-// Ctrl-C: helpers check for it before each file, and prepare() then fails with `interrupted`. A file that is
-// being read is read to its end.
-// Memory: paths, errors and JSON allocate.
-// Crash: no file changes. Dirty pages may have been written back.
-// Ranks: only prepare_together() communicates. A rank that fails still takes part in its collective call.
+// Lock: the local mutex of measure_residency() guards the sums of all files. It is not held during a system
+// call. Ctrl-C: helpers check for it before each file, and prepare() then fails with `interrupted`. A file
+// that is being read is read to its end. Memory: paths, errors and JSON allocate. Crash: no file changes.
+// Dirty pages may have been written back. Ranks: only prepare_together() communicates. A rank that fails
+// still takes part in its collective call.
 #include "datagen/cache/cache_control.hpp"
 
 #include <unistd.h>
@@ -67,7 +66,7 @@ Json joined(const std::vector<Json>& each) {
       all = node;
       continue;
     }
-    blend(all->state, node.state);
+    keep_worse(all->state, node.state);
     add_verdict(all->verdict, all->reason, node.verdict, node.reason);
   }
   return {{"outcome", packed(all.value_or(CacheOutcome{}))}};
@@ -107,7 +106,7 @@ CacheState CacheControl::layers() const {
 }
 
 // True if the state is fixed by where the data are, and no preparation can change it.
-bool CacheControl::fixed(CacheState& state) const {
+bool CacheControl::state_is_fixed(CacheState& state) const {
   if (tier_.facts.memory || tier_.backend->caps().volatile_memory) {
     state.client_data = "memory";
     state.client_metadata = "memory";
@@ -124,9 +123,9 @@ bool CacheControl::fixed(CacheState& state) const {
   return false;
 }
 
-// The helper threads ask for one file each at a time. With `warm_what_is_not` a file that is not completely
+// The helper threads ask for one file each at a time. With `warm_missing` a file that is not completely
 // cached is read first. A missing file is skipped. Any other error makes the census unverified.
-Result<Residency> CacheControl::ask(bool warm_what_is_not) {
+Result<Residency> CacheControl::measure_residency(bool warm_missing) {
   Residency census{.verified = true};
   std::mutex mutex;
   PENSTOCK_TRY(
@@ -136,7 +135,7 @@ Result<Residency> CacheControl::ask(bool warm_what_is_not) {
         Result<Residency> there = calls_.residency(*path);
         std::uint64_t warmed = 0;
         const bool known = there.ok() && there->verified;
-        if (warm_what_is_not && (!known || there->resident_bytes < there->total_bytes)) {
+        if (warm_missing && (!known || there->resident_bytes < there->total_bytes)) {
           if (calls_.warm(*path).ok()) warmed = manifest_.object_bytes(object);
           there = calls_.residency(*path);
         }
@@ -170,7 +169,7 @@ Result<void> CacheControl::make_cold(CacheState& state) {
   if (drop_all(state)) return success();
   state.method = "evict";
   return parallel_for(manifest_.objects(), helpers_, 1, [&](unsigned, std::uint64_t object) {
-    // Errors are ignored: ask() checks the result for all files afterwards.
+    // Errors are ignored: measure_residency() checks the result for all files afterwards.
     if (const auto path = tier_.backend->native_path(samples_.name(static_cast<std::uint32_t>(object))))
       static_cast<void>(calls_.evict(*path).ok());
     return success();
@@ -181,7 +180,7 @@ Result<CacheOutcome> CacheControl::prepare() {
   CacheOutcome outcome;
   outcome.state = layers();
   CacheState& state = outcome.state;
-  if (fixed(state)) {
+  if (state_is_fixed(state)) {
     // Direct reads bypass the page cache. But names and inodes come from the kernel's common caches.
     if (state.client_data == "bypassed" && requested_ == CacheRequest::cold) {
       PENSTOCK_TRY(check_interrupt());
@@ -197,7 +196,7 @@ Result<CacheOutcome> CacheControl::prepare() {
     if (attempt > 0) std::this_thread::sleep_for(kBetweenTries);
     if (requested_ == CacheRequest::cold) PENSTOCK_TRY(make_cold(state));
     if (requested_ == CacheRequest::warm) state.method = "reread";
-    PENSTOCK_ASSIGN(census, ask(requested_ == CacheRequest::warm));
+    PENSTOCK_ASSIGN(census, measure_residency(requested_ == CacheRequest::warm));
     if (requested_ == CacheRequest::cold) reached = census.fraction() <= kColdAtMost;
     if (requested_ == CacheRequest::warm) reached = census.fraction() >= kWarmAtLeast;
     if (!census.verified || reached) break;
@@ -235,7 +234,7 @@ Result<CacheOutcome> prepare_together(Communicator& ranks, CacheControl& cache) 
   return outcome;
 }
 
-void blend(CacheState& state, const CacheState& other) {
+void keep_worse(CacheState& state, const CacheState& other) {
   if (other.client_data != state.client_data)
     state.client_data = other.client_data == "unverified" ? "unverified" : "unknown";
   if (other.client_metadata != state.client_metadata)

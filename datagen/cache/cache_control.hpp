@@ -84,10 +84,10 @@ class CacheControl {
   const std::string& fallback() const { return fallback_; }
 
  private:
-  bool fixed(CacheState& state) const;
+  bool state_is_fixed(CacheState& state) const;
   CacheState layers() const;
-  Result<Residency> ask(bool warm_what_is_not);  // residency of all files together
-  bool drop_all(CacheState& state);              // false if it is not requested or not permitted
+  Result<Residency> measure_residency(bool warm_missing);  // residency of all files together
+  bool drop_all(CacheState& state);                        // false if it is not requested or not permitted
   Result<void> make_cold(CacheState& state);
 
   const Tier& tier_;
@@ -108,7 +108,7 @@ class CacheControl {
 Result<CacheOutcome> prepare_together(Communicator& ranks, CacheControl& cache);
 
 // Changes each layer of `state` to the worse of both states.
-void blend(CacheState& state, const CacheState& other);
+void keep_worse(CacheState& state, const CacheState& other);
 
 std::string_view cache_request_name(CacheRequest requested);
 // Reverses cache_request_name(); `asis` for any other text.

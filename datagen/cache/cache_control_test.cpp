@@ -249,7 +249,7 @@ TEST(BlendedCache, MetadataAreColdOnlyWhereAllFoundThemSo) {
     state.client_metadata = one;
     CacheState more;
     more.client_metadata = other;
-    blend(state, more);
+    keep_worse(state, more);
     return state.client_metadata;
   };
   EXPECT_EQ(of_both("cold", "cold"), "cold");

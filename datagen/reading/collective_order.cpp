@@ -8,11 +8,11 @@ CollectiveOrder::CollectiveOrder(const SampleList& samples, SampleOrder order, s
                                  RankShare share)
     : shuffled_(order != SampleOrder::sequential), seed_(seed), share_(share) {
   for (std::uint64_t i = 0; i < samples.size(); ++i) {
-    if (stretches_.empty() || stretches_.back().object != samples[i].object)
-      stretches_.push_back({.object = samples[i].object, .first = i, .samples = 0});
-    ++stretches_.back().samples;
+    if (runs_.empty() || runs_.back().object != samples[i].object)
+      runs_.push_back({.object = samples[i].object, .first = i, .samples = 0});
+    ++runs_.back().samples;
   }
-  for (const Stretch& stretch : stretches_) rounds_ += share_.longest(stretch.samples);
+  for (const SampleRun& run : runs_) rounds_ += share_.longest(run.samples);
   begin_pass(0);
 }
 
@@ -20,48 +20,48 @@ CollectiveOrder::CollectiveOrder(const SampleList& samples, SampleOrder order, s
 // A rank with a different order would block the others in their collective read.
 Round CollectiveOrder::round(std::uint64_t pass, std::uint64_t position) {
   begin_pass(pass);
-  const Place& place = find(position);
-  const Stretch& stretch = stretches_[place.stretch];
-  const std::uint64_t begin = share_.begin(stretch.samples, pass);
-  const std::uint64_t mine = share_.end(stretch.samples, pass) - begin;
-  const std::uint64_t round = position - place.first_round;
-  if (round >= mine) return {.object = stretch.object, .sample = std::nullopt};
-  if (!shuffled_) return {.object = stretch.object, .sample = stretch.first + begin + round};
-  if (permuted_ != place.stretch) {
-    const std::uint64_t number = (pass * stretches_.size() + place.stretch) * share_.ranks + share_.run(pass);
+  const RunPosition& at = find(position);
+  const SampleRun& run = runs_[at.run];
+  const std::uint64_t begin = share_.begin(run.samples, pass);
+  const std::uint64_t mine = share_.end(run.samples, pass) - begin;
+  const std::uint64_t round = position - at.first_round;
+  if (round >= mine) return {.object = run.object, .sample = std::nullopt};
+  if (!shuffled_) return {.object = run.object, .sample = run.first + begin + round};
+  if (permuted_ != at.run) {
+    const std::uint64_t number = (pass * runs_.size() + at.run) * share_.ranks + share_.run(pass);
     permutation_ = Permutation(mine, PassOrder::pass_seed(seed_, number));
-    permuted_ = place.stretch;
+    permuted_ = at.run;
   }
-  return {.object = stretch.object, .sample = stretch.first + begin + permutation_.at(round)};
+  return {.object = run.object, .sample = run.first + begin + permutation_.at(round)};
 }
 
 void CollectiveOrder::begin_pass(std::uint64_t pass) {
   if (pass == pass_) return;
   pass_ = pass;
-  place_ = 0;
+  current_ = 0;
   permuted_ = UINT64_MAX;
-  places_.clear();
-  const Permutation order(stretches_.size(), RandomStream(seed_, "objects").bits(pass));
+  positions_.clear();
+  const Permutation order(runs_.size(), RandomStream(seed_, "objects").bits(pass));
   std::uint64_t round = 0;
-  for (std::uint64_t i = 0; i < stretches_.size(); ++i) {
-    const std::uint64_t stretch = shuffled_ ? order.at(i) : i;
-    places_.push_back({.first_round = round, .stretch = stretch});
-    round += share_.longest(stretches_[stretch].samples);
+  for (std::uint64_t i = 0; i < runs_.size(); ++i) {
+    const std::uint64_t run = shuffled_ ? order.at(i) : i;
+    positions_.push_back({.first_round = round, .run = run});
+    round += share_.longest(runs_[run].samples);
   }
 }
 
-const CollectiveOrder::Place& CollectiveOrder::find(std::uint64_t position) {
+const CollectiveOrder::RunPosition& CollectiveOrder::find(std::uint64_t position) {
   const auto holds = [&](std::size_t i) {
-    return places_[i].first_round <= position &&
-           (i + 1 == places_.size() || position < places_[i + 1].first_round);
+    return positions_[i].first_round <= position &&
+           (i + 1 == positions_.size() || position < positions_[i + 1].first_round);
   };
-  if (!holds(place_)) {
+  if (!holds(current_)) {
     const auto behind =
-        std::upper_bound(places_.begin(), places_.end(), position,
-                         [](std::uint64_t wanted, const Place& place) { return wanted < place.first_round; });
-    place_ = static_cast<std::size_t>(behind - places_.begin()) - 1;
+        std::upper_bound(positions_.begin(), positions_.end(), position,
+                         [](std::uint64_t wanted, const RunPosition& at) { return wanted < at.first_round; });
+    current_ = static_cast<std::size_t>(behind - positions_.begin()) - 1;
   }
-  return places_[place_];
+  return positions_[current_];
 }
 
 }  // namespace penstock

@@ -30,28 +30,28 @@ class CollectiveOrder {
   Round round(std::uint64_t pass, std::uint64_t position);
 
  private:
-  struct Stretch {  // neighbouring samples of one object
+  struct SampleRun {  // neighbouring samples of one object
     std::uint32_t object = 0;
     std::uint64_t first = 0;
     std::uint64_t samples = 0;
   };
-  struct Place {  // where a stretch starts in the pass
+  struct RunPosition {  // where a run starts in the pass
     std::uint64_t first_round = 0;
-    std::uint64_t stretch = 0;
+    std::uint64_t run = 0;
   };
 
   void begin_pass(std::uint64_t pass);
-  const Place& find(std::uint64_t position);
+  const RunPosition& find(std::uint64_t position);
 
   const bool shuffled_;
   const std::uint64_t seed_;
   const RankShare share_;
-  std::vector<Stretch> stretches_;
+  std::vector<SampleRun> runs_;
   std::uint64_t rounds_ = 0;
   std::uint64_t pass_ = UINT64_MAX;
-  std::vector<Place> places_;            // of all stretches, in the order of the pass
-  std::size_t place_ = 0;                // index into places_ of the last round
-  std::uint64_t permuted_ = UINT64_MAX;  // the stretch to which permutation_ belongs
+  std::vector<RunPosition> positions_;   // of all runs, in the order of the pass
+  std::size_t current_ = 0;              // index into positions_ of the last round
+  std::uint64_t permuted_ = UINT64_MAX;  // the run to which permutation_ belongs
   Permutation permutation_{1, 0};
 };
 

@@ -25,34 +25,34 @@ constexpr std::uint64_t kNowhere =
 struct Extent {
   std::uint64_t begin = 0;  // byte offset in the file
   std::uint64_t end = 0;
-  std::uint64_t place = 0;  // byte offset on the device
+  std::uint64_t device_offset = 0;  // byte offset on the device
 };
 
 // The extents of one object, or its inode number if the file system does not report extents.
 class Layout {
  public:
   // `folder`: descriptor of the root. False if the file system does not report extents.
-  Result<bool> look(int folder, const char* name, std::uint64_t bytes) {
+  Result<bool> load_extents(int folder, const char* name, std::uint64_t bytes) {
     extents_.clear();
     const Fd fd(retry_eintr([&] { return ::openat(folder, name, O_RDONLY | O_NONBLOCK | O_CLOEXEC); }));
     if (!fd) return errno_error(errno, "cannot open", name);
     struct stat status {};
     if (::fstat(fd.get(), &status) != 0) return errno_error(errno, "cannot look at", name);
     inode_ = status.st_ino;
-    return ask(fd.get(), bytes);
+    return query(fd.get(), bytes);
   }
   std::uint64_t inode() const { return inode_; }
 
-  std::uint64_t place_of(std::uint64_t offset) const {
+  std::uint64_t offset_of(std::uint64_t offset) const {
     const auto next =
         std::upper_bound(extents_.begin(), extents_.end(), offset,
                          [](std::uint64_t at, const Extent& extent) { return at < extent.end; });
     if (next == extents_.end() || offset < next->begin) return kNowhere;
-    return next->place + (offset - next->begin);
+    return next->device_offset + (offset - next->begin);
   }
 
  private:
-  bool ask(int fd, std::uint64_t bytes) {
+  bool query(int fd, std::uint64_t bytes) {
     alignas(fiemap) std::array<std::byte, sizeof(fiemap) + kExtentsAtOnce * sizeof(fiemap_extent)> room;
     for (std::uint64_t from = 0; from < bytes;) {
       // Not initialised with {}: some compilers would apply that to the array of extents at its end, which
@@ -84,7 +84,7 @@ class Layout {
 
 }  // namespace
 
-Result<PhysicalPlaces> physical_places(const SampleList& samples, const Backend& backend) {
+Result<DeviceOrder> device_order(const SampleList& samples, const Backend& backend) {
   const auto path = backend.native_path("");
   if (!path)
     return make_error(
@@ -96,26 +96,27 @@ Result<PhysicalPlaces> physical_places(const SampleList& samples, const Backend&
   for (std::uint64_t i = 0; i < samples.size(); ++i)
     ends[samples[i].object] = std::max(ends[samples[i].object], samples[i].offset + samples[i].length);
 
-  PhysicalPlaces places{std::vector<std::uint64_t>(samples.size()), "extent"};
+  DeviceOrder order{std::vector<std::uint64_t>(samples.size()), "extent"};
   std::vector<std::uint64_t> inodes(samples.objects());
   Layout layout;
   constexpr std::uint32_t kNone = std::numeric_limits<std::uint32_t>::max();
-  std::uint32_t at_hand = kNone;
+  std::uint32_t loaded = kNone;
   for (std::uint64_t i = 0; i < samples.size(); ++i) {
     const std::uint32_t object = samples[i].object;
-    if (object != at_hand) {
+    if (object != loaded) {
       PENSTOCK_TRY(check_interrupt());
-      PENSTOCK_ASSIGN(const bool known, layout.look(folder.get(), samples.name(object).data(), ends[object]));
+      PENSTOCK_ASSIGN(const bool known,
+                      layout.load_extents(folder.get(), samples.name(object).data(), ends[object]));
       inodes[object] = layout.inode();
-      if (!known) places.by = "inode";
-      at_hand = object;
+      if (!known) order.by = "inode";
+      loaded = object;
     }
-    places.of_sample[i] = layout.place_of(samples[i].offset);
+    order.of_sample[i] = layout.offset_of(samples[i].offset);
   }
   // All samples must have the same kind of key, because extents and inodes cannot be compared.
-  if (places.by == "inode")
-    for (std::uint64_t i = 0; i < samples.size(); ++i) places.of_sample[i] = inodes[samples[i].object];
-  return places;
+  if (order.by == "inode")
+    for (std::uint64_t i = 0; i < samples.size(); ++i) order.of_sample[i] = inodes[samples[i].object];
+  return order;
 }
 
 }  // namespace penstock

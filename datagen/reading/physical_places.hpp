@@ -10,7 +10,7 @@
 
 namespace penstock {
 
-struct PhysicalPlaces {
+struct DeviceOrder {
   // A key for each sample; samples with smaller keys come first on the device.
   std::vector<std::uint64_t> of_sample;
   // The kind of these keys. "extent": the byte offset on the device, which FIEMAP returns. "inode": the
@@ -21,6 +21,6 @@ struct PhysicalPlaces {
 
 // Inspects every object that contains samples. Fails with `unsupported` if the back end's objects are not
 // files of this machine, and with the errors of open and stat. Interruptible.
-Result<PhysicalPlaces> physical_places(const SampleList& samples, const Backend& backend);
+Result<DeviceOrder> device_order(const SampleList& samples, const Backend& backend);
 
 }  // namespace penstock

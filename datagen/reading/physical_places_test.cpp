@@ -14,7 +14,7 @@ Result<void> put(Backend& backend, std::string_view name, std::size_t bytes) {
   return writer->publish(Durability::file);
 }
 
-TEST(PhysicalPlaces, RangesOfAFileLieBehindOneAnother) {
+TEST(DeviceOrder, RangesOfAFileLieBehindOneAnother) {
   const ScratchFolder scratch;
   const auto tier = open_tier("t=posix:" + scratch.path().string());
   ASSERT_OK(tier);
@@ -24,7 +24,7 @@ TEST(PhysicalPlaces, RangesOfAFileLieBehindOneAnother) {
     const std::uint32_t object = samples.add_object(name);
     for (const std::uint64_t offset : {0U, 4096U, 4097U}) samples.add_sample({offset, 100, object});
   }
-  const auto places = physical_places(samples, *tier->backend);
+  const auto places = device_order(samples, *tier->backend);
   ASSERT_OK(places);
   ASSERT_EQ(places->of_sample.size(), 6U);
   EXPECT_NE(places->of_sample[0], places->of_sample[3]);
@@ -40,19 +40,19 @@ TEST(PhysicalPlaces, RangesOfAFileLieBehindOneAnother) {
   }
 }
 
-TEST(PhysicalPlaces, AreOfFilesAlone) {
+TEST(DeviceOrder, AreOfFilesAlone) {
   const auto tier = open_tier("t=mem:places");
   ASSERT_OK(tier);
-  EXPECT_ERRC(Errc::unsupported, physical_places(SampleList{}, *tier->backend));
+  EXPECT_ERRC(Errc::unsupported, device_order(SampleList{}, *tier->backend));
 }
 
-TEST(PhysicalPlaces, NameTheObjectThatIsNotThere) {
+TEST(DeviceOrder, NameTheObjectThatIsNotThere) {
   const ScratchFolder scratch;
   const auto tier = open_tier("t=posix:" + scratch.path().string());
   ASSERT_OK(tier);
   SampleList samples;
   samples.add("vanished", 10);
-  const auto places = physical_places(samples, *tier->backend);
+  const auto places = device_order(samples, *tier->backend);
   EXPECT_TRUE(fails_with(Errc::not_found, places, "vanished"));
 }
 

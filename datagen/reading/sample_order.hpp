@@ -138,8 +138,6 @@ class PassOrder {
 // closed loop, a thread requests the next sample only after the last one. If the tier stops for a second, a
 // closed loop requests nothing in that time. Then only one latency shows the delay that many requests would
 // have had.
-struct ClosedLoop {};
-
 struct OpenLoop {
   double per_second = 0;  // samples per second, of all ranks together
   bool poisson = false;   // true: exponentially distributed gaps (a Poisson process); false: equal gaps

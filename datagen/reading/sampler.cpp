@@ -35,7 +35,7 @@ Result<Shuffle> parse_shuffle(std::string_view text) {
 std::string shuffle_text(const Shuffle& shuffle) {
   constexpr std::string_view kNames[] = {"none", "local", kBuffer, "global"};
   std::string text(kNames[static_cast<std::size_t>(shuffle.kind)]);
-  if (shuffle.kind == Shuffle::Kind::buffer) text += ":" + std::to_string(shuffle.places);
+  if (shuffle.kind == Shuffle::Kind::buffer) text += ":" + std::to_string(shuffle.buffer_entries);
   return text;
 }
 
@@ -96,7 +96,7 @@ EpochOrder Sampler::epoch(std::uint64_t number, std::uint64_t used) const {
       break;
     case Shuffle::Kind::buffer:
       order.draws_ = RandomStream(seed_, "train.buffer").substream(rank_).substream(number);
-      order.buffered_ = std::min(shuffle_.places, per_epoch_);
+      order.buffered_ = std::min(shuffle_.buffer_entries, per_epoch_);
       order.buffer_.reserve(static_cast<std::size_t>(order.buffered_));
       for (std::uint64_t i = 0; i < order.buffered_; ++i) order.buffer_.push_back(order.unshuffled(i));
       break;

@@ -25,10 +25,10 @@ struct Shuffle {
   static const Shuffle none;
   static const Shuffle local;
   static const Shuffle global;
-  static constexpr Shuffle buffer(std::uint64_t places) { return {Kind::buffer, places}; }  // places > 0
+  static constexpr Shuffle buffer(std::uint64_t entries) { return {Kind::buffer, entries}; }  // entries > 0
 
   Kind kind = Kind::none;
-  std::uint64_t places = 0;  // entries of the buffer; 0 for the other kinds
+  std::uint64_t buffer_entries = 0;  // entries of the buffer; 0 for the other kinds
   friend constexpr bool operator==(const Shuffle&, const Shuffle&) = default;
 };
 inline constexpr Shuffle Shuffle::none{Shuffle::Kind::none};

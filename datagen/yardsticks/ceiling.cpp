@@ -92,17 +92,17 @@ Result<LoopDone> streamed_loop(const ReadPlan& plan, const LoopShape& shape, Loo
   });
 }
 
-Result<std::vector<CeilingLoop::Lane>> make_lanes(const ReadPlan& plan, const LoopShape& shape,
-                                                  std::size_t room) {
+Result<std::vector<CeilingLoop::QueuedThread>> make_queued_threads(const ReadPlan& plan,
+                                                                   const LoopShape& shape, std::size_t room) {
   try {
-    std::vector<CeilingLoop::Lane> lanes(std::max(shape.threads, 1U));
-    for (CeilingLoop::Lane& lane : lanes) {
-      lane.memory.grow(whole_huge_pages(shape.depth * room));
-      lane.own.resize(shape.depth);
-      PENSTOCK_ASSIGN(lane.queue, deep_queue(plan.backend, shape.depth));
-      lane.queue->register_memory(lane.memory.first(shape.depth * room));
+    std::vector<CeilingLoop::QueuedThread> threads(std::max(shape.threads, 1U));
+    for (CeilingLoop::QueuedThread& thread : threads) {
+      thread.memory.grow(whole_huge_pages(shape.depth * room));
+      thread.own.resize(shape.depth);
+      PENSTOCK_ASSIGN(thread.queue, deep_queue(plan.backend, shape.depth));
+      thread.queue->register_memory(thread.memory.first(shape.depth * room));
     }
-    return lanes;
+    return threads;
   } catch (const std::bad_alloc&) {
     return make_error(Errc::exhausted, "no memory for the reads of " + shape.name());
   }
@@ -146,36 +146,36 @@ Result<LoopDone> CeilingLoop::run_queued(LoopEnd end) {
   const Clock::time_point start = Clock::now();
   PENSTOCK_ASSIGN(const OpenObjects objects, open_objects(plan_));
   const std::size_t room = whole_blocks(std::max<std::uint64_t>(plan_.samples.largest(), 1));
-  if (lanes_.empty()) {
-    PENSTOCK_ASSIGN(lanes_, make_lanes(plan_, shape_, room));
+  if (queued_threads_.empty()) {
+    PENSTOCK_ASSIGN(queued_threads_, make_queued_threads(plan_, shape_, room));
   }
   const std::chrono::nanoseconds untimed = Clock::now() - start;
   if (end.at != Clock::time_point::max()) end.at += untimed;
   LoopControl control(plan_, end);
   Result<LoopDone> all = control.run(shape_.threads, [&](LoopDone& done, unsigned thread) {
-    return read_lane(lanes_[thread], room, objects, control, done);
+    return read_with_queue(queued_threads_[thread], room, objects, control, done);
   });
   if (all.ok())
     all->untimed = untimed;
   else
-    lanes_.clear();  // after an error reads may be in flight; their results are not used
+    queued_threads_.clear();  // after an error reads may be in flight; their results are not used
   return all;
 }
 
-Result<void> CeilingLoop::read_lane(Lane& lane, std::size_t room, const OpenObjects& objects,
-                                    LoopControl& control, LoopDone& done) const {
-  Queue& queue = *lane.queue;
+Result<void> CeilingLoop::read_with_queue(QueuedThread& thread, std::size_t room, const OpenObjects& objects,
+                                          LoopControl& control, LoopDone& done) const {
+  Queue& queue = *thread.queue;
   std::vector<std::uint64_t> idle;
   for (std::uint64_t i = 0; i < shape_.depth; ++i) idle.push_back(i);
   std::vector<Completion> completions(shape_.depth);
   for (bool more = true; more || queue.in_flight() > 0;) {
     SampleList::Sample sample;
     while (more && !idle.empty() && (more = control.next(sample))) {
-      const auto out = lane.memory.first(shape_.depth * room).subspan(idle.back() * room, room);
+      const auto out = thread.memory.first(shape_.depth * room).subspan(idle.back() * room, room);
       Operation operation{ReadObject{plan_.samples.name(sample.object), sample.length, out}, idle.back()};
       if (!plan_.whole_objects) {
         PENSTOCK_ASSIGN(Reader* const reader,
-                        reader_of(plan_, objects, sample.object, lane.own[idle.back()]));
+                        reader_of(plan_, objects, sample.object, thread.own[idle.back()]));
         operation.what = ReadAt{reader, sample.offset, out.first(sample.length)};
       }
       idle.pop_back();

@@ -40,7 +40,7 @@ std::vector<LoopShape> ceiling_probes(const ReadPlan& plan, unsigned threads);
 class CeilingLoop {
  public:
   // The queue and memory of one thread of a queued loop.
-  struct Lane {
+  struct QueuedThread {
     Buffer memory;
     std::vector<std::unique_ptr<Reader>> own;  // Readers of objects that are not held open
     // Destroyed first, because operations in flight use the other members.
@@ -53,12 +53,12 @@ class CeilingLoop {
 
  private:
   Result<LoopDone> run_queued(LoopEnd end);
-  Result<void> read_lane(Lane& lane, std::size_t room, const OpenObjects& objects, LoopControl& control,
-                         LoopDone& done) const;
+  Result<void> read_with_queue(QueuedThread& thread, std::size_t room, const OpenObjects& objects,
+                               LoopControl& control, LoopDone& done) const;
 
   const ReadPlan plan_;
   const LoopShape shape_;
-  std::vector<Lane> lanes_;
+  std::vector<QueuedThread> queued_threads_;
 };
 
 }  // namespace penstock

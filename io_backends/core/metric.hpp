@@ -23,6 +23,7 @@ struct MetricInfo {
   Better better = Better::neither;
   std::string_view per = "run";  // the unit of one sample: "repeat", "step", "checkpoint", "run"
   bool headline = false;         // used to compare records of the command unless the user names others
+  double percent = 0;            // if it is a percentile of a distribution: which one
 
   constexpr bool matches(std::string_view metric) const {
     const std::size_t star = name.find('*');

@@ -257,4 +257,9 @@ TimedCalls* timed_calls(Backend& backend) {
   return traced == nullptr ? nullptr : &traced->hook();
 }
 
+TimesByCall take_call_times(Backend& backend) {
+  TimedCalls* const calls = timed_calls(backend);
+  return calls == nullptr ? TimesByCall{} : calls->take();
+}
+
 }  // namespace penstock

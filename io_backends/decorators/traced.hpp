@@ -53,4 +53,7 @@ Result<std::unique_ptr<Backend>> traced(std::unique_ptr<Backend> inner, const st
 // The counts of a back end that traced() made; null for any other.
 TimedCalls* timed_calls(Backend& backend);
 
+// TimedCalls::take() of the back end; empty if traced() did not make it.
+TimesByCall take_call_times(Backend& backend);
+
 }  // namespace penstock

@@ -104,7 +104,7 @@ Result<void> check_same_work(const TrainPlan& plan, const Options& options) {
                                            plan.limits.batches,
                                            plan.limits.epochs,
                                            static_cast<std::uint64_t>(plan.shuffle.kind),
-                                           plan.shuffle.places,
+                                           plan.shuffle.buffer_entries,
                                            plan.seed,
                                            static_cast<std::uint64_t>(plan.cache),
                                            plan.find_accelerators ? 1U : 0U,

@@ -1,4 +1,4 @@
-#include "benchmarks/read/read_options.hpp"
+#include "benchmarks/read_command.hpp"
 
 #include <gtest/gtest.h>
 
@@ -14,7 +14,7 @@ namespace {
 using namespace std::chrono_literals;
 
 Result<ReadOptions> parsed(const std::vector<OptionWord>& words) {
-  PENSTOCK_ASSIGN(const Options line, Options::parse(kReadOptionTable, words, Options::kOnCommandLine));
+  PENSTOCK_ASSIGN(const Options line, Options::parse(command_read.options, words, Options::kOnCommandLine));
   const std::unique_ptr<Communicator> single = single_process();
   return parse_read_options({.options = line,
                              .positionals = {},
@@ -70,7 +70,7 @@ TEST(ReadOptions, EveryEndGoesWithEveryArrival) {
     EXPECT_EQ(time_limit(options->end), rows[i].limit) << "row " << i;
     EXPECT_EQ(shortest(options->end), rows[i].end == 0 ? rows[i].min_time : 0s) << "row " << i;
     EXPECT_EQ(options->min_time, rows[i].min_time) << "row " << i;
-    EXPECT_EQ(std::holds_alternative<OpenLoop>(options->arrival), rows[i].open_loop) << "row " << i;
+    EXPECT_EQ(options->open_loop.has_value(), rows[i].open_loop) << "row " << i;
     EXPECT_EQ(options->baseline, !rows[i].open_loop) << "row " << i;
     EXPECT_EQ(options->ceiling, !rows[i].open_loop) << "row " << i;
   }

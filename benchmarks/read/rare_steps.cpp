@@ -1,0 +1,63 @@
+// Steps of a ReadWorker that most runs do not take: those of an open loop, and the span for the profiler. The
+// comment at the head of read_worker.cpp also applies here.
+#include <algorithm>
+
+#include "benchmarks/read/read_worker.hpp"
+#include "io_backends/core/system/interrupt.hpp"
+#include "io_backends/core/system/precise_timers.hpp"
+#include "profiling/spans/span_log.hpp"
+
+namespace penstock {
+namespace {
+
+constexpr std::int64_t kLongestSleepNs = 100'000'000;
+constexpr std::int64_t kBusyWaitNs = 20'000;  // the last part of a wait, a busy loop that reads the clock
+
+}  // namespace
+
+// PreciseTimers changes the timers of this thread. It is made before the gate, so that the run does not
+// include its time.
+void ReadWorker::take_part_in_open_loop(ReadRun& run) {
+  const PreciseTimers precise;
+  take_part(run);
+}
+
+// Waits until the next sample is due. False if the run ended before. Sleeps for at most 100 ms at a time, to
+// notice Ctrl-C. A sleep ends late, by the delays of the timer and the wake-up. So the last 20 us are a busy
+// loop that reads the clock.
+bool ReadWorker::wait_until_due(ReadRun& run, std::int64_t& due_ns, std::int64_t& now_ns) {
+  due_ns = run.arrivals->next_ns();
+  if (run.deadline_ns != 0 && due_ns >= run.deadline_ns && !reading_missing_) {
+    past_deadline_ = true;
+    return false;
+  }
+  while (now_ns < due_ns) {
+    if (run.stopped() || interrupted()) return false;
+    if (due_ns - now_ns > kBusyWaitNs)
+      run.sleep_until(std::min(due_ns - kBusyWaitNs, now_ns + kLongestSleepNs));
+    now_ns = run.now_ns();
+    if (now_ns >= next_boundary_ns_) pass_boundary(run, now_ns);
+  }
+  tally_.late_ns.add(static_cast<std::uint64_t>(now_ns - due_ns));
+  return true;
+}
+
+// Records the profiler's span of this worker. It starts at the common start of the run (after the ramp), as
+// wall_s does.
+void ReadWorker::record_span(const ReadRun& run) const {
+  const std::int64_t from_ns = run.spec.ramp.count();
+  if (tally_.bytes == 0 || last_done_ns_ < from_ns) return;
+  const std::int64_t start_ns = span_ns(run.start());
+  const penstock_span span{.begin_ns = start_ns + from_ns,
+                           .end_ns = start_ns + last_done_ns_,
+                           .number = PENSTOCK_NO_NUMBER,
+                           .bytes = tally_.bytes,
+                           .epoch = *run.spec.measured,
+                           .thread = span_thread(),
+                           .component = PENSTOCK_READ,
+                           .detail = 0,
+                           .reserved = 0};
+  penstock_profile_span(&span);
+}
+
+}  // namespace penstock

@@ -1,0 +1,22 @@
+// The command `penstock read`, and the parser of its options.
+#pragma once
+
+#include <string_view>
+
+#include "benchmarks/read/read_engine.hpp"
+#include "io_backends/core/cli/command.hpp"
+#include "io_backends/core/result.hpp"
+
+namespace penstock {
+
+extern const CommandInfo command_read;
+
+// Parses "500", "500/s", "2.5k" or "500/s,poisson". Fails with invalid_argument for any other text, and for
+// rates below 0.001 or above 1e9.
+Result<OpenLoop> parse_open_loop(std::string_view text);
+
+// Parses and checks the options. Fails with invalid_argument, which names the options, if they contradict
+// each other or the number of ranks.
+Result<ReadOptions> parse_read_options(const CommandContext& context);
+
+}  // namespace penstock
