@@ -57,7 +57,7 @@ class TieredCheckpointer final : public Checkpointer {
       : policy_(policy), ranks_(ranks), ledger_(std::move(acknowledged)) {}
 
   Result<void> begin(const Tier& slow, const Tier* fast);
-  Result<Saved> save(const SaveRequest& request) override;
+  Result<CheckpointTimes> save(const SaveRequest& request) override;
   Result<void> wait(const CheckpointId& id, Reached level, std::chrono::nanoseconds patience) override;
   Result<void> finalize(std::chrono::nanoseconds patience) override;
   CheckpointCounts counts() const override { return ledger_.counts(); }
@@ -133,7 +133,7 @@ Result<void> TieredCheckpointer::begin(const Tier& slow, const Tier* fast) {
   return all_ok(ranks_, follow);
 }
 
-Result<Saved> TieredCheckpointer::save(const SaveRequest& request) {
+Result<CheckpointTimes> TieredCheckpointer::save(const SaveRequest& request) {
   const double asked_s = ledger_.now_s();
   const Clock::time_point since = Clock::now();
   const Clock::time_point until = after(policy_.block_for);
@@ -146,11 +146,11 @@ Result<Saved> TieredCheckpointer::save(const SaveRequest& request) {
   work.memory_taken = taken;
   const bool from_memory = policy_.snapshot && !taken;
   PENSTOCK_ASSIGN(const bool written, write(work, from_memory));
-  Saved saved{.id = work.id, .skipped = !written};
+  CheckpointTimes saved{.id = work.id, .bytes = work.bytes, .asked_s = asked_s, .skipped = !written};
   if (written && !from_memory) saved.reached = work.fast ? Reached::fast : Reached::durable;
-  double block_s = std::chrono::duration<double>(Clock::now() - since).count();
-  PENSTOCK_TRY(ranks_.all_reduce(std::span(&block_s, 1), Reduction::max));
-  if (ranks_.root()) ledger_.blocked(saved.id, block_s);
+  saved.block_s = std::chrono::duration<double>(Clock::now() - since).count();
+  PENSTOCK_TRY(ranks_.all_reduce(std::span(&saved.block_s, 1), Reduction::max));
+  if (ranks_.root()) ledger_.blocked(saved.id, saved.block_s);
   return saved;
 }
 
@@ -200,8 +200,7 @@ Result<void> TieredCheckpointer::settled(const CheckpointId& id, Reached level, 
       return make_error(Errc::not_found, "no such checkpoint was saved: step " + std::to_string(id.step));
     if (at->skipped)
       return make_error(Errc::no_space, "the checkpoint of step " + std::to_string(id.step) + " was skipped");
-    if (at->durable_s || (level == Reached::fast && at->fast_s) || level == Reached::nothing)
-      return success();
+    if (at->reached >= level) return success();
     PENSTOCK_TRY(check_interrupt());
     if (Clock::now() >= until) {
       return make_error(Errc::timed_out, "the checkpoint of step " + std::to_string(id.step) + " is not " +
@@ -352,7 +351,7 @@ Result<void> TieredCheckpointer::admit(SaveWork& work) {
     }
     if (!known_to_fit) {
       PENSTOCK_ASSIGN(known_to_fit, fits_ever(work.bytes));
-      if (!known_to_fit && policy_.oversize == Oversize::writethrough) return write_through(work);
+      if (!known_to_fit && !policy_.fail_oversize) return write_through(work);
       if (!known_to_fit)
         return make_error(Errc::no_space, "a checkpoint of " + format_size(work.bytes) +
                                               " is more than the fast tier '" + stores_.fast->tier().name +

@@ -20,12 +20,6 @@
 
 namespace penstock {
 
-struct Saved {
-  CheckpointId id;
-  Reached reached = Reached::nothing;  // level when save() returned; nothing: skipped, or still in memory
-  bool skipped = false;
-};
-
 class Checkpointer {
  public:
   // Collective. `slow` and `fast` must outlive the Checkpointer; without `fast` every save goes to `slow`.
@@ -42,8 +36,8 @@ class Checkpointer {
   virtual ~Checkpointer() = default;
 
   // Collective. An error of a background thread is returned by the next save() and by all later ones, which
-  // then save nothing.
-  virtual Result<Saved> save(const SaveRequest& request) = 0;
+  // then save nothing. The result has id, reached, skipped, bytes and block_s of this save, on all ranks.
+  virtual Result<CheckpointTimes> save(const SaveRequest& request) = 0;
 
   // Collective. Waits until that checkpoint has reached the level. timed_out; not_found or no_space if it was
   // not saved or was skipped; interrupted; or the error of a background thread.

@@ -47,7 +47,7 @@ class CheckpointerTest : public ::testing::Test {
                               });
   }
 
-  static Result<Saved> save(Checkpointer& saver, std::uint64_t step, std::size_t bytes = kBytes) {
+  static Result<CheckpointTimes> save(Checkpointer& saver, std::uint64_t step, std::size_t bytes = kBytes) {
     const std::vector<std::byte> state = noise(bytes, step);
     return saver.save(
         {.step = step, .files = {{"rank-0.bin", state}}, .trainer = {.epoch = 1, .consumed = step}});

@@ -67,6 +67,7 @@ void CheckpointLedger::reached(const CheckpointId& id, Reached level) {
   const std::lock_guard lock(mutex_);
   CheckpointTimes* const times = find(id);
   if (times == nullptr) return;
+  times->reached = level;
   if (level == Reached::fast) times->fast_s = now - times->asked_s;
   if (level == Reached::durable) times->durable_s = now - times->asked_s;
 }

@@ -9,7 +9,7 @@ namespace penstock {
 
 const Listed* FoundCheckpoint::in(StoreRole role) const {
   for (const Listed& copy : copies)
-    if (copy.store->facts().role == role && copy.manifest.ok()) return &copy;
+    if (copy.store->role() == role && copy.manifest.ok()) return &copy;
   return nullptr;
 }
 
@@ -28,7 +28,7 @@ Result<std::vector<FoundCheckpoint>> find_checkpoints(std::span<CheckpointStore*
   std::map<CheckpointId, FoundCheckpoint> all;
   for (const StoreRole role : {StoreRole::fast, StoreRole::slow}) {
     for (CheckpointStore* store : stores) {
-      if (store->facts().role != role) continue;
+      if (store->role() != role) continue;
       PENSTOCK_ASSIGN(std::vector<Listed> listed, store->list(run));
       for (Listed& each : listed) {
         FoundCheckpoint& found = all[each.id];

@@ -54,7 +54,7 @@ using Bytes = std::vector<std::byte>;
 
 Bytes bytes_of(const Restart& restart) {
   const Json json{{"run", restart.run},
-                  {"store", restart.store == nullptr ? "" : restart.store->facts().uuid},
+                  {"store", restart.store == nullptr ? "" : restart.store->uuid()},
                   {"manifest", restart.store == nullptr ? "" : serialize(restart.manifest)},
                   {"rejected", json_of(restart.rejected)},
                   {"lost_steps", restart.lost_steps}};
@@ -87,7 +87,7 @@ Result<Restart> restart_from(const Bytes& bytes, std::span<CheckpointStore* cons
   if (uuid.empty()) return restart;
   PENSTOCK_ASSIGN(restart.manifest, parse_checkpoint_manifest(manifest, "the manifest that rank 0 chose"));
   const auto here = std::find_if(stores.begin(), stores.end(),
-                                 [&](const CheckpointStore* store) { return store->facts().uuid == uuid; });
+                                 [&](const CheckpointStore* store) { return store->uuid() == uuid; });
   if (here == stores.end())
     return make_error(Errc::not_found,
                       "the store that rank 0 chose is not this rank's: give all ranks the same");
@@ -164,8 +164,8 @@ nlohmann::json restart_json(const Restart& restart) {
   nlohmann::json chosen;
   if (restart.store != nullptr)
     chosen = {{"tier", restart.store->tier().name},
-              {"role", role_name(restart.store->facts().role)},
-              {"durability", durability_name(restart.store->facts().durability)},
+              {"role", role_name(restart.store->role())},
+              {"durability", restart.store->durability()},
               {"step", restart.manifest.id.step},
               {"generation", restart.manifest.id.generation},
               {"ranks", restart.manifest.ranks},

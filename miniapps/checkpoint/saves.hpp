@@ -18,17 +18,12 @@ enum class Reached : std::uint8_t { nothing, fast, durable };
 std::string_view reached_name(Reached level);
 
 // What save() does if the fast tier has no free space: wait for the drain, skip this checkpoint, or write it
-// to the slow tier at once. Oversize is for a checkpoint that is larger than the whole fast tier: write it to
-// the slow tier, or fail.
+// to the slow tier at once.
 enum class OnFull : std::uint8_t { block, skip, writethrough };
-enum class Oversize : std::uint8_t { writethrough, fail };
-// From the values of --on-full and --oversize. The option tables have checked them.
+// From the value of --on-full. The option tables have checked it.
 constexpr OnFull on_full_of(std::string_view word) {
   if (word == "skip") return OnFull::skip;
   return word == "writethrough" ? OnFull::writethrough : OnFull::block;
-}
-constexpr Oversize oversize_of(std::string_view word) {
-  return word == "fail" ? Oversize::fail : Oversize::writethrough;
 }
 
 struct CheckpointPolicy {
@@ -39,7 +34,9 @@ struct CheckpointPolicy {
   std::uint64_t keep_fast = 1;  // durable checkpoints that stay on the fast tier until their space is needed
   OnFull on_full = OnFull::block;
   std::chrono::nanoseconds block_for = std::chrono::minutes(10);  // longest wait; then timed_out
-  Oversize oversize = Oversize::writethrough;
+  // What save() does with a checkpoint that is larger than the whole fast tier: fail with no_space, or write
+  // it to the slow tier.
+  bool fail_oversize = false;
   std::uint64_t headroom = 0;  // bytes of the fast tier that must stay free
   std::uint64_t quota = 0;     // most bytes of this run on the fast tier; 0: no limit
   bool read_back = false;      // the copy of a drain is read and checked before it is committed
@@ -61,8 +58,8 @@ struct SaveRequest {
   std::uint64_t payload_seed = 0;
 };
 
-// Measured on rank 0; block_s is the maximum over all ranks. Seconds. asked_s and drain_begin_s count from
-// when the Checkpointer was opened.
+// One save: what became of it, and how long that took. Times are measured on rank 0; block_s is the maximum
+// over all ranks. Seconds. asked_s and drain_begin_s count from when the Checkpointer was opened.
 struct CheckpointTimes {
   CheckpointId id{};
   std::uint64_t bytes = 0;
@@ -72,6 +69,7 @@ struct CheckpointTimes {
   std::optional<double> durable_s{};
   std::optional<double> drain_begin_s{};  // when the drain that succeeded began
   std::optional<double> drain_s{};        // how long that drain took
+  Reached reached = Reached::nothing;     // nothing: skipped, or still in memory
   bool skipped = false;
 };
 

@@ -43,7 +43,7 @@ TEST_P(StagedCheckpoint, IsThereWhenCommittedAndNotBefore) {
   EXPECT_FALSE(*store_->has("run", {20, 3}));
   const auto committed = (*staged)->commit(manifest);
   ASSERT_OK(committed);
-  EXPECT_EQ(committed->store, store_->facts().uuid);
+  EXPECT_EQ(committed->store, store_->uuid());
   EXPECT_FALSE(committed->commit_time.empty());
   EXPECT_EQ(committed->trainer, manifest.trainer);
   EXPECT_TRUE(*store_->has("run", {20, 3}));

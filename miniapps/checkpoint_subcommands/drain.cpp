@@ -152,7 +152,7 @@ Result<void> Drain::evict(const std::vector<FoundCheckpoint>& all) {
 
 Result<void> Drain::work() {
   PENSTOCK_ASSIGN(const std::optional<std::string> before, fast_.paired(run_));
-  if (before && *before != slow_.facts().uuid)
+  if (before && *before != slow_.uuid())
     return make_error(
         Errc::invalid_argument,
         fmt::format("run '{}' drains from '{}' to the store {}, and '{}' is another one: name that one", run_,
@@ -215,11 +215,11 @@ void print_drained(const std::string& run, const Drain& drained, const Output& o
 
 // `stores` has the fast ones first.
 Result<void> check_fast_and_slow(const std::vector<CheckpointStore*>& stores) {
-  if (stores.size() == 2 && stores[0]->facts().role != stores[1]->facts().role) return success();
+  if (stores.size() == 2 && stores[0]->role() != stores[1]->role()) return success();
   std::string roles;
   for (const CheckpointStore* store : stores)
-    roles += fmt::format("{}'{}' is {}", roles.empty() ? "" : ", ", store->tier().name,
-                         role_name(store->facts().role));
+    roles +=
+        fmt::format("{}'{}' is {}", roles.empty() ? "" : ", ", store->tier().name, role_name(store->role()));
   return make_error(Errc::invalid_argument,
                     fmt::format("drain takes one fast and one slow store: {}", roles));
 }

@@ -95,7 +95,7 @@ Result<std::uint64_t> evict(std::span<CheckpointStore* const> stores, const std:
     const Listed* const slow = found->in(StoreRole::slow);
     if (fast == nullptr || slow == nullptr || !same_content(*fast->manifest, *slow->manifest)) continue;
     PENSTOCK_ASSIGN(const std::optional<std::string> pair, fast->store->paired(run));
-    if (pair && *pair != slow->store->facts().uuid) continue;
+    if (pair && *pair != slow->store->uuid()) continue;
     if (stay > 0) {
       --stay;
       continue;
@@ -129,7 +129,7 @@ Result<Cleared> clear(std::span<CheckpointStore* const> stores, const std::strin
   for (CheckpointStore* store : stores) {
     PENSTOCK_ASSIGN(const std::uint64_t swept, sweep_works(*store, run));
     cleared.swept += swept;
-    if (!options.given("keep") || store->facts().role != StoreRole::slow) continue;
+    if (!options.given("keep") || store->role() != StoreRole::slow) continue;
     PENSTOCK_ASSIGN(const std::uint64_t pruned,
                     prune(*store, run, static_cast<std::uint64_t>(options.integer("keep"))));
     cleared.pruned += pruned;

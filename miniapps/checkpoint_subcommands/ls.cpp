@@ -45,8 +45,8 @@ Json copies_json(const FoundCheckpoint& found) {
   Json copies = Json::array();
   for (const Listed& copy : found.copies)
     copies.push_back({{"tier", copy.store->tier().name},
-                      {"role", role_name(copy.store->facts().role)},
-                      {"durability", durability_name(copy.store->facts().durability)},
+                      {"role", role_name(copy.store->role())},
+                      {"durability", copy.store->durability()},
                       {"problem", copy.manifest.ok() ? "" : copy.manifest.error().message()}});
   return copies;
 }

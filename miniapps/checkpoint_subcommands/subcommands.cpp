@@ -19,7 +19,7 @@ Result<void> check_distinct(const NamedStores& stores) {
   const std::vector<CheckpointStore*> there = stores.there();
   for (std::size_t i = 0; i < there.size(); ++i)
     for (std::size_t j = 0; j < i; ++j)
-      if (there[i]->facts().uuid == there[j]->facts().uuid)
+      if (there[i]->uuid() == there[j]->uuid())
         return make_error(Errc::invalid_argument,
                           fmt::format("'{}' and '{}' are the same checkpoint store: name each store once",
                                       there[j]->tier().spec, there[i]->tier().spec));
@@ -40,7 +40,7 @@ std::vector<CheckpointStore*> NamedStores::there() const {
   for (const auto& store : opened)
     if (store) all.push_back(store.get());
   std::stable_partition(all.begin(), all.end(),
-                        [](const CheckpointStore* store) { return store->facts().role == StoreRole::fast; });
+                        [](const CheckpointStore* store) { return store->role() == StoreRole::fast; });
   return all;
 }
 
@@ -117,7 +117,7 @@ CheckpointPolicy policy_of(const Options& options) {
   if (options.given("keep-fast")) policy.keep_fast = static_cast<std::uint64_t>(options.integer("keep-fast"));
   policy.on_full = on_full_of(options.text("on-full"));
   policy.block_for = options.duration("on-full-timeout");
-  policy.oversize = oversize_of(options.text("oversize"));
+  policy.fail_oversize = options.text("oversize") == "fail";
   policy.headroom = options.size("headroom");
   policy.read_back = options.flag("read-back");
   return policy;
@@ -134,7 +134,7 @@ std::string short_name(const CheckpointId& id) {
 }
 
 std::string shown_name(const CheckpointStore& store) {
-  const bool forgets = store.facts().durability == StoreDurability::volatile_memory;
+  const bool forgets = store.durability() == kVolatile;
   return printable(store.tier().name) + (forgets ? " (volatile)" : "");
 }
 

@@ -166,11 +166,11 @@ void describe_resumed(const Resumed& resumed, Trial& trial) {
   trial.sample(train_metrics::kRestartBytes, static_cast<double>(resumed.manifest.bytes()));
 }
 
-TrainedWork trained_work(const TrainPlan& plan) {
-  return {.app = std::string(plan.app->name),
-          .corpus = plan.corpus.manifest.checksum(),
-          .shuffle = shuffle_text(plan.shuffle),
-          .step_samples = plan.step_samples()};
+void describe_work(const TrainPlan& plan, TrainerState& state) {
+  state.app = plan.app->name;
+  state.corpus = plan.corpus.manifest.checksum();
+  state.shuffle = shuffle_text(plan.shuffle);
+  state.step_samples = plan.step_samples();
 }
 
 Result<void> check_resumable(const TrainPlan& plan) {
@@ -179,8 +179,9 @@ Result<void> check_resumable(const TrainPlan& plan) {
   const auto refuse = [&](const std::string& why) {
     return make_error(Errc::invalid_argument, "run '" + from.run + "' cannot go on here: " + why);
   };
-  const TrainedWork& was = from.trainer.work;
-  const TrainedWork now = trained_work(plan);
+  const TrainerState& was = from.trainer;
+  TrainerState now;
+  describe_work(plan, now);
   if (!was.app.empty()) {  // "": the checkpoint is not from a training
     if (was.app != now.app) return refuse("it is one of 'train " + was.app + "'");
     if (was.corpus != now.corpus)
@@ -221,7 +222,7 @@ Result<void> find_run(TrainPlan& plan) {
 Result<std::unique_ptr<StepCheckpoints>> open_saves(const TrainPlan& plan) {
   TrainerState at{.seed = plan.seed};
   if (plan.resumed) at = plan.resumed->manifest.trainer;
-  at.work = trained_work(plan);
+  describe_work(plan, at);
   return StepCheckpoints::open(*plan.saving, plan.limits.start.batches, at, *plan.ranks);
 }
 

@@ -44,8 +44,8 @@ Result<void> check_unused(const StepSaving& saving, Communicator& ranks);
 
 struct TrainPlan;
 
-// The description of the plan's work that each checkpoint contains.
-TrainedWork trained_work(const TrainPlan& plan);
+// Sets what each checkpoint contains of the plan's work: app, corpus, shuffle and step_samples.
+void describe_work(const TrainPlan& plan, TrainerState& state);
 
 // invalid_argument, naming the difference, if the checkpoint is of another kind of run, or if its next sample
 // cannot be determined.

@@ -61,12 +61,12 @@ bool mount_tmpfs(const std::filesystem::path& folder) {
 bool Outcome::all_well() const {
   return opened.ok() && finalized.ok() &&
          std::all_of(saves.begin(), saves.end(),
-                     [](const Result<Saved>& one) { return one.ok() && !one->skipped; });
+                     [](const Result<CheckpointTimes>& one) { return one.ok() && !one->skipped; });
 }
 
 std::string Outcome::complaint() const {
   std::string all = complaint_of(opened) + complaint_of(finalized);
-  for (const Result<Saved>& one : saves)
+  for (const Result<CheckpointTimes>& one : saves)
     if (!one.ok()) all += one.error().message() + "; ";
   return all;
 }
@@ -168,7 +168,7 @@ Outcome FaultMatrix::run(const Trained& trained) const {
     if (!saver.ok()) return;
     for (const std::uint64_t step : trained.steps) {
       std::vector<std::byte> bytes = state(step, all.rank());
-      Result<Saved> saved =
+      Result<CheckpointTimes> saved =
           (*saver)->save({.step = step, .files = {{"rank-" + std::to_string(all.rank()) + ".bin", bytes}}});
       std::fill(bytes.begin(), bytes.end(), std::byte{0});  // the training continues
       const bool stop = !saved.ok() && trained.stops_at_error;
