@@ -1,15 +1,13 @@
 // Threads: only rank 0 has a Drainer. Its training thread makes and destroys it and calls begin(),
-// evict_one(), held_bytes(), wait_for_progress(), idle() and trouble(). add() is called by the thread that
-// committed: the training thread, or the snapshot thread. The drainer's own thread runs work(), drain(),
-// failed(), tidy() and evict_one().
-// Locks: mutex_ guards all members from the one after it to stop_. No I/O happens while it is held. The
-// ledger's lock may be taken under it, never the other way round.
-// Memory: manifests are copied and queued, also with the lock held. A std::bad_alloc in the thread ends the
-// thread, and the ledger reports that.
-// Ctrl-C: does not end a drain (WorkOn, interruptible = false). finalize() waits for it as long as its
-// patience lasts; the destructor then stops it.
-// Crash: the slow copy is committed by one rename, and the fast copy is removed only after that. begin() of
-// the next process finds the rest: it drains a checkpoint again that is only on the fast tier.
+// evict_one(), held_bytes(), wait_for_next_drain(), idle(), wait_until_idle() and trouble_text(). add() is
+// called by the thread that committed: the training thread, or the snapshot thread. The drainer's own thread
+// runs work(), drain(), failed(), tidy() and evict_one(). Locks: mutex_ guards all members from the one after
+// it to stop_. No I/O happens while it is held. The ledger's lock may be taken under it, never the other way
+// round. Memory: manifests are copied and queued, also with the lock held. A std::bad_alloc in the thread
+// ends the thread, and the ledger reports that. Ctrl-C: does not end a drain (WorkOn, interruptible = false).
+// finalize() waits for it as long as its patience lasts; the destructor then stops it. Crash: the slow copy
+// is committed by one rename, and the fast copy is removed only after that. begin() of the next process finds
+// the rest: it drains a checkpoint again that is only on the fast tier.
 #include "miniapps/checkpoint/drainer.hpp"
 
 #include <algorithm>
@@ -19,6 +17,7 @@
 #include <utility>
 
 #include "io_backends/core/system/interrupt.hpp"
+#include "io_backends/core/units.hpp"
 #include "miniapps/checkpoint/quarantine.hpp"
 #include "miniapps/checkpoint/retention.hpp"
 
@@ -26,6 +25,7 @@ namespace penstock {
 namespace {
 
 constexpr std::chrono::nanoseconds kLongestPause = std::chrono::seconds(30);
+constexpr std::chrono::milliseconds kFailurePoll{50};  // how often a wait checks for a failure
 
 std::uint64_t bytes_of(const std::deque<CheckpointManifest>& manifests) {
   return std::accumulate(
@@ -237,11 +237,10 @@ std::uint64_t Drainer::held_bytes() const {
 }
 
 // Called on the training thread, which checks for signals between calls: a signal does not end this wait.
-bool Drainer::wait_for_progress(std::chrono::steady_clock::time_point until) {
+void Drainer::wait_for_next_drain(std::chrono::steady_clock::time_point until) {
   std::unique_lock lock(mutex_);
   const std::uint64_t seen = ended_;
   changed_.wait_until(lock, until, [&] { return ended_ != seen || pending_.empty() || stop_; });
-  return !pending_.empty();
 }
 
 bool Drainer::idle() const {
@@ -249,9 +248,23 @@ bool Drainer::idle() const {
   return pending_.empty();
 }
 
-std::optional<Error> Drainer::trouble() const {
+Result<void> Drainer::wait_until_idle(std::chrono::steady_clock::time_point until) {
+  while (!idle()) {
+    PENSTOCK_TRY(ledger_.failure());
+    const auto now = std::chrono::steady_clock::now();
+    if (now >= until) {
+      return make_error(Errc::timed_out,
+                        format_size(ledger_.counts().backlog_bytes) + " on '" + fast_.tier().name +
+                            "' are not durable yet; `penstock checkpoint drain` goes on" + trouble_text());
+    }
+    wait_for_next_drain(std::min(until, now + kFailurePoll));
+  }
+  return ledger_.failure();
+}
+
+std::string Drainer::trouble_text() const {
   const std::lock_guard lock(mutex_);
-  return trouble_;
+  return trouble_ ? "; the drain says: " + trouble_->message() : "";
 }
 
 bool Drainer::sleep_unless_stopped(std::chrono::nanoseconds length) {
@@ -323,7 +336,7 @@ void Drainer::drain(const CheckpointManifest& next) {
     const std::lock_guard lock(mutex_);
     trouble_ = tidied.error();
   }
-  // After tidy(), since threads in wait_for_progress() wait for free space.
+  // After tidy(), since threads in wait_for_next_drain() wait for free space.
   const std::lock_guard lock(mutex_);
   ++ended_;
   changed_.notify_all();

@@ -3,7 +3,9 @@
 #pragma once
 
 #include <chrono>
+#include <cstddef>
 #include <cstdint>
+#include <functional>
 #include <optional>
 #include <span>
 #include <string>
@@ -15,7 +17,10 @@
 namespace penstock {
 
 enum class Reached : std::uint8_t { nothing, fast, durable };
-std::string_view reached_name(Reached level);
+constexpr std::string_view reached_name(Reached level) {
+  constexpr std::string_view kNames[] = {"nothing", "fast", "durable"};
+  return kNames[static_cast<std::size_t>(level)];
+}
 
 // What save() does if the fast tier has no free space: wait for the drain, skip this checkpoint, or write it
 // to the slow tier at once.
@@ -41,6 +46,8 @@ struct CheckpointPolicy {
   std::uint64_t quota = 0;     // most bytes of this run on the fast tier; 0: no limit
   bool read_back = false;      // the copy of a drain is read and checked before it is committed
   bool snapshot = false;       // save() copies to memory and returns; a thread writes the copy
+  // Gets what went wrong without failing a save: that older checkpoints stay. Rank 0, any thread.
+  std::function<void(std::string_view)> log{};
   std::chrono::nanoseconds retry_after = std::chrono::seconds(1);  // after a failed drain; doubles to 30 s
 };
 

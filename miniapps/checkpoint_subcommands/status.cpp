@@ -19,7 +19,7 @@
 #include "io_backends/core/units.hpp"
 #include "miniapps/checkpoint/found_checkpoints.hpp"
 #include "miniapps/checkpoint_subcommands/checkpoint_options.hpp"
-#include "miniapps/checkpoint_subcommands/subcommands.hpp"
+#include "miniapps/checkpoint_subcommands/stores.hpp"
 #include "results/record/environment.hpp"
 #include "results/record/record.hpp"
 

@@ -2,6 +2,7 @@
 
 #include <utility>
 
+#include "io_backends/core/cli/progress.hpp"
 #include "miniapps/checkpoint/checkpoint_manifest.hpp"
 #include "miniapps/checkpoint/saving_record.hpp"
 #include "miniapps/train/train_plan.hpp"
@@ -34,6 +35,7 @@ Result<CheckpointPolicy> policy_of(const Options& options) {
   if (options.given("on-full-timeout")) policy.block_for = options.duration("on-full-timeout");
   policy.on_full = on_full_of(options.text("on-full"));
   policy.fail_oversize = options.text("oversize") == "fail";
+  policy.log = warn;
   return policy;
 }
 
