@@ -18,6 +18,7 @@
 
 #include "io_backends/core/system/interrupt.hpp"
 #include "io_backends/core/units.hpp"
+#include "miniapps/checkpoint/found_checkpoints.hpp"
 #include "miniapps/checkpoint/quarantine.hpp"
 #include "miniapps/checkpoint/retention.hpp"
 
@@ -132,22 +133,9 @@ Drainer::~Drainer() {
 // Runs before the thread exists, so nothing here needs the lock. The caller holds the run's locks of both
 // stores: no other process adds or removes checkpoints of this run meanwhile.
 Result<void> Drainer::begin() {
-  PENSTOCK_ASSIGN(std::vector<Listed> found, fast_.list(policy_.run));
-  for (Listed& one : found) {
-    if (!one.manifest.ok()) {
-      const Error& error = one.manifest.error();
-      if (error.code == Errc::unsupported) continue;  // written by another version: it stays as it is
-      PENSTOCK_ASSIGN(const bool moved, quarantine_if_wrong(fast_, policy_.run, one.id, error));
-      if (!moved) return error;
-      ledger_.count([](CheckpointCounts& counts) { ++counts.quarantined; });
-      continue;
-    }
-    const Result<CheckpointManifest> copy = slow_.manifest(policy_.run, one.id);
-    const bool same = copy.ok() && copy->files == one.manifest->files;
-    if (!copy.ok() && copy.error().code != Errc::not_found && !found_wrong(copy.error().code))
-      return copy.error();
-    (same ? durable_ : pending_).push_back(*std::move(one.manifest));
-  }
+  PENSTOCK_ASSIGN(const std::uint64_t quarantined,
+                  sort_fast_checkpoints(fast_, slow_, policy_.run, durable_, pending_));
+  ledger_.count([&](CheckpointCounts& counts) { counts.quarantined += quarantined; });
   found_ = durable_.size();
   // A process may have been killed after its commit on the slow tier and before it removed the fast copies.
   while (durable_.size() > policy_.keep_fast) {

@@ -24,7 +24,7 @@ bool ours(Errc code) {
 }
 
 // Success if the training can resume from this copy; else the reason.
-Result<void> examine(const Listed& copy, std::string_view run, const RestartRequest& request) {
+Result<void> examine(const ListedCheckpoint& copy, std::string_view run, const RestartRequest& request) {
   if (!copy.manifest) return copy.manifest.error();
   if (request.ranks && copy.manifest->ranks != *request.ranks)
     return make_error(Errc::invalid_argument,
@@ -33,8 +33,8 @@ Result<void> examine(const Listed& copy, std::string_view run, const RestartRequ
 }
 
 // The reason for the rejection and, with `put_aside`, where the copy is now.
-std::string reject(const Listed& copy, std::string_view run, const CheckpointId& id, const Error& error,
-                   bool put_aside) {
+std::string reject(const ListedCheckpoint& copy, std::string_view run, const CheckpointId& id,
+                   const Error& error, bool put_aside) {
   std::string why = error.message();
   if (!put_aside) return why;
   const Result<bool> moved = quarantine_if_wrong(*copy.store, run, id, error);
@@ -112,7 +112,7 @@ Result<std::optional<Restart>> look_once(std::span<CheckpointStore* const> store
   for (auto found = all.rbegin(); found != all.rend(); ++found) {
     const CheckpointId& id = found->id;
     if (request.step && id.step != *request.step) continue;
-    for (const Listed& copy : found->copies) {
+    for (const ListedCheckpoint& copy : found->copies) {
       const auto good = examine(copy, run, request);
       if (good) {
         restart.store = copy.store;

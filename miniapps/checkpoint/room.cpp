@@ -15,6 +15,7 @@
 #include <vector>
 
 #include "io_backends/core/system/interrupt.hpp"
+#include "miniapps/checkpoint/found_checkpoints.hpp"
 #include "miniapps/checkpoint/store.hpp"
 
 namespace penstock {
@@ -140,8 +141,8 @@ Result<std::uint64_t> CheckpointStore::room_if_all_went() const {
   std::uint64_t most = sum_of(free, made.taken);
   PENSTOCK_ASSIGN(const std::vector<std::string> all, runs());
   for (const std::string& run : all) {
-    PENSTOCK_ASSIGN(const std::vector<Listed> found, list(run));
-    for (const Listed& one : found)
+    PENSTOCK_ASSIGN(const std::vector<ListedCheckpoint> found, list_checkpoints(*this, run));
+    for (const ListedCheckpoint& one : found)
       if (one.manifest.ok()) most = sum_of(most, one.manifest->bytes());
   }
   return most;

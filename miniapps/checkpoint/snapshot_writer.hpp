@@ -14,7 +14,7 @@
 #include "io_backends/backend/buffer.hpp"
 #include "io_backends/core/ranks/communicator.hpp"
 #include "io_backends/core/result.hpp"
-#include "miniapps/checkpoint/saves.hpp"
+#include "miniapps/checkpoint/checkpointer.hpp"
 
 namespace penstock {
 

@@ -126,13 +126,6 @@ inline constexpr std::string_view kVolatile = "volatile";
 
 class CheckpointStore;
 
-// One checkpoint that CheckpointStore::list() found: its manifest, or why that is not valid.
-struct Listed {
-  CheckpointId id;
-  Result<CheckpointManifest> manifest;
-  CheckpointStore* store = nullptr;  // set only by find_checkpoints(), which lists several stores
-};
-
 // A pending checkpoint of one process. The destructor removes one that is not committed and ignores errors;
 // the next sweep() removes what remains. One thread.
 class Staged {
@@ -252,12 +245,9 @@ class CheckpointStore {
   Result<bool> sweep_ceiling();
 
   Result<std::vector<std::string>> runs() const;
-  // The checkpoints of the run, oldest first. Each has its manifest, read anew, or an error: corrupt or
-  // truncated (no MANIFEST, one of another checkpoint, symbolic links, files that are missing or have another
-  // size), unsupported, or why it cannot be read. Skips names that are not of checkpoints, and checkpoints
-  // that another process removes meanwhile.
-  Result<std::vector<Listed>> list(std::string_view run) const;
-  // not_found if the checkpoint does not exist, or if another process removed it during the read.
+  // The manifest, read anew. corrupt or truncated: no MANIFEST, one of another checkpoint, symbolic links,
+  // files that are missing or have another size. unsupported: another version of the format. not_found if the
+  // checkpoint does not exist, or if another process removed it during the read.
   Result<CheckpointManifest> manifest(std::string_view run, const CheckpointId& id) const;
   Result<bool> has(std::string_view run, const CheckpointId& id) const;
   static std::string folder(std::string_view run, const CheckpointId& id);

@@ -11,6 +11,7 @@
 
 #include "io_backends/core/system/interrupt.hpp"
 #include "io_backends/decorators/wrapper.hpp"
+#include "miniapps/checkpoint/found_checkpoints.hpp"
 #include "miniapps/checkpoint/store_testing.hpp"
 
 namespace penstock {
@@ -143,7 +144,7 @@ TEST_P(CheckpointStores, ThatAreGoneAreNotWrittenTo) {
   ASSERT_OK(tier.backend->names().remove("STORE.json"));
   refused();
   // An error is right: an empty list would be wrong.
-  EXPECT_ERRC(Errc::io, store.list("another"));
+  EXPECT_ERRC(Errc::io, list_checkpoints(store, "another"));
   std::string another = facts;
   const std::size_t uuid = another.find(store.uuid());
   another[uuid] = another[uuid] == '0' ? '1' : '0';

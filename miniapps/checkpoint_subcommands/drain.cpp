@@ -59,8 +59,8 @@ class Drain {
   CopyMemory memory_;
 };
 
-const Listed* copy_on(const FoundCheckpoint& found, const CheckpointStore& store) {
-  for (const Listed& copy : found.copies)
+const ListedCheckpoint* copy_on(const FoundCheckpoint& found, const CheckpointStore& store) {
+  for (const ListedCheckpoint& copy : found.copies)
     if (copy.store == &store) return &copy;
   return nullptr;
 }
@@ -79,7 +79,7 @@ Result<void> Drain::stays(std::string problem) {
 }
 
 Result<void> Drain::drain(const FoundCheckpoint& found, bool read_there, Progress& shown) {
-  const Listed& source = *copy_on(found, fast_);
+  const ListedCheckpoint& source = *copy_on(found, fast_);
   if (!source.manifest.ok()) {
     const Error& why = source.manifest.error();
     PENSTOCK_ASSIGN(const bool moved, quarantine_if_wrong(fast_, run_, found.id, why));

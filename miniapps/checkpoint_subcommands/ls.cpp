@@ -44,7 +44,7 @@ std::string age_text(const std::optional<double>& seconds) {
 
 Json copies_json(const FoundCheckpoint& found) {
   Json copies = Json::array();
-  for (const Listed& copy : found.copies)
+  for (const ListedCheckpoint& copy : found.copies)
     copies.push_back({{"tier", copy.store->tier().name},
                       {"role", role_name(copy.store->role())},
                       {"durability", copy.store->durability()},
@@ -81,7 +81,7 @@ std::string state_text(const FoundCheckpoint& found) {
 
 std::string copies_text(const FoundCheckpoint& found) {
   std::vector<std::string> words;
-  for (const Listed& copy : found.copies)
+  for (const ListedCheckpoint& copy : found.copies)
     words.push_back(shown_name(*copy.store) + (copy.manifest.ok() ? "" : " (wrong)"));
   return fmt::format("{}", fmt::join(words, ", "));
 }
@@ -114,7 +114,7 @@ Result<int> run_ls(const CommandContext& context) {
   for (const FoundCheckpoint& found : all) {
     if (context.output.json) print_json(to_json(found));
     add_row(table, found, context.output);
-    for (const Listed& copy : found.copies)
+    for (const ListedCheckpoint& copy : found.copies)
       if (!copy.manifest.ok()) problems += "wrong: " + printable(copy.manifest.error().message()) + "\n";
   }
   if (context.output.json) return 0;

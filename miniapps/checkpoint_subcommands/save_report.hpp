@@ -7,7 +7,7 @@
 #include "io_backends/core/cli/command.hpp"
 #include "io_backends/core/result.hpp"
 #include "io_backends/tiers/tier.hpp"
-#include "miniapps/checkpoint/saves.hpp"
+#include "miniapps/checkpoint/checkpointer.hpp"
 
 namespace penstock {
 

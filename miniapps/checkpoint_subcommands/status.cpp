@@ -112,7 +112,7 @@ void count(std::vector<Status>& all, const std::vector<FoundCheckpoint>& found) 
   for (Status& status : all) {
     if (slow_known && status.store->role() == StoreRole::fast) status.backlog_bytes = 0;
     for (const FoundCheckpoint& each : found) {
-      for (const Listed& copy : each.copies) {
+      for (const ListedCheckpoint& copy : each.copies) {
         if (status.store != copy.store) continue;
         ++status.checkpoints;
         status.wrong += copy.manifest.ok() ? 0U : 1U;

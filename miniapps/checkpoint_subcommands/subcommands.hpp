@@ -11,7 +11,7 @@
 #include "io_backends/core/cli/command.hpp"
 #include "io_backends/core/options.hpp"
 #include "io_backends/core/result.hpp"
-#include "miniapps/checkpoint/saves.hpp"
+#include "miniapps/checkpoint/checkpointer.hpp"
 
 namespace penstock {
 

@@ -10,6 +10,7 @@
 
 #include "io_backends/core/cli/progress.hpp"
 #include "io_backends/core/ranks/collectives.hpp"
+#include "miniapps/checkpoint/found_checkpoints.hpp"
 #include "miniapps/checkpoint/prove.hpp"
 #include "miniapps/checkpoint/restart.hpp"
 #include "miniapps/checkpoint/store.hpp"
@@ -145,7 +146,7 @@ Result<void> check_unused(const StepSaving& saving, Communicator& ranks) {
     PENSTOCK_ASSIGN(const Stores stores, open_here(saving));
     PENSTOCK_ASSIGN(const auto locks, lock_all(stores, saving.policy.run));
     for (const CheckpointStore* const store : stores.all) {
-      PENSTOCK_ASSIGN(const std::vector<Listed> found, store->list(saving.policy.run));
+      PENSTOCK_ASSIGN(const std::vector<ListedCheckpoint> found, list_checkpoints(*store, saving.policy.run));
       if (found.empty()) continue;
       return make_error(Errc::invalid_argument, "run '" + saving.policy.run + "' has checkpoints on '" +
                                                     store->tier().name +

@@ -23,6 +23,7 @@
 
 #include "io_backends/core/random.hpp"
 #include "io_backends/core/ranks/ranks_testing.hpp"
+#include "miniapps/checkpoint/found_checkpoints.hpp"
 
 namespace penstock {
 namespace {
@@ -298,9 +299,9 @@ void FaultMatrix::expect_nothing_lost_without_fast_tier() {
 
 std::vector<std::uint64_t> FaultMatrix::whole_steps(const Tier& tier) {
   const auto store = CheckpointStore::open(tier).value();
-  const std::vector<Listed> found = store->list("default").value();
+  const std::vector<ListedCheckpoint> found = list_checkpoints(*store, "default").value();
   std::vector<std::uint64_t> all;
-  for (const Listed& one : found)
+  for (const ListedCheckpoint& one : found)
     if (one.manifest.ok() && store->verify("default", *one.manifest).ok()) all.push_back(one.id.step);
   return all;
 }
