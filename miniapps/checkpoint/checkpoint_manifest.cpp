@@ -75,20 +75,29 @@ std::vector<CheckpointFile> files_from(const Json& rows) {
   return files;
 }
 
-Json json_of(const TrainedWork& work) {
-  return {{"app", work.app},
-          {"corpus", work.corpus},
-          {"shuffle", work.shuffle},
-          {"step_samples", work.step_samples}};
+Json json_of(const TrainerState& trainer) {
+  return {{"epoch", trainer.epoch},
+          {"step_of_epoch", trainer.step_of_epoch},
+          {"consumed", trainer.consumed},
+          {"seed", trainer.seed},
+          {"work", Json{{"app", trainer.app},
+                        {"corpus", trainer.corpus},
+                        {"shuffle", trainer.shuffle},
+                        {"step_samples", trainer.step_samples}}}};
 }
 
-TrainedWork work_from(const Json& trainer) {
-  if (!trainer.contains("work")) return {};
-  const Json& work = trainer.at("work");
-  return {.app = work.at("app").get<std::string>(),
-          .corpus = work.at("corpus").get<std::string>(),
-          .shuffle = work.at("shuffle").get<std::string>(),
-          .step_samples = count_at(work, "step_samples")};
+TrainerState trainer_from(const Json& json) {
+  TrainerState trainer{.epoch = count_at(json, "epoch"),
+                       .step_of_epoch = count_at(json, "step_of_epoch"),
+                       .consumed = count_at(json, "consumed"),
+                       .seed = count_at(json, "seed")};
+  if (!json.contains("work")) return trainer;
+  const Json& work = json.at("work");
+  trainer.app = work.at("app").get<std::string>();
+  trainer.corpus = work.at("corpus").get<std::string>();
+  trainer.shuffle = work.at("shuffle").get<std::string>();
+  trainer.step_samples = count_at(work, "step_samples");
+  return trainer;
 }
 
 // Checks a list of files, of a whole manifest or of one rank.
@@ -186,11 +195,7 @@ std::string serialize(const CheckpointManifest& manifest) {
                                        {"generation", manifest.id.generation},
                                        {"ranks", manifest.ranks},
                                        {"bytes", manifest.bytes()},
-                                       {"trainer", Json{{"epoch", manifest.trainer.epoch},
-                                                        {"step_of_epoch", manifest.trainer.step_of_epoch},
-                                                        {"consumed", manifest.trainer.consumed},
-                                                        {"seed", manifest.trainer.seed},
-                                                        {"work", json_of(manifest.trainer.work)}}},
+                                       {"trainer", json_of(manifest.trainer)},
                                        {"payload", manifest.payload},
                                        {"payload_seed", manifest.payload_seed},
                                        {"snapshot_time", manifest.snapshot_time},
@@ -217,17 +222,12 @@ Result<CheckpointManifest> parse_checkpoint_manifest(std::string_view text, std:
   PENSTOCK_ASSIGN(const Json json, unseal_json(kManifestKind, text, object));
   CheckpointManifest manifest;
   try {
-    const Json& trainer = json.at("trainer");
     manifest = {.store = json.at("store").get<std::string>(),
                 .run = json.at("run").get<std::string>(),
                 .id = {count_at(json, "step"), count_at(json, "generation")},
                 .ranks = count_at(json, "ranks"),
                 .files = files_from(json.at("files")),
-                .trainer = {.epoch = count_at(trainer, "epoch"),
-                            .step_of_epoch = count_at(trainer, "step_of_epoch"),
-                            .consumed = count_at(trainer, "consumed"),
-                            .seed = count_at(trainer, "seed"),
-                            .work = work_from(trainer)},
+                .trainer = trainer_from(json.at("trainer")),
                 .payload = json.at("payload").get<std::string>(),
                 .payload_seed = count_at(json, "payload_seed"),
                 .snapshot_time = json.at("snapshot_time").get<std::string>(),

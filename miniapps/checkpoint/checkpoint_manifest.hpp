@@ -61,18 +61,6 @@ struct CheckpointFile {
 // The order of the files in a manifest.
 bool by_rank_and_name(const CheckpointFile& a, const CheckpointFile& b);
 
-// What determines the order of a training's samples, in addition to its seed and its number of ranks. A
-// training that resumes from the checkpoint must have the same values. They are "" and 0 in checkpoints that
-// no training made.
-struct TrainedWork {
-  std::string app;                 // "alexnet"
-  std::string corpus;              // checksum of its manifest
-  std::string shuffle;             // "buffer:100"
-  std::uint64_t step_samples = 0;  // that one rank uses in one step
-
-  friend bool operator==(const TrainedWork&, const TrainedWork&) = default;
-};
-
 // The position of the training in its data: a restart continues with exactly the next sample. Random numbers
 // come from indexed streams (random.hpp), so the seed is their only state.
 struct TrainerState {
@@ -80,7 +68,14 @@ struct TrainerState {
   std::uint64_t step_of_epoch = 0;  // steps of the epoch that are done
   std::uint64_t consumed = 0;       // samples of the epoch that all ranks have used
   std::uint64_t seed = 0;
-  TrainedWork work{};
+
+  // What determines the order of the samples, in addition to the seed and the number of ranks. A training
+  // that resumes from the checkpoint must have the same values. They are "" and 0 in checkpoints that no
+  // training made.
+  std::string app{};               // "alexnet"
+  std::string corpus{};            // checksum of its manifest
+  std::string shuffle{};           // "buffer:100"
+  std::uint64_t step_samples = 0;  // that one rank uses in one step
 
   friend bool operator==(const TrainerState&, const TrainerState&) = default;
 };

@@ -19,7 +19,6 @@
 #include <nlohmann/json.hpp>
 
 #include "io_backends/core/build_info.hpp"
-#include "io_backends/core/cli/progress.hpp"
 #include "io_backends/core/cli/table.hpp"
 #include "io_backends/core/ranks/collectives.hpp"
 #include "io_backends/core/system/interrupt.hpp"
@@ -34,8 +33,6 @@
 namespace penstock {
 namespace {
 using Clock = std::chrono::steady_clock;
-using Memory = SnapshotWriter::State;
-using Wait = SnapshotWriter::Wait;
 constexpr std::chrono::milliseconds kPollInterval{50};  // how often a waiting thread checks again
 
 std::string this_process() {
@@ -51,13 +48,32 @@ Clock::time_point after(std::chrono::nanoseconds patience) {
   return patience > Clock::time_point::max() - now ? Clock::time_point::max() : now + patience;
 }
 
+// One save as a rank carries it out.
+struct SaveWork {
+  CheckpointId id{};
+  std::uint64_t bytes = 0;        // of all ranks together
+  std::vector<FileView> files{};  // of a snapshot: they refer to the copy in memory
+  CheckpointManifest manifest{};  // on rank 0; all members but `files`
+  double asked_s = 0;             // when save() was called, on the ledger's clock
+  Clock::time_point until{};      // when to stop waiting for free space
+  bool snapshot_busy = false;     // the snapshot before this one still uses the memory
+  bool was_full = false;          // the fast tier has just turned out to be full
+  bool in_ledger = false;
+
+  // The destination, which rank 0 decides.
+  bool skipped = false;
+  bool fast = false;
+  std::string folder{};              // of the pending checkpoint on that tier
+  std::unique_ptr<Staged> staged{};  // this rank's handle of the pending checkpoint
+};
+
 class TieredCheckpointer final : public Checkpointer {
  public:
   TieredCheckpointer(const CheckpointPolicy& policy, Communicator& ranks, Acknowledged acknowledged)
       : policy_(policy), ranks_(ranks), ledger_(std::move(acknowledged)) {}
 
   Result<void> begin(const Tier& slow, const Tier* fast);
-  Result<Saved> save(const SaveRequest& request) override;
+  Result<CheckpointTimes> save(const SaveRequest& request) override;
   Result<void> wait(const CheckpointId& id, Reached level, std::chrono::nanoseconds patience) override;
   Result<void> finalize(std::chrono::nanoseconds patience) override;
   CheckpointCounts counts() const override { return ledger_.counts(); }
@@ -67,8 +83,7 @@ class TieredCheckpointer final : public Checkpointer {
  private:
   Result<void> open_as_root(const Tier& slow, const Tier* fast);
   Result<void> begin_snapshots();
-  Result<void> settled(const CheckpointId& id, Reached level, Clock::time_point until);
-  std::string drain_trouble() const;
+  Result<void> wait_until_reached(const CheckpointId& id, Reached level, Clock::time_point until);
 
   // The steps of one save, which all ranks perform together. The training thread calls them, but
   // write_snapshot() runs on the snapshot thread, with the write_mine() and commit() in it.
@@ -88,16 +103,18 @@ class TieredCheckpointer final : public Checkpointer {
   Result<void> wait_for_room(Clock::time_point until);
 
   // Used only with policy.snapshot.
-  Result<bool> clear_memory(Clock::time_point until, Wait wait);
+  Result<void> clear_memory(Clock::time_point until, bool interruptible);
   Result<void> write_again(Clock::time_point until);
   Result<void> hand_over(SaveWork& work);
-  Result<void> write_snapshot(SaveWork& work, const std::atomic<bool>& given_up);
+  Result<void> write_snapshot(const std::atomic<bool>& given_up);
 
   const CheckpointPolicy policy_;
   Communicator& ranks_;
   CheckpointLedger ledger_;
   RunStores stores_;
   std::unique_ptr<Drainer> drainer_;           // only on rank 0, and only with a fast tier
+  SaveWork snapshot_;                          // the last one. While it is written, its thread uses it
+  std::optional<CheckpointId> snapshot_id_;    // when it was taken. The training thread may always read it
   std::unique_ptr<SnapshotWriter> snapshots_;  // null: saves write at once. Last: its thread uses all of this
 };
 
@@ -114,7 +131,7 @@ Result<void> TieredCheckpointer::begin_snapshots() {
   if (!policy_.snapshot) return success();
   try {
     snapshots_ = std::make_unique<SnapshotWriter>(
-        [this](SaveWork& work, const std::atomic<bool>& given_up) { return write_snapshot(work, given_up); },
+        [this](const std::atomic<bool>& given_up) { return write_snapshot(given_up); },
         [this](Error error) { ledger_.fail(std::move(error)); });
   } catch (const std::system_error& failure) {
     return no_more_threads(failure, 1);
@@ -133,46 +150,51 @@ Result<void> TieredCheckpointer::begin(const Tier& slow, const Tier* fast) {
   return all_ok(ranks_, follow);
 }
 
-Result<Saved> TieredCheckpointer::save(const SaveRequest& request) {
+Result<CheckpointTimes> TieredCheckpointer::save(const SaveRequest& request) {
   const double asked_s = ledger_.now_s();
   const Clock::time_point since = Clock::now();
   const Clock::time_point until = after(policy_.block_for);
-  PENSTOCK_ASSIGN(const bool taken,
-                  clear_memory(until, policy_.on_full == OnFull::block ? Wait::until_stopped : Wait::never));
+  bool busy = false;
+  if (snapshots_ != nullptr && policy_.on_full != OnFull::block) {
+    PENSTOCK_ASSIGN(busy, snapshots_->busy(ranks_));
+  }
+  if (!busy) PENSTOCK_TRY(clear_memory(until, true));
   PENSTOCK_TRY(all_ok(ranks_, ledger_.failure()));
   PENSTOCK_ASSIGN(SaveWork work, work_of(request));
   work.until = until;
   work.asked_s = asked_s;
-  work.memory_taken = taken;
-  const bool from_memory = policy_.snapshot && !taken;
+  work.snapshot_busy = busy;
+  const bool from_memory = policy_.snapshot && !busy;
   PENSTOCK_ASSIGN(const bool written, write(work, from_memory));
-  Saved saved{.id = work.id, .skipped = !written};
+  CheckpointTimes saved{.id = work.id, .bytes = work.bytes, .asked_s = asked_s, .skipped = !written};
   if (written && !from_memory) saved.reached = work.fast ? Reached::fast : Reached::durable;
-  double block_s = std::chrono::duration<double>(Clock::now() - since).count();
-  PENSTOCK_TRY(ranks_.all_reduce(std::span(&block_s, 1), Reduction::max));
-  if (ranks_.root()) ledger_.blocked(saved.id, block_s);
+  saved.block_s = std::chrono::duration<double>(Clock::now() - since).count();
+  PENSTOCK_TRY(ranks_.all_reduce(std::span(&saved.block_s, 1), Reduction::max));
+  if (ranks_.root()) ledger_.blocked(saved.id, saved.block_s);
   return saved;
 }
 
-// Collective. Waits as SnapshotWriter::clear() does. True if a snapshot is still being written.
-Result<bool> TieredCheckpointer::clear_memory(Clock::time_point until, Wait wait) {
-  if (snapshots_ == nullptr) return false;
-  PENSTOCK_ASSIGN(const Memory memory, snapshots_->clear(ranks_, until, wait));
-  if (memory == Memory::full) PENSTOCK_TRY(write_again(until));
-  return memory == Memory::busy;
+// Collective. Waits as SnapshotWriter::clear() does. Then the next snapshot may be taken.
+Result<void> TieredCheckpointer::clear_memory(Clock::time_point until, bool interruptible) {
+  if (snapshots_ == nullptr) return success();
+  PENSTOCK_ASSIGN(const bool full, snapshots_->clear(ranks_, until, interruptible));
+  if (full) return write_again(until);
+  snapshot_.staged.reset();  // if its write failed, this removes the folder
+  return success();
 }
 
 // Collective. Called if the tier was full when the snapshot was written. All ranks still have the bytes in
 // memory, so this saves them like a new checkpoint. If that takes too long, they stay for the next try.
 Result<void> TieredCheckpointer::write_again(Clock::time_point until) {
-  SaveWork& work = snapshots_->taken();
+  SaveWork& work = snapshot_;
   work.until = until;
   work.was_full = work.fast;
-  work.known = true;
+  work.in_ledger = true;
   const Result<bool> written = write(work, false);
   const bool stays =
       !written.ok() && (written.error().code == Errc::timed_out || written.error().code == Errc::interrupted);
   if (stays) return written.error();
+  work.staged.reset();
   snapshots_->abandon();
   if (written.ok()) return success();
   Error error = written.error();
@@ -184,13 +206,9 @@ Result<void> TieredCheckpointer::write_again(Clock::time_point until) {
   return error;
 }
 
-std::string TieredCheckpointer::drain_trouble() const {
-  const std::optional<Error> trouble = drainer_ == nullptr ? std::nullopt : drainer_->trouble();
-  return trouble ? "; the drain says: " + trouble->message() : "";
-}
-
 // Rank 0's part of wait(): returns when the checkpoint has reached the level.
-Result<void> TieredCheckpointer::settled(const CheckpointId& id, Reached level, Clock::time_point until) {
+Result<void> TieredCheckpointer::wait_until_reached(const CheckpointId& id, Reached level,
+                                                    Clock::time_point until) {
   for (;;) {
     PENSTOCK_TRY(ledger_.failure());
     const std::vector<CheckpointTimes> all = ledger_.times();
@@ -200,17 +218,17 @@ Result<void> TieredCheckpointer::settled(const CheckpointId& id, Reached level, 
       return make_error(Errc::not_found, "no such checkpoint was saved: step " + std::to_string(id.step));
     if (at->skipped)
       return make_error(Errc::no_space, "the checkpoint of step " + std::to_string(id.step) + " was skipped");
-    if (at->durable_s || (level == Reached::fast && at->fast_s) || level == Reached::nothing)
-      return success();
+    if (at->reached >= level) return success();
     PENSTOCK_TRY(check_interrupt());
     if (Clock::now() >= until) {
       return make_error(Errc::timed_out, "the checkpoint of step " + std::to_string(id.step) + " is not " +
-                                             std::string(reached_name(level)) + " yet" + drain_trouble());
+                                             std::string(reached_name(level)) + " yet" +
+                                             (drainer_ == nullptr ? "" : drainer_->trouble_text()));
     }
     const Clock::time_point look = std::min(until, Clock::now() + kPollInterval);
     if (drainer_ != nullptr && !drainer_->idle()) {
-      drainer_->wait_for_progress(look);
-    } else if (snapshots_ == nullptr || snapshots_->look(look) != Memory::busy) {
+      drainer_->wait_for_next_drain(look);
+    } else if (snapshots_ == nullptr || snapshots_->wait_until_written(look)) {
       std::this_thread::sleep_for(std::chrono::milliseconds(1));
     }
   }
@@ -219,30 +237,15 @@ Result<void> TieredCheckpointer::settled(const CheckpointId& id, Reached level, 
 Result<void> TieredCheckpointer::wait(const CheckpointId& id, Reached level,
                                       std::chrono::nanoseconds patience) {
   const Clock::time_point until = after(patience);
-  if (snapshots_ != nullptr && snapshots_->has_taken(id)) {
-    PENSTOCK_ASSIGN([[maybe_unused]] const bool taken, clear_memory(until, Wait::until_stopped));
-  }
-  return on_root(ranks_, [&] { return settled(id, level, until); });
+  if (snapshot_id_ == id) PENSTOCK_TRY(clear_memory(until, true));
+  return on_root(ranks_, [&] { return wait_until_reached(id, level, until); });
 }
 
 Result<void> TieredCheckpointer::finalize(std::chrono::nanoseconds patience) {
   const Clock::time_point until = after(patience);
-  PENSTOCK_ASSIGN([[maybe_unused]] const bool taken, clear_memory(until, Wait::through_signals));
+  PENSTOCK_TRY(clear_memory(until, false));
   PENSTOCK_TRY(all_ok(ranks_, ledger_.failure()));
-  const auto drained = [&]() -> Result<void> {
-    if (drainer_ == nullptr) return success();
-    while (!drainer_->idle()) {
-      PENSTOCK_TRY(ledger_.failure());
-      if (Clock::now() >= until) {
-        return make_error(Errc::timed_out,
-                          format_size(ledger_.counts().backlog_bytes) + " on '" + stores_.fast->tier().name +
-                              "' are not durable yet; `penstock checkpoint drain` goes on" + drain_trouble());
-      }
-      drainer_->wait_for_progress(std::min(until, Clock::now() + kPollInterval));
-    }
-    return ledger_.failure();
-  };
-  return on_root(ranks_, drained);
+  return on_root(ranks_, [&] { return drainer_ == nullptr ? success() : drainer_->wait_until_idle(until); });
 }
 
 // A checkpoint that is still in memory also has its generation, and keeps it when it is tried again.
@@ -252,7 +255,7 @@ Result<std::uint64_t> TieredCheckpointer::next_generation(const SaveWork& work) 
     if (!taken && stores_.fast != nullptr) {
       PENSTOCK_ASSIGN(taken, stores_.fast->has(policy_.run, id));
     }
-    if (!taken && !work.known && snapshots_ != nullptr) taken = snapshots_->has_taken(id);
+    if (!taken && !work.in_ledger) taken = snapshot_id_ == id;
     if (!taken) return id.generation;
   }
 }
@@ -262,9 +265,9 @@ Result<std::uint64_t> TieredCheckpointer::next_generation(const SaveWork& work) 
 Result<void> TieredCheckpointer::choose(SaveWork& work) {
   PENSTOCK_ASSIGN(const std::uint64_t generation, next_generation(work));
   const bool was_fast = std::exchange(work.fast, false);
-  work.skipped = work.memory_taken && policy_.on_full == OnFull::skip;
+  work.skipped = work.snapshot_busy && policy_.on_full == OnFull::skip;
   if (!work.skipped) {
-    if (const Result<void> room = work.memory_taken ? write_through(work) : admit(work); !room.ok()) {
+    if (const Result<void> room = work.snapshot_busy ? write_through(work) : admit(work); !room.ok()) {
       work.fast = was_fast;
       return room;
     }
@@ -278,13 +281,13 @@ Result<void> TieredCheckpointer::choose(SaveWork& work) {
 // before it checks for free space, since that may be what fills the tier.
 Result<void> TieredCheckpointer::agree_on(SaveWork& work) {
   work.staged.reset();
-  PENSTOCK_TRY(on_root(ranks_, [&] { return choose(work); }));
-  const std::vector<std::uint8_t> chosen = nlohmann::json::to_cbor(
-      nlohmann::json::array({work.skipped, work.fast, work.id.generation, work.folder}));
-  const auto said = std::as_bytes(std::span(chosen));
-  std::vector<std::byte> bytes(said.begin(), said.end());  // broadcast() replaces those of other ranks
-  PENSTOCK_TRY(ranks_.broadcast(bytes));
-  const nlohmann::json all = nlohmann::json::from_cbor(bytes);
+  using Bytes = std::vector<std::uint8_t>;
+  PENSTOCK_ASSIGN(const Bytes chosen, on_root(ranks_, [&]() -> Result<Bytes> {
+                    PENSTOCK_TRY(choose(work));
+                    return nlohmann::json::to_cbor(
+                        nlohmann::json::array({work.skipped, work.fast, work.id.generation, work.folder}));
+                  }));
+  const nlohmann::json all = nlohmann::json::from_cbor(chosen);
   all[0].get_to(work.skipped);
   all[1].get_to(work.fast);
   all[2].get_to(work.id.generation);
@@ -322,13 +325,13 @@ Result<void> TieredCheckpointer::wait_for_room(Clock::time_point until) {
     return make_error(Errc::timed_out,
                       "the fast tier '" + stores_.fast->tier().name + "' stayed full for " +
                           format_seconds(std::chrono::duration<double>(policy_.block_for).count()) +
-                          drain_trouble());
+                          drainer_->trouble_text());
   const Clock::time_point look = until - now > kPollInterval ? now + kPollInterval : until;
   // No drain of this run is in progress: others use the space, and free it without notice.
   if (drainer_->idle())
     std::this_thread::sleep_until(look);
   else
-    drainer_->wait_for_progress(look);
+    drainer_->wait_for_next_drain(look);
   return success();
 }
 
@@ -352,7 +355,7 @@ Result<void> TieredCheckpointer::admit(SaveWork& work) {
     }
     if (!known_to_fit) {
       PENSTOCK_ASSIGN(known_to_fit, fits_ever(work.bytes));
-      if (!known_to_fit && policy_.oversize == Oversize::writethrough) return write_through(work);
+      if (!known_to_fit && !policy_.fail_oversize) return write_through(work);
       if (!known_to_fit)
         return make_error(Errc::no_space, "a checkpoint of " + format_size(work.bytes) +
                                               " is more than the fast tier '" + stores_.fast->tier().name +
@@ -370,11 +373,11 @@ Result<void> TieredCheckpointer::admit(SaveWork& work) {
 
 // If the fast tier becomes full during the writing, all ranks try again, with was_full set.
 Result<bool> TieredCheckpointer::write(SaveWork& work, bool from_memory) {
-  for (;; work.was_full = work.known = true) {
+  for (;; work.was_full = work.in_ledger = true) {
     const CheckpointId before = work.id;
     PENSTOCK_TRY(agree_on(work));
     if (ranks_.root())
-      work.known ? ledger_.renamed(before, work.id) : ledger_.asked(work.id, work.bytes, work.asked_s);
+      work.in_ledger ? ledger_.renamed(before, work.id) : ledger_.asked(work.id, work.bytes, work.asked_s);
     if (work.skipped) {
       if (ranks_.root()) ledger_.skipped(work.id);
       return false;
@@ -388,8 +391,10 @@ Result<bool> TieredCheckpointer::write(SaveWork& work, bool from_memory) {
 
 // save() still reads the id and the tier of `work` after this move, which does not change plain members.
 Result<void> TieredCheckpointer::hand_over(SaveWork& work) {
-  PENSTOCK_TRY(all_ok(ranks_, snapshots_->make_room(work)));
-  snapshots_->take(std::move(work));
+  PENSTOCK_TRY(all_ok(ranks_, snapshots_->make_room(work.files)));
+  snapshot_id_ = work.id;
+  snapshot_ = std::move(work);
+  snapshots_->take(snapshot_.id.step, snapshot_.files);
   return success();
 }
 
@@ -432,14 +437,15 @@ Result<void> TieredCheckpointer::commit(SaveWork& work, std::vector<CheckpointFi
       prune_checkpoints(*stores_.slow, policy_.run, policy_.keep, manifest.id);
   if (pruned.ok())
     ledger_.count([&](CheckpointCounts& counts) { counts.pruned += *pruned; });
-  else
-    warn("cannot remove checkpoints that are no longer wanted: " + pruned.error().message());
+  else if (policy_.log)
+    policy_.log("cannot remove checkpoints that are no longer wanted: " + pruned.error().message());
   return ledger_.failure();
 }
 
 // As write_together(), but on the snapshot thread: a rank finds the parts of the others in the folder. A
 // collective call here could run at the same time as one of the training.
-Result<void> TieredCheckpointer::write_snapshot(SaveWork& work, const std::atomic<bool>& given_up) {
+Result<void> TieredCheckpointer::write_snapshot(const std::atomic<bool>& given_up) {
+  SaveWork& work = snapshot_;
   std::vector<CheckpointFile> written;
   PENSTOCK_TRY(write_mine(work, written));
   if (!ranks_.root()) return success();
@@ -483,11 +489,6 @@ Result<SaveWork> TieredCheckpointer::work_of(const SaveRequest& request) {
   return work;
 }
 }  // namespace
-
-std::string_view reached_name(Reached level) {
-  constexpr std::string_view kNames[] = {"nothing", "fast", "durable"};
-  return kNames[static_cast<std::size_t>(level)];
-}
 
 Result<std::unique_ptr<Checkpointer>> Checkpointer::open(const CheckpointPolicy& policy, const Tier& slow,
                                                          const Tier* fast, Communicator& ranks,

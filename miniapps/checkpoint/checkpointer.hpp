@@ -9,21 +9,92 @@
 #pragma once
 
 #include <chrono>
+#include <cstddef>
+#include <cstdint>
 #include <functional>
 #include <memory>
+#include <optional>
+#include <span>
+#include <string>
+#include <string_view>
 #include <vector>
 
 #include "io_backends/core/ranks/communicator.hpp"
 #include "io_backends/core/result.hpp"
 #include "io_backends/tiers/tier.hpp"
-#include "miniapps/checkpoint/saves.hpp"
+#include "miniapps/checkpoint/checkpoint_manifest.hpp"
 
 namespace penstock {
 
-struct Saved {
-  CheckpointId id;
-  Reached reached = Reached::nothing;  // level when save() returned; nothing: skipped, or still in memory
+enum class Reached : std::uint8_t { nothing, fast, durable };
+constexpr std::string_view reached_name(Reached level) {
+  constexpr std::string_view kNames[] = {"nothing", "fast", "durable"};
+  return kNames[static_cast<std::size_t>(level)];
+}
+
+// What save() does if the fast tier has no free space: wait for the drain, skip this checkpoint, or write it
+// to the slow tier at once.
+enum class OnFull : std::uint8_t { block, skip, writethrough };
+// From the value of --on-full. The option tables have checked it.
+constexpr OnFull on_full_of(std::string_view word) {
+  if (word == "skip") return OnFull::skip;
+  return word == "writethrough" ? OnFull::writethrough : OnFull::block;
+}
+
+struct CheckpointPolicy {
+  std::string run = "default";
+  // Durable checkpoints on the slow tier, the newest included. With 1, the newest is read completely and
+  // checked before an older one is removed.
+  std::uint64_t keep = 2;
+  std::uint64_t keep_fast = 1;  // durable checkpoints that stay on the fast tier until their space is needed
+  OnFull on_full = OnFull::block;
+  std::chrono::nanoseconds block_for = std::chrono::minutes(10);  // longest wait; then timed_out
+  // What save() does with a checkpoint that is larger than the whole fast tier: fail with no_space, or write
+  // it to the slow tier.
+  bool fail_oversize = false;
+  std::uint64_t headroom = 0;  // bytes of the fast tier that must stay free
+  std::uint64_t quota = 0;     // most bytes of this run on the fast tier; 0: no limit
+  bool read_back = false;      // the copy of a drain is read and checked before it is committed
+  bool snapshot = false;       // save() copies to memory and returns; a thread writes the copy
+  // Gets what went wrong without failing a save: that older checkpoints stay. Rank 0, any thread.
+  std::function<void(std::string_view)> log{};
+  std::chrono::nanoseconds retry_after = std::chrono::seconds(1);  // after a failed drain; doubles to 30 s
+};
+
+struct FileView {
+  std::string name;
+  std::span<const std::byte> bytes;
+};
+
+// What this rank saves. The caller may change the bytes as soon as save() has returned.
+struct SaveRequest {
+  std::uint64_t step = 0;
+  std::vector<FileView> files{};
+  TrainerState trainer{};
+  std::string payload{};
+  std::uint64_t payload_seed = 0;
+};
+
+// One save: what became of it, and how long that took. Times are measured on rank 0; block_s is the maximum
+// over all ranks. Seconds. asked_s and drain_begin_s count from when the Checkpointer was opened.
+struct CheckpointTimes {
+  CheckpointId id{};
+  std::uint64_t bytes = 0;
+  double asked_s = 0;              // when save() was called
+  double block_s = 0;              // how long save() blocked the training
+  std::optional<double> fast_s{};  // from asked_s until that level is acknowledged
+  std::optional<double> durable_s{};
+  std::optional<double> drain_begin_s{};  // when the drain that succeeded began
+  std::optional<double> drain_s{};        // how long that drain took
+  Reached reached = Reached::nothing;     // nothing: skipped, or still in memory
   bool skipped = false;
+};
+
+struct CheckpointCounts {
+  std::uint64_t saves = 0, skips = 0, written_through = 0, drained = 0, drain_failures = 0, evicted = 0,
+                pruned = 0, quarantined = 0;
+  // Bytes on the fast tier that are not durable yet: now, and the maximum so far.
+  std::uint64_t backlog_bytes = 0, backlog_most = 0;
 };
 
 class Checkpointer {
@@ -42,8 +113,8 @@ class Checkpointer {
   virtual ~Checkpointer() = default;
 
   // Collective. An error of a background thread is returned by the next save() and by all later ones, which
-  // then save nothing.
-  virtual Result<Saved> save(const SaveRequest& request) = 0;
+  // then save nothing. The result has id, reached, skipped, bytes and block_s of this save, on all ranks.
+  virtual Result<CheckpointTimes> save(const SaveRequest& request) = 0;
 
   // Collective. Waits until that checkpoint has reached the level. timed_out; not_found or no_space if it was
   // not saved or was skipped; interrupted; or the error of a background thread.

@@ -21,7 +21,7 @@ using namespace std::chrono_literals;
 TEST_F(CheckpointerTest, WithoutAFastTierASaveIsDurableWhenItReturns) {
   const Tier slow = tier("slow");
   const auto saver = open(slow, nullptr).value();
-  const Saved saved = save(*saver, 20).value();
+  const CheckpointTimes saved = save(*saver, 20).value();
   EXPECT_EQ(saved.reached, Reached::durable);
   EXPECT_EQ(saved.id, (CheckpointId{20, 0}));
   EXPECT_EQ(told(), (std::vector<std::pair<std::uint64_t, Reached>>{{20, Reached::durable}}));
@@ -104,7 +104,7 @@ TEST_F(CheckpointerTest, AFaultOfTheFastTierIsTheSaves) {
   const Tier slow = tier("slow");
   const Tier fast = tier("fast", ",fail=publish/rank-0.bin:eio@#1");
   const auto saver = open(slow, &fast).value();
-  const Result<Saved> saved = save(*saver, 20);
+  const Result<CheckpointTimes> saved = save(*saver, 20);
   ASSERT_FALSE(saved.ok());
   EXPECT_EQ(saved.error().code, Errc::io);
   EXPECT_TRUE(told().empty());
@@ -131,7 +131,7 @@ TEST_F(CheckpointerTest, ABitThatFlipsBeforeTheDrainIsNeverDurable) {
   const Result<void> over = saver->finalize(kLong);
   ASSERT_FALSE(over.ok());
   EXPECT_EQ(over.error().code, Errc::corrupt) << over.error().what;
-  const Result<Saved> next = save(*saver, 40);
+  const Result<CheckpointTimes> next = save(*saver, 40);
   ASSERT_FALSE(next.ok()) << "what went wrong in the background is the next save's error";
   EXPECT_EQ(next.error().code, Errc::corrupt);
   EXPECT_EQ(saver->counts().quarantined, 1U);
@@ -208,7 +208,7 @@ TEST_F(FullFastTier, BlocksNoLongerThanAllowed) {
   const Tier fast = small();
   const auto saver = open(slow, &fast).value();
   ASSERT_TRUE(save(*saver, 20).ok());
-  const Result<Saved> second = save(*saver, 40);
+  const Result<CheckpointTimes> second = save(*saver, 40);
   ASSERT_FALSE(second.ok());
   EXPECT_EQ(second.error().code, Errc::timed_out);
   EXPECT_NE(second.error().what.find("fast"), std::string::npos);
@@ -220,7 +220,7 @@ TEST_F(FullFastTier, SkipsAndCounts) {
   const Tier fast = small();
   const auto saver = open(slow, &fast).value();
   ASSERT_TRUE(save(*saver, 20).ok());
-  const Saved second = save(*saver, 40).value();
+  const CheckpointTimes second = save(*saver, 40).value();
   EXPECT_TRUE(second.skipped);
   EXPECT_EQ(second.reached, Reached::nothing);
   EXPECT_EQ(saver->counts().skips, 1U);
@@ -233,7 +233,7 @@ TEST_F(FullFastTier, WritesThrough) {
   const Tier fast = small();
   const auto saver = open(slow, &fast).value();
   ASSERT_TRUE(save(*saver, 20).ok());
-  const Saved second = save(*saver, 40).value();
+  const CheckpointTimes second = save(*saver, 40).value();
   EXPECT_EQ(second.reached, Reached::durable);
   EXPECT_EQ(saver->counts().written_through, 1U);
   EXPECT_EQ(steps(slow), (std::vector<std::uint64_t>{40}));
@@ -248,9 +248,9 @@ TEST_F(FullFastTier, WhatIsLargerThanItGoesToTheSlowOneOrFails) {
     EXPECT_EQ(save(*saver, 40).value().reached, Reached::fast);
     ASSERT_TRUE(saver->finalize(kLong).ok());
   }
-  policy_.oversize = Oversize::fail;
+  policy_.fail_oversize = true;
   const auto saver = open(slow, &fast).value();
-  const Result<Saved> large = save(*saver, 60, 2 * kBytes);
+  const Result<CheckpointTimes> large = save(*saver, 60, 2 * kBytes);
   ASSERT_FALSE(large.ok());
   EXPECT_EQ(large.error().code, Errc::no_space);
   EXPECT_NE(large.error().what.find("--oversize"), std::string::npos);
@@ -304,7 +304,7 @@ TEST_F(CheckpointerTest, WhatCouldNotBeReadBackIsRefusedBeforeAByteIsWritten) {
   const auto saver = open(slow, nullptr).value();
   const std::vector<std::byte> some(16);
   const std::span<const std::byte> huge(some.data(), std::size_t{1} << 47U);  // never read
-  const Result<Saved> refused = saver->save({.step = 20, .files = {{"rank-0.bin", huge}}});
+  const Result<CheckpointTimes> refused = saver->save({.step = 20, .files = {{"rank-0.bin", huge}}});
   ASSERT_FALSE(refused.ok());
   EXPECT_EQ(refused.error().code, Errc::unsupported) << refused.error().what;
   EXPECT_NE(refused.error().what.find("read back"), std::string::npos);
@@ -356,7 +356,7 @@ TEST_P(CheckpointerOfRanks, PublishWhenAllHaveWritten) {
     for (const std::uint64_t step : {20U, 40U}) {
       const std::vector<std::byte> state =
           noise(kBytes + static_cast<std::size_t>(ranks.rank()), step, ranks.rank());
-      const Result<Saved> saved = (*opened)->save(
+      const Result<CheckpointTimes> saved = (*opened)->save(
           {.step = step, .files = {{"rank-" + std::to_string(ranks.rank()) + ".bin", state}}});
       EXPECT_TRUE(saved.ok()) << saved.error().what;
     }

@@ -15,6 +15,7 @@
 #include "io_backends/core/random.hpp"
 #include "io_backends/testing/testing.hpp"
 #include "miniapps/checkpoint/checkpointer.hpp"
+#include "miniapps/checkpoint/found_checkpoints.hpp"
 #include "miniapps/checkpoint/store.hpp"
 
 namespace penstock {
@@ -47,7 +48,7 @@ class CheckpointerTest : public ::testing::Test {
                               });
   }
 
-  static Result<Saved> save(Checkpointer& saver, std::uint64_t step, std::size_t bytes = kBytes) {
+  static Result<CheckpointTimes> save(Checkpointer& saver, std::uint64_t step, std::size_t bytes = kBytes) {
     const std::vector<std::byte> state = noise(bytes, step);
     return saver.save(
         {.step = step, .files = {{"rank-0.bin", state}}, .trainer = {.epoch = 1, .consumed = step}});
@@ -61,8 +62,8 @@ class CheckpointerTest : public ::testing::Test {
   static std::vector<std::uint64_t> steps(const Tier& tier, const std::string& run = "default") {
     const auto store = CheckpointStore::open(tier).value();
     std::vector<std::uint64_t> all;
-    const std::vector<Listed> found = store->list(run).value();
-    for (const Listed& one : found)
+    const std::vector<ListedCheckpoint> found = list_checkpoints(*store, run).value();
+    for (const ListedCheckpoint& one : found)
       if (one.manifest.ok() && store->verify(run, *one.manifest).ok()) all.push_back(one.id.step);
     return all;
   }
@@ -70,7 +71,7 @@ class CheckpointerTest : public ::testing::Test {
   // The bytes of a file of the newest checkpoint.
   static std::vector<std::byte> newest(const Tier& tier, const std::string& file = "rank-0.bin") {
     const auto store = CheckpointStore::open(tier).value();
-    std::vector<Listed> found = store->list("default").value();
+    std::vector<ListedCheckpoint> found = list_checkpoints(*store, "default").value();
     std::vector<std::byte> all;
     const CheckpointManifest& manifest = *found.back().manifest;
     const auto wanted = std::find_if(manifest.files.begin(), manifest.files.end(),

@@ -75,7 +75,7 @@ Result<CheckpointManifest> CheckpointStore::read_manifest(std::string_view run,
     return files_.error(Errc::corrupt, fmt::format("'{}' is missing", object));
   if (!text) return text.error();
   PENSTOCK_ASSIGN(CheckpointManifest manifest, files_.named(parse_checkpoint_manifest(*text, object)));
-  if (manifest.store != facts_.uuid || manifest.run != run || manifest.id != id)
+  if (manifest.store != uuid_ || manifest.run != run || manifest.id != id)
     return files_.error(Errc::corrupt,
                         fmt::format("'{}' is of {} of run '{}' in store {}, not of what lies here", object,
                                     folder_of(manifest.id), manifest.run, manifest.store));
@@ -98,27 +98,6 @@ Result<CheckpointManifest> CheckpointStore::manifest(std::string_view run, const
   auto manifest = read_manifest(run, id);
   if (!manifest) return or_gone(run, id, std::move(manifest).error());
   return manifest;
-}
-
-Result<std::vector<Listed>> CheckpointStore::list(std::string_view run) const {
-  PENSTOCK_TRY(check_run_name(run));
-  PENSTOCK_ASSIGN(const std::vector<Entry> entries, files_.list_if_there(folder_of_run(run)));
-  // An unmounted tier has an empty folder too; that must be an error, not an empty list.
-  if (entries.empty()) PENSTOCK_TRY(still_there());
-  std::vector<Listed> listed;
-  for (const Entry& entry : entries) {
-    const auto id = parse_checkpoint_folder(last_part(entry.name));
-    if (!id) continue;
-    if (!entry.folder || entry.link) {
-      listed.push_back({*id, files_.error(Errc::corrupt, fmt::format("'{}' is no folder", entry.name))});
-      continue;
-    }
-    auto manifest = CheckpointStore::manifest(run, *id);
-    if (!manifest && manifest.error().code == Errc::not_found) continue;  // removed meanwhile
-    listed.push_back({*id, std::move(manifest)});
-  }
-  std::sort(listed.begin(), listed.end(), [](const Listed& a, const Listed& b) { return a.id < b.id; });
-  return listed;
 }
 
 Result<bool> CheckpointStore::has(std::string_view run, const CheckpointId& id) const {

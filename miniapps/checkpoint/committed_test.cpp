@@ -6,6 +6,7 @@
 #include <vector>
 
 #include "io_backends/core/system/interrupt.hpp"
+#include "miniapps/checkpoint/found_checkpoints.hpp"
 #include "miniapps/checkpoint/store_testing.hpp"
 
 namespace penstock {
@@ -20,7 +21,7 @@ class CommittedCheckpoint : public testing::TestWithParam<const char*> {
     static_cast<void>(store_->remove("run", {1, 0}));
     saved();
     how();
-    const auto listed = store_->list("run");
+    const auto listed = list_checkpoints(*store_, "run");
     EXPECT_OK(listed);
     if (!listed || listed->size() != 1) return make_error(Errc::internal, "not one checkpoint in the list");
     EXPECT_EQ(listed->front().id, (CheckpointId{1, 0}));
@@ -39,16 +40,16 @@ TEST_P(CommittedCheckpoint, IsListedInOrderOfStepAndGeneration) {
   for (const char* stranger : {"ckpt/run/notes", "ckpt/run/120.0", "ckpt/run/000000000001.0.old"})
     ASSERT_OK(store_.backend().names().make_folders(stranger));
   put_text(store_.backend(), "ckpt/readme", "x");
-  const auto listed = store_->list("run");
+  const auto listed = list_checkpoints(*store_, "run");
   ASSERT_OK(listed);
   std::vector<CheckpointId> ids;
-  for (const Listed& one : *listed) {
+  for (const ListedCheckpoint& one : *listed) {
     EXPECT_OK(one.manifest);
     ids.push_back(one.id);
   }
   EXPECT_EQ(ids, (std::vector<CheckpointId>{{9, 0}, {100, 9}, {100, 10}, {1234567890123, 0}}));
   EXPECT_EQ(*store_->runs(), (std::vector<std::string>{"a.run", "run"}));
-  EXPECT_TRUE(store_->list("none")->empty());
+  EXPECT_TRUE(list_checkpoints(*store_, "none")->empty());
 }
 
 // A training may remove checkpoints while another process lists them. A removed one must count as missing and
@@ -74,7 +75,7 @@ TEST_P(CommittedCheckpoint, ThatIsTakenAwayMeanwhileIsNotThereAndNotWrong) {
   const auto seen = CheckpointStore::open(tier);
   ASSERT_OK(seen);
   at_listing = "ckpt/run/000000000001.0";
-  const auto listed = (*seen)->list("run");
+  const auto listed = list_checkpoints(**seen, "run");
   ASSERT_OK(listed);
   ASSERT_EQ(listed->size(), 2U);
   EXPECT_OK(listed->front().manifest);
@@ -134,15 +135,15 @@ TEST(CommittedCheckpointLinks, AreNotFollowed) {
   std::filesystem::create_symlink(root / "elsewhere", folder / "small");
   EXPECT_ERRC(Errc::corrupt, store->manifest("run", {1, 0}), "symbolic link");
   EXPECT_ERRC(Errc::corrupt, store->verify("run", first), "symbolic link");
-  EXPECT_ERRC(Errc::corrupt, store->list("run")->front().manifest, "symbolic link");
+  EXPECT_ERRC(Errc::corrupt, list_checkpoints(*store, "run")->front().manifest, "symbolic link");
   // Removing a link does not remove its target. The same holds for a link in place of a folder.
   std::filesystem::create_directory_symlink(folder, root / CheckpointStore::folder("run", {2, 0}));
-  EXPECT_ERRC(Errc::corrupt, store->list("run")->back().manifest, "no folder");
+  EXPECT_ERRC(Errc::corrupt, list_checkpoints(*store, "run")->back().manifest, "no folder");
   ASSERT_OK(store->remove("run", {2, 0}));
   EXPECT_TRUE(std::filesystem::exists(folder / "rank-0.bin"));
   ASSERT_OK(store->remove("run", {1, 0}));
   EXPECT_TRUE(std::filesystem::exists(root / "elsewhere"));
-  EXPECT_TRUE(store->list("run")->empty());
+  EXPECT_TRUE(list_checkpoints(*store, "run")->empty());
 }
 
 TEST_P(CommittedCheckpoint, IsNeverAbsentBecauseTheStoreCannotBeRead) {
@@ -150,13 +151,13 @@ TEST_P(CommittedCheckpoint, IsNeverAbsentBecauseTheStoreCannotBeRead) {
   const Tier faulty = store_.place().tier("slow", "fail=names:eio@#1..");
   const auto store = CheckpointStore::open(faulty);
   ASSERT_OK(store);
-  EXPECT_ERRC(Errc::io, (*store)->list("run"), "store 'slow'");
+  EXPECT_ERRC(Errc::io, list_checkpoints(**store, "run"), "store 'slow'");
   EXPECT_ERRC(Errc::io, (*store)->runs());
   EXPECT_ERRC(Errc::io, (*store)->has("run", {1, 0}));
   const Tier second = store_.place().tier("slow", "fail=open:eio@#2..");
   const auto unreadable = CheckpointStore::open(second);
   ASSERT_OK(unreadable);
-  const auto listed = (*unreadable)->list("run");
+  const auto listed = list_checkpoints(**unreadable, "run");
   ASSERT_OK(listed);
   ASSERT_EQ(listed->size(), 1U);
   EXPECT_ERRC(Errc::io, listed->front().manifest);
@@ -240,7 +241,7 @@ TEST_P(CommittedCheckpoint, ThatCannotBeUnlinkedIsGoneAllTheSame) {
   const auto store = CheckpointStore::open(faulty);
   ASSERT_OK(store);
   EXPECT_ERRC(Errc::io, (*store)->remove("run", {1, 0}));
-  EXPECT_TRUE(store_->list("run")->empty());
+  EXPECT_TRUE(list_checkpoints(*store_, "run")->empty());
   EXPECT_EQ(names_in(store_.backend(), "trash").size(), 1U);
   EXPECT_EQ(*store_->sweep("any", "save"), 1U);
   EXPECT_TRUE(names_in(store_.backend(), "trash").empty());
@@ -249,7 +250,7 @@ TEST_P(CommittedCheckpoint, ThatCannotBeUnlinkedIsGoneAllTheSame) {
 TEST_P(CommittedCheckpoint, InQuarantineSaysWhy) {
   saved();
   ASSERT_OK(store_->quarantine("run", {1, 0}, "a bit flipped"));
-  EXPECT_TRUE(store_->list("run")->empty());
+  EXPECT_TRUE(list_checkpoints(*store_, "run")->empty());
   const auto kept = names_in(store_.backend(), "quarantine");
   ASSERT_EQ(kept.size(), 2U);
   EXPECT_TRUE(kept.begin()->starts_with("run.000000000001.0."));

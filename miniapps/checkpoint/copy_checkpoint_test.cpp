@@ -43,7 +43,7 @@ TEST_P(CopiedCheckpoint, IsTheSameInItsNewStore) {
                                          return success();
                                        }});
     ASSERT_OK(copy);
-    EXPECT_EQ(copy->store, slow_->facts().uuid);
+    EXPECT_EQ(copy->store, slow_->uuid());
     EXPECT_EQ(copy->files, manifest.files);
     EXPECT_EQ(copy->snapshot_time, manifest.snapshot_time);
     EXPECT_OK(slow_->verify("run", *copy));

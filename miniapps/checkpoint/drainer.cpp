@@ -1,7 +1,7 @@
 // Threads: only rank 0 has a Drainer. Its training thread makes and destroys it and calls begin(),
-// evict_one(), held_bytes(), wait_for_progress(), idle() and trouble(). add() is called by the thread that
-// committed: the training thread, or the snapshot thread. The drainer's own thread runs work(), drain(),
-// failed(), tidy() and evict_one().
+// evict_one(), held_bytes(), wait_for_next_drain(), idle(), wait_until_idle() and trouble_text(). add() is
+// called by the thread that committed: the training thread, or the snapshot thread. The drainer's own thread
+// runs work(), drain(), failed(), tidy() and evict_one().
 // Locks: mutex_ guards all members from the one after it to stop_. No I/O happens while it is held. The
 // ledger's lock may be taken under it, never the other way round.
 // Memory: manifests are copied and queued, also with the lock held. A std::bad_alloc in the thread ends the
@@ -19,6 +19,8 @@
 #include <utility>
 
 #include "io_backends/core/system/interrupt.hpp"
+#include "io_backends/core/units.hpp"
+#include "miniapps/checkpoint/found_checkpoints.hpp"
 #include "miniapps/checkpoint/quarantine.hpp"
 #include "miniapps/checkpoint/retention.hpp"
 
@@ -26,6 +28,7 @@ namespace penstock {
 namespace {
 
 constexpr std::chrono::nanoseconds kLongestPause = std::chrono::seconds(30);
+constexpr std::chrono::milliseconds kFailurePoll{50};  // how often a wait checks for a failure
 
 std::uint64_t bytes_of(const std::deque<CheckpointManifest>& manifests) {
   return std::accumulate(
@@ -67,6 +70,7 @@ void CheckpointLedger::reached(const CheckpointId& id, Reached level) {
   const std::lock_guard lock(mutex_);
   CheckpointTimes* const times = find(id);
   if (times == nullptr) return;
+  times->reached = level;
   if (level == Reached::fast) times->fast_s = now - times->asked_s;
   if (level == Reached::durable) times->durable_s = now - times->asked_s;
 }
@@ -131,22 +135,9 @@ Drainer::~Drainer() {
 // Runs before the thread exists, so nothing here needs the lock. The caller holds the run's locks of both
 // stores: no other process adds or removes checkpoints of this run meanwhile.
 Result<void> Drainer::begin() {
-  PENSTOCK_ASSIGN(std::vector<Listed> found, fast_.list(policy_.run));
-  for (Listed& one : found) {
-    if (!one.manifest.ok()) {
-      const Error& error = one.manifest.error();
-      if (error.code == Errc::unsupported) continue;  // written by another version: it stays as it is
-      PENSTOCK_ASSIGN(const bool moved, quarantine_if_wrong(fast_, policy_.run, one.id, error));
-      if (!moved) return error;
-      ledger_.count([](CheckpointCounts& counts) { ++counts.quarantined; });
-      continue;
-    }
-    const Result<CheckpointManifest> copy = slow_.manifest(policy_.run, one.id);
-    const bool same = copy.ok() && copy->files == one.manifest->files;
-    if (!copy.ok() && copy.error().code != Errc::not_found && !found_wrong(copy.error().code))
-      return copy.error();
-    (same ? durable_ : pending_).push_back(*std::move(one.manifest));
-  }
+  PENSTOCK_ASSIGN(const std::uint64_t quarantined,
+                  sort_fast_checkpoints(fast_, slow_, policy_.run, durable_, pending_));
+  ledger_.count([&](CheckpointCounts& counts) { counts.quarantined += quarantined; });
   found_ = durable_.size();
   // A process may have been killed after its commit on the slow tier and before it removed the fast copies.
   while (durable_.size() > policy_.keep_fast) {
@@ -236,11 +227,10 @@ std::uint64_t Drainer::held_bytes() const {
 }
 
 // Called on the training thread, which checks for signals between calls: a signal does not end this wait.
-bool Drainer::wait_for_progress(std::chrono::steady_clock::time_point until) {
+void Drainer::wait_for_next_drain(std::chrono::steady_clock::time_point until) {
   std::unique_lock lock(mutex_);
   const std::uint64_t seen = ended_;
   changed_.wait_until(lock, until, [&] { return ended_ != seen || pending_.empty() || stop_; });
-  return !pending_.empty();
 }
 
 bool Drainer::idle() const {
@@ -248,9 +238,23 @@ bool Drainer::idle() const {
   return pending_.empty();
 }
 
-std::optional<Error> Drainer::trouble() const {
+Result<void> Drainer::wait_until_idle(std::chrono::steady_clock::time_point until) {
+  while (!idle()) {
+    PENSTOCK_TRY(ledger_.failure());
+    const auto now = std::chrono::steady_clock::now();
+    if (now >= until) {
+      return make_error(Errc::timed_out,
+                        format_size(ledger_.counts().backlog_bytes) + " on '" + fast_.tier().name +
+                            "' are not durable yet; `penstock checkpoint drain` goes on" + trouble_text());
+    }
+    wait_for_next_drain(std::min(until, now + kFailurePoll));
+  }
+  return ledger_.failure();
+}
+
+std::string Drainer::trouble_text() const {
   const std::lock_guard lock(mutex_);
-  return trouble_;
+  return trouble_ ? "; the drain says: " + trouble_->message() : "";
 }
 
 bool Drainer::sleep_unless_stopped(std::chrono::nanoseconds length) {
@@ -322,7 +326,7 @@ void Drainer::drain(const CheckpointManifest& next) {
     const std::lock_guard lock(mutex_);
     trouble_ = tidied.error();
   }
-  // After tidy(), since threads in wait_for_progress() wait for free space.
+  // After tidy(), since threads in wait_for_next_drain() wait for free space.
   const std::lock_guard lock(mutex_);
   ++ended_;
   changed_.notify_all();

@@ -12,6 +12,7 @@
 #include <memory>
 #include <mutex>
 #include <optional>
+#include <string>
 #include <thread>
 #include <vector>
 
@@ -90,13 +91,15 @@ class Drainer {
   // Bytes of the run on the fast tier.
   std::uint64_t held_bytes() const;
 
-  // Waits until the next drain has ended, with or without success, or until `until`. Returns whether
-  // something is left to drain.
-  bool wait_for_progress(std::chrono::steady_clock::time_point until);
+  // Waits until the next drain has ended, with or without success, or until `until`.
+  void wait_for_next_drain(std::chrono::steady_clock::time_point until);
+  // Whether nothing is left to drain.
   bool idle() const;
+  // Waits until nothing is left to drain. timed_out after `until`; or the failure of the ledger.
+  Result<void> wait_until_idle(std::chrono::steady_clock::time_point until);
 
-  // The last error of a drain or of a removal, until a drain succeeds.
-  std::optional<Error> trouble() const;
+  // For the end of a message: the last error of a drain or of a removal. "" after a drain that succeeded.
+  std::string trouble_text() const;
 
  private:
   void work() noexcept;

@@ -1,15 +1,65 @@
 #include "miniapps/checkpoint/found_checkpoints.hpp"
 
+#include <fmt/format.h>
+
 #include <algorithm>
 #include <iterator>
 #include <map>
 #include <utility>
 
+#include "miniapps/checkpoint/quarantine.hpp"
+
 namespace penstock {
 
-const Listed* FoundCheckpoint::in(StoreRole role) const {
-  for (const Listed& copy : copies)
-    if (copy.store->facts().role == role && copy.manifest.ok()) return &copy;
+Result<std::vector<ListedCheckpoint>> list_checkpoints(const CheckpointStore& store, std::string_view run) {
+  PENSTOCK_TRY(check_run_name(run));
+  const StoreFiles& files = store.files();
+  PENSTOCK_ASSIGN(const std::vector<Entry> entries, files.list_if_there(below(kStoreCommitted, run)));
+  // An unmounted tier has an empty folder too; that must be an error, not an empty list.
+  if (entries.empty()) PENSTOCK_TRY(store.still_there());
+  std::vector<ListedCheckpoint> listed;
+  for (const Entry& entry : entries) {
+    const auto id = parse_checkpoint_folder(last_part(entry.name));
+    if (!id) continue;
+    if (!entry.folder || entry.link) {
+      listed.push_back({*id, files.error(Errc::corrupt, fmt::format("'{}' is no folder", entry.name))});
+      continue;
+    }
+    auto manifest = store.manifest(run, *id);
+    if (!manifest && manifest.error().code == Errc::not_found) continue;  // removed meanwhile
+    listed.push_back({*id, std::move(manifest)});
+  }
+  std::sort(listed.begin(), listed.end(),
+            [](const ListedCheckpoint& a, const ListedCheckpoint& b) { return a.id < b.id; });
+  return listed;
+}
+
+Result<std::uint64_t> sort_fast_checkpoints(CheckpointStore& fast, CheckpointStore& slow,
+                                            std::string_view run, std::deque<CheckpointManifest>& durable,
+                                            std::deque<CheckpointManifest>& pending) {
+  std::uint64_t quarantined = 0;
+  PENSTOCK_ASSIGN(std::vector<ListedCheckpoint> found, list_checkpoints(fast, run));
+  for (ListedCheckpoint& one : found) {
+    if (!one.manifest.ok()) {
+      const Error& error = one.manifest.error();
+      if (error.code == Errc::unsupported) continue;  // written by another version: it stays as it is
+      PENSTOCK_ASSIGN(const bool moved, quarantine_if_wrong(fast, run, one.id, error));
+      if (!moved) return error;
+      ++quarantined;
+      continue;
+    }
+    const Result<CheckpointManifest> copy = slow.manifest(run, one.id);
+    const bool same = copy.ok() && copy->files == one.manifest->files;
+    if (!copy.ok() && copy.error().code != Errc::not_found && !found_wrong(copy.error().code))
+      return copy.error();
+    (same ? durable : pending).push_back(*std::move(one.manifest));
+  }
+  return quarantined;
+}
+
+const ListedCheckpoint* FoundCheckpoint::in(StoreRole role) const {
+  for (const ListedCheckpoint& copy : copies)
+    if (copy.store->role() == role && copy.manifest.ok()) return &copy;
   return nullptr;
 }
 
@@ -18,7 +68,7 @@ bool FoundCheckpoint::durable() const {
 }
 
 const CheckpointManifest* FoundCheckpoint::manifest() const {
-  for (const Listed& copy : copies)
+  for (const ListedCheckpoint& copy : copies)
     if (copy.manifest.ok()) return &*copy.manifest;
   return nullptr;
 }
@@ -28,9 +78,9 @@ Result<std::vector<FoundCheckpoint>> find_checkpoints(std::span<CheckpointStore*
   std::map<CheckpointId, FoundCheckpoint> all;
   for (const StoreRole role : {StoreRole::fast, StoreRole::slow}) {
     for (CheckpointStore* store : stores) {
-      if (store->facts().role != role) continue;
-      PENSTOCK_ASSIGN(std::vector<Listed> listed, store->list(run));
-      for (Listed& each : listed) {
+      if (store->role() != role) continue;
+      PENSTOCK_ASSIGN(std::vector<ListedCheckpoint> listed, list_checkpoints(*store, run));
+      for (ListedCheckpoint& each : listed) {
         FoundCheckpoint& found = all[each.id];
         found.run = run;
         found.id = each.id;

@@ -1,6 +1,9 @@
-// Combines what several stores have of a run: each checkpoint with all of its copies.
+// Lists the checkpoints of a run: those of one store, or each checkpoint with all of its copies in several
+// stores.
 #pragma once
 
+#include <cstdint>
+#include <deque>
 #include <span>
 #include <string>
 #include <string_view>
@@ -11,16 +14,35 @@
 
 namespace penstock {
 
+// One checkpoint in a store: its manifest, or why that is not valid.
+struct ListedCheckpoint {
+  CheckpointId id;
+  Result<CheckpointManifest> manifest;
+  CheckpointStore* store = nullptr;  // set only by find_checkpoints(), which lists several stores
+};
+
+// The checkpoints of the run in one store, oldest first. Each has its manifest, read anew, or the error of
+// CheckpointStore::manifest(). Skips names that are not of checkpoints, and checkpoints that another process
+// removes meanwhile.
+Result<std::vector<ListedCheckpoint>> list_checkpoints(const CheckpointStore& store, std::string_view run);
+
+// Sorts the checkpoints of the run on the fast tier, oldest first: `durable` gets those that the slow tier
+// has with the same files, `pending` the others. Wrong ones go to quarantine; returns how many. Skips those
+// of another version of the format. The caller holds the run's locks of both stores.
+Result<std::uint64_t> sort_fast_checkpoints(CheckpointStore& fast, CheckpointStore& slow,
+                                            std::string_view run, std::deque<CheckpointManifest>& durable,
+                                            std::deque<CheckpointManifest>& pending);
+
 // One checkpoint of a run with all of its copies.
 struct FoundCheckpoint {
   std::string run;
   CheckpointId id;
-  std::vector<Listed> copies;  // in the order of the stores, fast ones first
+  std::vector<ListedCheckpoint> copies;  // in the order of the stores, fast ones first
 
   // Whether a slow store has a copy with a valid manifest. Does not read the files.
   bool durable() const;
-  const Listed* in(StoreRole role) const;      // null: no such store has a copy with a valid manifest
-  const CheckpointManifest* manifest() const;  // of the first copy where it is valid; null: of none
+  const ListedCheckpoint* in(StoreRole role) const;  // null: no such store has a copy with a valid manifest
+  const CheckpointManifest* manifest() const;        // of the first copy where it is valid; null: of none
 };
 
 // The checkpoints of the run, oldest first.

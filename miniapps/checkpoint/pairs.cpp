@@ -23,8 +23,7 @@ Result<std::optional<std::string>> CheckpointStore::paired(std::string_view run)
 
 Result<void> CheckpointStore::pair(std::string_view run, const CheckpointStore& slow) {
   PENSTOCK_TRY(check_run_name(run));
-  return files_.write_text(below(kPairs, run), slow.facts().uuid + "\n", Durability::file_and_name,
-                           IfExists::fail);
+  return files_.write_text(below(kPairs, run), slow.uuid() + "\n", Durability::file_and_name, IfExists::fail);
 }
 
 Result<void> CheckpointStore::forget(std::string_view run) {

@@ -11,6 +11,7 @@
 #include "io_backends/testing/power_cut_testing.hpp"
 #include "io_backends/testing/testing.hpp"
 #include "miniapps/checkpoint/copy_checkpoint.hpp"
+#include "miniapps/checkpoint/found_checkpoints.hpp"
 #include "miniapps/checkpoint/store.hpp"
 
 namespace penstock {
@@ -134,8 +135,8 @@ inline Result<void> train(const Tiers& tiers, const Mutant& mutant, Acknowledged
 // The recovery of a start after a crash: everything on the fast store is drained and evicted.
 inline Result<void> recover(const Tiers& tiers, Acknowledged& told) {
   PENSTOCK_ASSIGN(Stores stores, start(tiers));
-  PENSTOCK_ASSIGN(const auto listed, stores.fast->list(kRun));
-  for (const Listed& one : listed) {
+  PENSTOCK_ASSIGN(const auto listed, list_checkpoints(*stores.fast, kRun));
+  for (const ListedCheckpoint& one : listed) {
     if (!one.manifest) return one.manifest.error();
     PENSTOCK_TRY(drain_and_evict(stores, *one.manifest, told.durable.at(one.id.step)));
   }
@@ -147,10 +148,10 @@ using Violations = std::vector<std::string>;
 // The steps whose checkpoint is whole to the byte. Every other listed checkpoint is a violation.
 inline std::set<std::uint64_t> whole_steps(const CheckpointStore& store, Violations& violations) {
   std::set<std::uint64_t> whole;
-  const auto listed = store.list(kRun);
+  const auto listed = list_checkpoints(store, kRun);
   if (!listed) violations.push_back("cannot be listed: " + listed.error().message());
   if (!listed) return whole;
-  for (const Listed& one : *listed) {
+  for (const ListedCheckpoint& one : *listed) {
     if (!one.manifest) violations.push_back("listed, but broken: " + one.manifest.error().message());
     if (!one.manifest) continue;
     Result<void> good = store.verify(kRun, *one.manifest);

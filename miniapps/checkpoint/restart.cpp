@@ -24,7 +24,7 @@ bool ours(Errc code) {
 }
 
 // Success if the training can resume from this copy; else the reason.
-Result<void> examine(const Listed& copy, std::string_view run, const RestartRequest& request) {
+Result<void> examine(const ListedCheckpoint& copy, std::string_view run, const RestartRequest& request) {
   if (!copy.manifest) return copy.manifest.error();
   if (request.ranks && copy.manifest->ranks != *request.ranks)
     return make_error(Errc::invalid_argument,
@@ -33,8 +33,8 @@ Result<void> examine(const Listed& copy, std::string_view run, const RestartRequ
 }
 
 // The reason for the rejection and, with `put_aside`, where the copy is now.
-std::string reject(const Listed& copy, std::string_view run, const CheckpointId& id, const Error& error,
-                   bool put_aside) {
+std::string reject(const ListedCheckpoint& copy, std::string_view run, const CheckpointId& id,
+                   const Error& error, bool put_aside) {
   std::string why = error.message();
   if (!put_aside) return why;
   const Result<bool> moved = quarantine_if_wrong(*copy.store, run, id, error);
@@ -54,7 +54,7 @@ using Bytes = std::vector<std::byte>;
 
 Bytes bytes_of(const Restart& restart) {
   const Json json{{"run", restart.run},
-                  {"store", restart.store == nullptr ? "" : restart.store->facts().uuid},
+                  {"store", restart.store == nullptr ? "" : restart.store->uuid()},
                   {"manifest", restart.store == nullptr ? "" : serialize(restart.manifest)},
                   {"rejected", json_of(restart.rejected)},
                   {"lost_steps", restart.lost_steps}};
@@ -87,7 +87,7 @@ Result<Restart> restart_from(const Bytes& bytes, std::span<CheckpointStore* cons
   if (uuid.empty()) return restart;
   PENSTOCK_ASSIGN(restart.manifest, parse_checkpoint_manifest(manifest, "the manifest that rank 0 chose"));
   const auto here = std::find_if(stores.begin(), stores.end(),
-                                 [&](const CheckpointStore* store) { return store->facts().uuid == uuid; });
+                                 [&](const CheckpointStore* store) { return store->uuid() == uuid; });
   if (here == stores.end())
     return make_error(Errc::not_found,
                       "the store that rank 0 chose is not this rank's: give all ranks the same");
@@ -112,7 +112,7 @@ Result<std::optional<Restart>> look_once(std::span<CheckpointStore* const> store
   for (auto found = all.rbegin(); found != all.rend(); ++found) {
     const CheckpointId& id = found->id;
     if (request.step && id.step != *request.step) continue;
-    for (const Listed& copy : found->copies) {
+    for (const ListedCheckpoint& copy : found->copies) {
       const auto good = examine(copy, run, request);
       if (good) {
         restart.store = copy.store;
@@ -164,8 +164,8 @@ nlohmann::json restart_json(const Restart& restart) {
   nlohmann::json chosen;
   if (restart.store != nullptr)
     chosen = {{"tier", restart.store->tier().name},
-              {"role", role_name(restart.store->facts().role)},
-              {"durability", durability_name(restart.store->facts().durability)},
+              {"role", role_name(restart.store->role())},
+              {"durability", restart.store->durability()},
               {"step", restart.manifest.id.step},
               {"generation", restart.manifest.id.generation},
               {"ranks", restart.manifest.ranks},

@@ -11,6 +11,8 @@
 #include <utility>
 #include <vector>
 
+#include "miniapps/checkpoint/found_checkpoints.hpp"
+
 namespace penstock {
 
 Result<std::uint64_t> prune_checkpoints(CheckpointStore& store, std::string_view run, std::uint64_t keep,
@@ -19,8 +21,8 @@ Result<std::uint64_t> prune_checkpoints(CheckpointStore& store, std::string_view
   static std::mutex one_at_a_time;
   const std::lock_guard lock(one_at_a_time);
   if (keep == 0) return make_error(Errc::invalid_argument, "at least one checkpoint is to be kept");
-  PENSTOCK_ASSIGN(std::vector<Listed> found, store.list(run));
-  std::erase_if(found, [](const Listed& one) { return !one.manifest.ok(); });
+  PENSTOCK_ASSIGN(std::vector<ListedCheckpoint> found, list_checkpoints(store, run));
+  std::erase_if(found, [](const ListedCheckpoint& one) { return !one.manifest.ok(); });
   if (found.size() <= keep) return std::uint64_t{0};
   if (keep == 1) PENSTOCK_TRY(store.verify(run, *found.back().manifest));
   std::uint64_t gone = 0;

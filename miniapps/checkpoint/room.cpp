@@ -1,4 +1,4 @@
-// Threads: any thread calls a CheckpointStore; one thread uses a TakenRoom.
+// Threads: any thread calls a CheckpointStore; one thread uses a Staged.
 // Lock: lock_space() takes the store's lock, a file. stage() holds it while it counts and reserves bytes.
 // room() alone needs no lock.
 // Memory: names, texts and errors allocate.
@@ -15,6 +15,7 @@
 #include <vector>
 
 #include "io_backends/core/system/interrupt.hpp"
+#include "miniapps/checkpoint/found_checkpoints.hpp"
 #include "miniapps/checkpoint/store.hpp"
 
 namespace penstock {
@@ -91,7 +92,7 @@ bool is_note_of(std::string_view name, std::string_view making) {
          name.find_first_not_of("0123456789", making.size() + 1) == std::string_view::npos;
 }
 
-void TakenRoom::begins(std::uint64_t rank, std::uint64_t bytes) {
+void Staged::begins_file(std::uint64_t rank, std::uint64_t bytes) {
   if (!rank_) rank_ = rank;
   file_bytes_ = bytes;
   whole_ = false;
@@ -102,26 +103,27 @@ void TakenRoom::begins(std::uint64_t rank, std::uint64_t bytes) {
 
 // Some back ends reserve a file's space when they create it, and do not report that. The lower free space
 // shows it.
-void TakenRoom::created() {
+void Staged::created_file() {
   if (free_ == 0) return;
   const std::uint64_t left = files_.backend().names().free_bytes().value_or(free_);
   whole_ = left < free_ && free_ - left >= file_bytes_;
   if (!whole_) return;
   taken_ += file_bytes_;
-  note();
+  write_note();
 }
 
-void TakenRoom::wrote(std::uint64_t bytes) {
+void Staged::wrote(std::uint64_t bytes) {
   if (whole_) return;
   taken_ += bytes;
-  if (taken_ - noted_ >= kWorthANote) note();
+  if (taken_ - noted_ >= kWorthANote) write_note();
 }
 
 // Not synced: after a power cut the process of the note is dead, and sweep() removes the note.
-void TakenRoom::note() {
+void Staged::write_note() {
   noted_ = taken_;
-  static_cast<void>(files_.write_text(below(kStoreTaken, fmt::format("{}.{}", making_, rank_.value_or(0))),
-                                      fmt::format("{}\n", taken_), Durability::visible, IfExists::replace));
+  static_cast<void>(
+      files_.write_text(below(kStoreTaken, fmt::format("{}.{}", last_part(folder_), rank_.value_or(0))),
+                        fmt::format("{}\n", taken_), Durability::visible, IfExists::replace));
 }
 
 // Reads the reservations first. Bytes that are allocated meanwhile are then missing in the free bytes and
@@ -139,8 +141,8 @@ Result<std::uint64_t> CheckpointStore::room_if_all_went() const {
   std::uint64_t most = sum_of(free, made.taken);
   PENSTOCK_ASSIGN(const std::vector<std::string> all, runs());
   for (const std::string& run : all) {
-    PENSTOCK_ASSIGN(const std::vector<Listed> found, list(run));
-    for (const Listed& one : found)
+    PENSTOCK_ASSIGN(const std::vector<ListedCheckpoint> found, list_checkpoints(*this, run));
+    for (const ListedCheckpoint& one : found)
       if (one.manifest.ok()) most = sum_of(most, one.manifest->bytes());
   }
   return most;

@@ -21,7 +21,7 @@ Result<std::unique_ptr<CheckpointStore>> open_paired(const std::string& run, con
                                                      const Tier& fast, const std::string& before) {
   Result<std::unique_ptr<CheckpointStore>> opened = CheckpointStore::open(slow);
   if (!opened.ok() && opened.error().code != Errc::not_found) return opened.error();
-  if (opened.ok() && (*opened)->facts().uuid == before) return opened;
+  if (opened.ok() && (*opened)->uuid() == before) return opened;
   return make_error(Errc::invalid_argument,
                     fmt::format("run '{}' drains from '{}' to the store {}, which is not at '{}' ({}): mount "
                                 "it there, or take another --run",

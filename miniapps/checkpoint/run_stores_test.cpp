@@ -31,7 +31,7 @@ TEST_F(Runs, AreTakenWhole) {
   const auto first = take_run("run", slow_, &fast_);
   ASSERT_OK(first);
   EXPECT_EQ(first->locks.size(), 4U);
-  EXPECT_EQ(*first->fast->paired("run"), first->slow->facts().uuid);
+  EXPECT_EQ(*first->fast->paired("run"), first->slow->uuid());
   EXPECT_ERRC(Errc::busy, take_run("run", slow_, &fast_), "run 'run'");
   EXPECT_ERRC(Errc::busy, take_run("run", slow_, nullptr), "run 'run'");
   for (const char* what : {"save", "drain"}) {
@@ -42,7 +42,7 @@ TEST_F(Runs, AreTakenWhole) {
   const auto seen = see_run(slow_, &fast_);
   ASSERT_OK(seen);
   EXPECT_TRUE(seen->locks.empty());
-  EXPECT_EQ(seen->slow->facts(), first->slow->facts());
+  EXPECT_EQ(seen->slow->uuid(), first->slow->uuid());
 }
 
 // A drain has the fast store's lock before the slow one's.

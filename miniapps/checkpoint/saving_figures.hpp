@@ -7,7 +7,7 @@
 #include <span>
 #include <vector>
 
-#include "miniapps/checkpoint/saves.hpp"
+#include "miniapps/checkpoint/checkpointer.hpp"
 
 namespace penstock {
 

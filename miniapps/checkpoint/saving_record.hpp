@@ -7,7 +7,7 @@
 
 #include "io_backends/core/metric.hpp"
 #include "io_backends/core/result.hpp"
-#include "miniapps/checkpoint/saves.hpp"
+#include "miniapps/checkpoint/checkpointer.hpp"
 #include "miniapps/checkpoint/saving_figures.hpp"
 #include "results/record/trial.hpp"
 

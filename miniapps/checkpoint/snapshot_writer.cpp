@@ -1,8 +1,8 @@
 // Threads: the training's thread calls everything in the header. work() is the writer's own thread, which
 // calls write_ and failed_.
-// Locks: mutex_ guards state_ and stop_. work_ and memory_ need no lock: the writer's thread uses them while
-// state_ is busy, the training's thread otherwise. Each change of state_, made with the lock held, passes
-// them on.
+// Locks: mutex_ guards state_ and stop_. memory_ and what write_ uses need no lock: the writer's thread uses
+// them while state_ is busy, the training's thread otherwise. Each change of state_, made with the lock held,
+// passes them on.
 // Memory: make_room() allocates; if there is no memory, it returns an error. take() copies into that memory.
 // Ctrl-C: does not end a write (IgnoreInterrupt). After a signal the destructor ends it; without one, the
 // destructor waits for its end.
@@ -42,9 +42,9 @@ SnapshotWriter::~SnapshotWriter() {
   changed_.notify_all();
 }
 
-Result<void> SnapshotWriter::make_room(const SaveWork& work) {
+Result<void> SnapshotWriter::make_room(std::span<const FileView> files) {
   std::size_t bytes = 0;
-  for (const FileView& file : work.files) bytes += static_cast<std::size_t>(whole_blocks(file.bytes.size()));
+  for (const FileView& file : files) bytes += static_cast<std::size_t>(whole_blocks(file.bytes.size()));
   try {
     memory_.grow(bytes);
   } catch (const std::bad_alloc&) {
@@ -53,59 +53,79 @@ Result<void> SnapshotWriter::make_room(const SaveWork& work) {
   return success();
 }
 
-void SnapshotWriter::take(SaveWork work) {
+void SnapshotWriter::take(std::uint64_t step, std::span<FileView> files) {
   std::size_t at = 0;
-  for (FileView& file : work.files) {
+  for (FileView& file : files) {
     std::memcpy(memory_.data() + at, file.bytes.data(), file.bytes.size());
     file.bytes = std::span(memory_.data() + at, file.bytes.size());
     at += static_cast<std::size_t>(whole_blocks(file.bytes.size()));
   }
-  id_ = work.id;
-  work_ = std::move(work);
-  taken_ = true;
+  step_ = step;
   given_up_ = false;
-  // Last: from here on the writer's thread uses work_ and memory_.
+  // Last: from here on the writer's thread uses memory_ and what write_ uses.
   const std::lock_guard lock(mutex_);
   state_ = State::busy;
   changed_.notify_all();
 }
 
-SnapshotWriter::State SnapshotWriter::look(Clock::time_point until) {
+SnapshotWriter::State SnapshotWriter::wait_while_busy(Clock::time_point until) {
   std::unique_lock lock(mutex_);
   changed_.wait_until(lock, until, [&] { return state_ != State::busy; });
   return state_;
 }
 
-// A rank that failed, or whose tier is full, writes no part, and the threads of the others wait for it. So
-// all ranks exchange their states every 50 ms, and set given_up_ if one has no part.
-Result<SnapshotWriter::State> SnapshotWriter::clear(Communicator& ranks, Clock::time_point until, Wait wait) {
+bool SnapshotWriter::wait_until_written(Clock::time_point until) {
+  return wait_while_busy(until) != State::busy;
+}
+
+// What at least one rank reports.
+struct SnapshotWriter::Reports {
+  bool busy = false;
+  bool full = false;
+  bool failed = false;
+  bool late = false;
+  bool stopped = false;
+};
+
+// Collective. A rank that failed, or whose tier is full, writes no part, and the threads of the others wait
+// for it. So this sets given_up_ if one has no part.
+Result<SnapshotWriter::Reports> SnapshotWriter::exchange(Communicator& ranks, Clock::time_point look_until,
+                                                         Clock::time_point until) {
+  const State mine = wait_while_busy(look_until);
+  std::array<std::uint64_t, 5> any{mine == State::busy, mine == State::full, mine == State::failed,
+                                   Clock::now() >= until, interrupted()};
+  PENSTOCK_TRY(ranks.all_reduce(std::span(any), Reduction::max));
+  const Reports reports{any[0] != 0, any[1] != 0, any[2] != 0, any[3] != 0, any[4] != 0};
+  if (reports.busy && (reports.full || reports.failed)) given_up_ = true;
+  return reports;
+}
+
+Result<bool> SnapshotWriter::busy(Communicator& ranks) {
+  const Clock::time_point now = Clock::now();
+  PENSTOCK_ASSIGN(const Reports any, exchange(ranks, now, now));
+  return any.busy;
+}
+
+Result<bool> SnapshotWriter::clear(Communicator& ranks, Clock::time_point until, bool interruptible) {
   for (;;) {
     const Clock::time_point now = Clock::now();
-    const State mine = look(wait != Wait::never && until > now ? std::min(until, now + kLookAgain) : now);
-    std::array<std::uint64_t, 5> any{mine == State::busy, mine == State::full, mine == State::failed,
-                                     Clock::now() >= until, interrupted()};
-    PENSTOCK_TRY(ranks.all_reduce(std::span(any), Reduction::max));
-    const auto [busy, full, failed, late, stopped] = any;
-    if (busy == 0) {
-      if (failed != 0) abandon();
-      return failed != 0 || full == 0 ? State::free : State::full;
+    PENSTOCK_ASSIGN(const Reports any,
+                    exchange(ranks, until > now ? std::min(until, now + kLookAgain) : now, until));
+    if (!any.busy) {
+      if (any.failed) abandon();
+      return any.full && !any.failed;
     }
-    if (full != 0 || failed != 0) given_up_ = true;
-    if (wait == Wait::never) return State::busy;
     const std::string what =
-        "the checkpoint of step " + std::to_string(id_.step) + " is still on its way from memory";
-    if (wait == Wait::until_stopped && stopped != 0)
-      return make_error(Errc::interrupted, "stopped while " + what);
-    if (late != 0)
+        "the checkpoint of step " + std::to_string(step_) + " is still on its way from memory";
+    if (interruptible && any.stopped) return make_error(Errc::interrupted, "stopped while " + what);
+    if (any.late)
       return make_error(Errc::timed_out, what +
                                              ": wait longer, save less often, or leave checkpoints out "
                                              "(--on-full skip)");
   }
 }
 
-// Not while busy: then the writer's thread uses work_. The destructor of the Staged removes its folder.
 void SnapshotWriter::abandon() {
-  work_.staged.reset();
   const std::lock_guard lock(mutex_);
   state_ = State::free;
 }
@@ -123,7 +143,7 @@ void SnapshotWriter::work() noexcept {
     }
     State ended = State::free;
     try {
-      if (Result<void> written = write_(work_, given_up_); !written.ok()) {
+      if (Result<void> written = write_(given_up_); !written.ok()) {
         ended = written.error().code == Errc::no_space ? State::full : State::failed;
         if (ended == State::failed) failed_(std::move(written).error());
       }

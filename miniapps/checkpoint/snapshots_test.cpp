@@ -29,7 +29,7 @@ TEST_F(Snapshots, AreOfTheInstantOfTheSave) {
   const Tier slow = tier("slow", ",fail=write:hang=20ms@1.0");
   const auto saver = open(slow, nullptr).value();
   std::vector<std::byte> state = noise(kBytes, 20);
-  const Saved saved = saver->save({.step = 20, .files = {{"rank-0.bin", state}}}).value();
+  const CheckpointTimes saved = saver->save({.step = 20, .files = {{"rank-0.bin", state}}}).value();
   std::fill(state.begin(), state.end(), std::byte{0});
   EXPECT_EQ(saved.reached, Reached::nothing);
   ASSERT_TRUE(saver->wait(saved.id, Reached::durable, kLong).ok());
@@ -40,8 +40,8 @@ TEST_F(Snapshots, AreWaitedForNoLongerThanForRoom) {
   policy_.block_for = 100ms;
   const Tier slow = busy();
   const auto saver = open(slow, nullptr).value();
-  const Saved first = save(*saver, 20).value();
-  const Result<Saved> second = save(*saver, 40);
+  const CheckpointTimes first = save(*saver, 20).value();
+  const Result<CheckpointTimes> second = save(*saver, 40);
   ASSERT_FALSE(second.ok());
   EXPECT_EQ(second.error().code, Errc::timed_out);
   EXPECT_NE(second.error().what.find("step 20 is still on its way from memory"), std::string::npos)
@@ -61,7 +61,7 @@ TEST_F(Snapshots, AreNotWaitedForThroughASignal) {
     const auto saver = open(slow, nullptr).value();
     ASSERT_TRUE(save(*saver, 20).ok());
     simulate_interrupt(SIGTERM);
-    const Result<Saved> second = save(*saver, 40);
+    const Result<CheckpointTimes> second = save(*saver, 40);
     ASSERT_FALSE(second.ok());
     EXPECT_EQ(second.error().code, Errc::interrupted) << second.error().what;
     EXPECT_TRUE(saver->finalize(kLong).ok()) << "what was saved has its grace";
@@ -88,7 +88,7 @@ TEST_F(Snapshots, AreLeftOutWhileTheMemoryIsTaken) {
   const Tier slow = busy("500ms");
   const auto saver = open(slow, nullptr).value();
   ASSERT_TRUE(save(*saver, 20).ok());
-  const Saved second = save(*saver, 40).value();
+  const CheckpointTimes second = save(*saver, 40).value();
   EXPECT_TRUE(second.skipped);
   EXPECT_EQ(saver->counts().skips, 1U);
   ASSERT_TRUE(saver->finalize(kLong).ok());
@@ -100,9 +100,9 @@ TEST_F(Snapshots, AreWrittenThroughWhileTheMemoryIsTaken) {
   const Tier slow = busy("500ms");
   const auto saver = open(slow, nullptr).value();
   ASSERT_TRUE(save(*saver, 20).ok());
-  const Saved second = save(*saver, 40).value();
+  const CheckpointTimes second = save(*saver, 40).value();
   EXPECT_EQ(second.reached, Reached::durable);
-  const Saved again = save(*saver, 20).value();
+  const CheckpointTimes again = save(*saver, 20).value();
   EXPECT_EQ(again.id.generation, 1U) << "of the first, which may not be there yet";
   ASSERT_TRUE(saver->finalize(kLong).ok());
   EXPECT_EQ(newest(slow), noise(kBytes, 40));
@@ -118,7 +118,7 @@ TEST_F(Snapshots, ThatFindTheFastTierFullAreTreatedAsThePolicySays) {
       const Tier slow = tier("slow");
       const Tier fast = tier("fast", ",fail=write/rank-0.bin:enospc@#1");
       const auto saver = open(slow, &fast).value();
-      const Saved first = save(*saver, 20).value();
+      const CheckpointTimes first = save(*saver, 20).value();
       if (at_the_end) {
         const Result<void> waited = saver->wait(first.id, Reached::durable, kLong);
         EXPECT_EQ(waited.ok(), policy != OnFull::skip);
@@ -144,7 +144,7 @@ TEST_F(Snapshots, ThatWaitForRoomInVainStayInMemory) {
   const Tier stuck = tier("slow", ",fail=publish/drain.:eio@#1..");
   const Tier fast = tier("fast", ",fail=write/rank-0.bin:enospc@#2..");
   const auto saver = open(stuck, &fast).value();
-  const Saved first = save(*saver, 20).value();
+  const CheckpointTimes first = save(*saver, 20).value();
   ASSERT_TRUE(saver->wait(first.id, Reached::fast, kLong).ok());
   ASSERT_TRUE(save(*saver, 40).ok());
   for (int times = 0; times < 2; ++times) {
@@ -185,7 +185,7 @@ TEST_F(Snapshots, OfRanksAreTriedAgainByAllWhereOneFoundNoRoom) {
     const auto saver = Checkpointer::open(policy_, slow, &fast, ranks).value();
     for (const std::uint64_t step : {20U, 40U}) {
       const std::vector<std::byte> state = noise(kBytes, step, ranks.rank());
-      const Result<Saved> saved =
+      const Result<CheckpointTimes> saved =
           saver->save({.step = step, .files = {{"rank-" + std::to_string(ranks.rank()) + ".bin", state}}});
       EXPECT_TRUE(saved.ok()) << saved.error().what;
     }
@@ -205,7 +205,7 @@ TEST_F(Snapshots, OfRanksFailForAllWhereOneFails) {
     const SaveRequest request{.step = 20,
                               .files = {{"rank-" + std::to_string(ranks.rank()) + ".bin", state}}};
     EXPECT_TRUE(saver->save(request).ok());
-    const Result<Saved> next = saver->save(request);
+    const Result<CheckpointTimes> next = saver->save(request);
     ASSERT_FALSE(next.ok());
     EXPECT_EQ(next.error().code, Errc::io) << next.error().what;
   });

@@ -9,6 +9,7 @@
 
 #include "io_backends/core/system/interrupt.hpp"
 #include "io_backends/decorators/wrapper.hpp"
+#include "miniapps/checkpoint/found_checkpoints.hpp"
 #include "miniapps/checkpoint/store_testing.hpp"
 
 namespace penstock {
@@ -39,11 +40,11 @@ TEST_P(StagedCheckpoint, IsThereWhenCommittedAndNotBefore) {
     EXPECT_EQ(file->chunks.size(), (bytes.size() + kCheckpointChunk - 1) / kCheckpointChunk);
     manifest.files.push_back(*file);
   }
-  EXPECT_TRUE(store_->list("run")->empty());
+  EXPECT_TRUE(list_checkpoints(*store_, "run")->empty());
   EXPECT_FALSE(*store_->has("run", {20, 3}));
   const auto committed = (*staged)->commit(manifest);
   ASSERT_OK(committed);
-  EXPECT_EQ(committed->store, store_->facts().uuid);
+  EXPECT_EQ(committed->store, store_->uuid());
   EXPECT_FALSE(committed->commit_time.empty());
   EXPECT_EQ(committed->trainer, manifest.trainer);
   EXPECT_TRUE(*store_->has("run", {20, 3}));
@@ -130,7 +131,7 @@ TEST_P(StagedCheckpoint, CommitsOnlyWhatAManifestMayBe) {
   EXPECT_ERRC(Errc::internal, attempt([](auto& m) { m.run = "another"; }), "not of run 'another'");
   EXPECT_ERRC(Errc::corrupt, attempt([](auto& m) { m.files[0].bytes = 9; }), "has 10 bytes");
   EXPECT_ERRC(Errc::not_found, attempt([](auto& m) { m.files[0].name = "b"; }), "/b' of rank 0");
-  EXPECT_TRUE(store_->list("run")->empty());
+  EXPECT_TRUE(list_checkpoints(*store_, "run")->empty());
   EXPECT_OK(attempt([](auto&) {}));
 }
 
@@ -325,7 +326,7 @@ TEST_P(StagedCheckpoint, OfATierThatIsFullLeavesNothing) {
   const auto store = CheckpointStore::open(full);
   ASSERT_OK(store);
   EXPECT_ERRC(Errc::no_space, try_save(**store, "run", {1, 0}), "store 'slow'");
-  EXPECT_TRUE(store_->list("run")->empty());
+  EXPECT_TRUE(list_checkpoints(*store_, "run")->empty());
   EXPECT_TRUE(names_in(store_.backend(), "tmp").empty());
   EXPECT_TRUE(names_in(store_.backend(), "reserved").empty());
 }

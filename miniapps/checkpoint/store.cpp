@@ -38,33 +38,31 @@ constexpr std::uint64_t kStoreFormat = 1;
 constexpr std::string_view kStoreKind = "checkpoint store";
 constexpr std::size_t kLongestWhat = 20;
 
-// Indexed by the values of StoreRole and StoreDurability.
-constexpr std::string_view kRoles[] = {"fast", "slow"};
-constexpr std::string_view kDurabilities[] = {"volatile", "node", "shared"};
+constexpr std::string_view kRoles[] = {"fast", "slow"};  // indexed by the values of StoreRole
+constexpr std::string_view kNode = "node";
+constexpr std::string_view kShared = "shared";
 
-StoreDurability durability_of(const Tier& tier) {
-  if (tier.backend->caps().volatile_memory || tier.facts.memory) return StoreDurability::volatile_memory;
-  if (tier.backend->caps().network || tier.facts.network) return StoreDurability::shared;
-  return StoreDurability::node;
+std::string_view durability_of(const Tier& tier) {
+  if (tier.backend->caps().volatile_memory || tier.facts.memory) return kVolatile;
+  if (tier.backend->caps().network || tier.facts.network) return kShared;
+  return kNode;
 }
+
+// The content of STORE.json.
+struct StoreFacts {
+  std::string uuid;
+  StoreRole role = StoreRole::slow;
+  std::string durability;
+};
 
 std::string text_of(const StoreFacts& facts) {
   return Json{{"penstock", kStoreKind},
               {"format", kStoreFormat},
               {"uuid", facts.uuid},
               {"role", role_name(facts.role)},
-              {"durability", durability_name(facts.durability)}}
+              {"durability", facts.durability}}
              .dump(2) +
          "\n";
-}
-
-// Sets `value` to the enumerator whose text is `word`; false if there is none.
-template <class Enum>
-bool parse_word(std::span<const std::string_view> words, const std::string& word, Enum& value) {
-  const auto at = std::find(words.begin(), words.end(), word);
-  if (at == words.end()) return false;
-  value = static_cast<Enum>(at - words.begin());
-  return true;
 }
 
 Result<StoreFacts> parse_facts(std::string_view text) {
@@ -82,11 +80,13 @@ Result<StoreFacts> parse_facts(std::string_view text) {
                         fmt::format("'{}' is of format {}, and this penstock reads {}: use the version that "
                                     "wrote it",
                                     kStoreFile, format.dump(), kStoreFormat));
-    StoreFacts facts{.uuid = json.at("uuid").get<std::string>()};
+    StoreFacts facts{.uuid = json.at("uuid").get<std::string>(), .durability = {}};
     if (facts.uuid.size() != kUuidDigits) return no_store("no uuid");
-    if (!parse_word(kRoles, json.at("role").get<std::string>(), facts.role))
-      return no_store("an unknown role");
-    if (!parse_word(kDurabilities, json.at("durability").get<std::string>(), facts.durability))
+    const auto role = std::find(std::begin(kRoles), std::end(kRoles), json.at("role").get<std::string>());
+    if (role == std::end(kRoles)) return no_store("an unknown role");
+    facts.role = static_cast<StoreRole>(role - std::begin(kRoles));
+    facts.durability = json.at("durability").get<std::string>();
+    if (facts.durability != kVolatile && facts.durability != kNode && facts.durability != kShared)
       return no_store("an unknown durability");
     return facts;
   } catch (const Json::exception& problem) {
@@ -143,10 +143,6 @@ std::string_view role_name(StoreRole role) {
   return kRoles[static_cast<std::size_t>(role)];
 }
 
-std::string_view durability_name(StoreDurability durability) {
-  return kDurabilities[static_cast<std::size_t>(durability)];
-}
-
 Result<std::unique_ptr<CheckpointStore>> CheckpointStore::open(const Tier& tier) {
   const StoreFiles files(tier);
   PENSTOCK_TRY(check_tier(files));
@@ -157,7 +153,8 @@ Result<std::unique_ptr<CheckpointStore>> CheckpointStore::open(const Tier& tier)
                                                     tier.root, kStoreFile));
   }
   if (!facts) return std::move(facts).error();
-  return std::unique_ptr<CheckpointStore>(new CheckpointStore(files, *std::move(facts)));
+  return std::unique_ptr<CheckpointStore>(
+      new CheckpointStore(files, std::move(facts->uuid), facts->role, std::move(facts->durability)));
 }
 
 Result<std::unique_ptr<CheckpointStore>> CheckpointStore::open_or_make(const Tier& tier, StoreRole role) {
@@ -172,16 +169,16 @@ Result<std::unique_ptr<CheckpointStore>> CheckpointStore::open_or_make(const Tie
       if (!made_meanwhile) return empty.error();
     }
     PENSTOCK_TRY(make_store_folders(files));
-    const StoreFacts facts{random_id(kUuidDigits), role, durability_of(tier)};
+    const StoreFacts facts{random_id(kUuidDigits), role, std::string(durability_of(tier))};
     const auto made = files.write_text(kStoreFile, text_of(facts), Durability::file_and_name, IfExists::fail);
     // If another process has made it meanwhile, that is the store.
     if (!made && made.error().code != Errc::already_exists) return made.error();
   }
   PENSTOCK_ASSIGN(auto store, open(tier));
-  if (store->facts().role != role)
+  if (store->role() != role)
     return files.error(Errc::invalid_argument,
                        fmt::format("'{}' is a {} store, not a {} one: take another folder", tier.root,
-                                   role_name(store->facts().role), role_name(role)));
+                                   role_name(store->role()), role_name(role)));
   // Repeated for every open: the process that made the store may have died before this sync, and a program
   // that copied it here may have omitted empty folders.
   PENSTOCK_TRY(make_store_folders(files));
@@ -191,7 +188,7 @@ Result<std::unique_ptr<CheckpointStore>> CheckpointStore::open_or_make(const Tie
 
 Result<void> CheckpointStore::still_there() const {
   const auto facts = read_facts(files_);
-  if (facts && facts->uuid == facts_.uuid) return success();
+  if (facts && facts->uuid == uuid_) return success();
   if (!facts && (facts.error().code == Errc::exhausted || facts.error().code == Errc::interrupted))
     return facts.error();
   const std::string why = facts ? "another store is there now" : facts.error().message();
@@ -234,11 +231,7 @@ Result<std::unique_ptr<Staged>> CheckpointStore::stage(std::string_view run, std
 }
 
 Staged::Staged(CheckpointStore& store, std::string folder, bool owner)
-    : store_(store),
-      files_(store.files()),
-      folder_(std::move(folder)),
-      owner_(owner),
-      taken_(std::make_unique<TakenRoom>(files_, last_part(folder_))) {}
+    : store_(store), files_(store.files()), folder_(std::move(folder)), owner_(owner) {}
 
 Staged::~Staged() {
   if (!spent_) discard();
@@ -257,15 +250,15 @@ Result<CheckpointFile> Staged::write_pieces(std::string_view name, std::uint64_t
   PENSTOCK_TRY(files_.named(check_checkpoint_file_name(name)));
   CheckpointFile file{.name = std::string(name), .rank = rank, .bytes = bytes, .chunks = {}};
   const std::string object = below(folder_, name);
-  taken_->begins(rank, bytes);
+  begins_file(rank, bytes);
   PENSTOCK_ASSIGN(const auto writer, files_.named(files_.backend().create(object, bytes)));
-  taken_->created();
+  created_file();
   for (std::uint64_t offset = 0; offset < bytes; offset += kCheckpointChunk) {
     PENSTOCK_ASSIGN(const auto piece, more(offset));
     if (piece.size() != std::min(kCheckpointChunk, bytes - offset))
       return files_.error(Errc::internal, fmt::format("'{}' was given in pieces of wrong sizes", object));
     PENSTOCK_TRY(files_.named(writer->append(piece)));
-    taken_->wrote(piece.size());
+    wrote(piece.size());
   }
   PENSTOCK_TRY(files_.named(writer->publish(Durability::file, IfExists::fail)));
   return file;
@@ -354,7 +347,7 @@ Result<void> Staged::publish(const CheckpointManifest& manifest) {
 Result<CheckpointManifest> Staged::commit(CheckpointManifest manifest) {
   if (spent_ || !owner_)
     return files_.error(Errc::internal, fmt::format("'{}' is not this process's to commit", folder_));
-  manifest.store = store_.facts().uuid;
+  manifest.store = store_.uuid();
   manifest.commit_time = utc_now();
   std::sort(manifest.files.begin(), manifest.files.end(), by_rank_and_name);
   Result<void> done = files_.named(check_manifest(manifest, below(folder_, kCheckpointManifest)));

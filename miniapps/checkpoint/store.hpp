@@ -119,32 +119,12 @@ class StoreFiles {
 };
 
 enum class StoreRole : std::uint8_t { fast, slow };
-// What the bytes of a store survive. volatile_memory: the end of the process, not a power failure. node: a
-// power failure, not the loss of this machine. shared: the loss of any one machine.
-enum class StoreDurability : std::uint8_t { volatile_memory, node, shared };
-
-struct StoreFacts {
-  std::string uuid;
-  StoreRole role = StoreRole::slow;
-  StoreDurability durability = StoreDurability::node;
-
-  friend bool operator==(const StoreFacts&, const StoreFacts&) = default;
-};
-
-// The text in STORE.json: "fast", "volatile" ...
+// The text in STORE.json: "fast" or "slow".
 std::string_view role_name(StoreRole role);
-std::string_view durability_name(StoreDurability durability);
+// The durability of a store whose bytes survive the end of the process, and no power failure.
+inline constexpr std::string_view kVolatile = "volatile";
 
 class CheckpointStore;
-
-// One checkpoint that CheckpointStore::list() found: its manifest, or why that is not valid.
-struct Listed {
-  CheckpointId id;
-  Result<CheckpointManifest> manifest;
-  CheckpointStore* store = nullptr;  // set only by find_checkpoints(), which lists several stores
-};
-
-class TakenRoom;
 
 // A pending checkpoint of one process. The destructor removes one that is not committed and ignores errors;
 // the next sweep() removes what remains. One thread.
@@ -188,12 +168,27 @@ class Staged {
   Result<void> all_there(const CheckpointManifest& manifest) const;
   void discard();
 
+  // Notes in taken/ how many bytes this rank has allocated (room.hpp). begins_file() comes before a file is
+  // created, created_file() when its writer exists, and wrote() after each write. If a caller writes the
+  // files of several ranks, all notes are under the first rank. A failed note does no harm: its bytes only
+  // stay reserved.
+  void begins_file(std::uint64_t rank, std::uint64_t bytes);
+  void created_file();
+  void wrote(std::uint64_t bytes);
+  void write_note();
+
   CheckpointStore& store_;
   const StoreFiles files_;
   const std::string folder_;
   const bool owner_;  // false after join(): then the destructor removes nothing
-  std::unique_ptr<TakenRoom> taken_;
   bool spent_ = false;
+
+  std::optional<std::uint64_t> rank_;  // of the notes
+  std::uint64_t file_bytes_ = 0;
+  std::uint64_t free_ = 0;  // before the file was created; 0: unknown
+  bool whole_ = false;      // the tier allocated the whole file when it was created
+  std::uint64_t taken_ = 0;
+  std::uint64_t noted_ = 0;
 };
 
 class CheckpointStore {
@@ -207,7 +202,11 @@ class CheckpointStore {
   // tier: memory is volatile, a network is shared, anything else is of the node.
   static Result<std::unique_ptr<CheckpointStore>> open_or_make(const Tier& tier, StoreRole role);
 
-  const StoreFacts& facts() const { return facts_; }
+  const std::string& uuid() const { return uuid_; }
+  StoreRole role() const { return role_; }
+  // What the bytes survive, as in STORE.json. kVolatile; "node": a power failure, not the loss of this
+  // machine; or "shared": the loss of any one machine.
+  const std::string& durability() const { return durability_; }
   const Tier& tier() const { return files_.tier(); }
   const StoreFiles& files() const { return files_; }
 
@@ -246,12 +245,9 @@ class CheckpointStore {
   Result<bool> sweep_ceiling();
 
   Result<std::vector<std::string>> runs() const;
-  // The checkpoints of the run, oldest first. Each has its manifest, read anew, or an error: corrupt or
-  // truncated (no MANIFEST, one of another checkpoint, symbolic links, files that are missing or have another
-  // size), unsupported, or why it cannot be read. Skips names that are not of checkpoints, and checkpoints
-  // that another process removes meanwhile.
-  Result<std::vector<Listed>> list(std::string_view run) const;
-  // not_found if the checkpoint does not exist, or if another process removed it during the read.
+  // The manifest, read anew. corrupt or truncated: no MANIFEST, one of another checkpoint, symbolic links,
+  // files that are missing or have another size. unsupported: another version of the format. not_found if the
+  // checkpoint does not exist, or if another process removed it during the read.
   Result<CheckpointManifest> manifest(std::string_view run, const CheckpointId& id) const;
   Result<bool> has(std::string_view run, const CheckpointId& id) const;
   static std::string folder(std::string_view run, const CheckpointId& id);
@@ -279,14 +275,17 @@ class CheckpointStore {
 
  private:
   friend class Staged;
-  CheckpointStore(const StoreFiles& files, StoreFacts facts) : files_(files), facts_(std::move(facts)) {}
+  CheckpointStore(const StoreFiles& files, std::string uuid, StoreRole role, std::string durability)
+      : files_(files), uuid_(std::move(uuid)), role_(role), durability_(std::move(durability)) {}
   Result<std::unique_ptr<Lock>> lock_space() const;
   Result<CheckpointManifest> read_manifest(std::string_view run, const CheckpointId& id) const;
   Error or_gone(std::string_view run, const CheckpointId& id, Error error) const;
   Result<std::string> put_aside(std::string_view run, const CheckpointId& id, std::string_view where);
 
   const StoreFiles files_;
-  const StoreFacts facts_;
+  const std::string uuid_;
+  const StoreRole role_;
+  const std::string durability_;
 };
 
 }  // namespace penstock

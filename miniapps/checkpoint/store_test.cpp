@@ -11,6 +11,7 @@
 
 #include "io_backends/core/system/interrupt.hpp"
 #include "io_backends/decorators/wrapper.hpp"
+#include "miniapps/checkpoint/found_checkpoints.hpp"
 #include "miniapps/checkpoint/store_testing.hpp"
 
 namespace penstock {
@@ -28,12 +29,14 @@ TEST_P(CheckpointStores, AreMadeOnceAndThenOpened) {
   EXPECT_ERRC(Errc::not_found, CheckpointStore::open(tier), "there is no checkpoint store in");
   const auto made = CheckpointStore::open_or_make(tier, StoreRole::fast);
   ASSERT_OK(made);
-  EXPECT_EQ((*made)->facts().uuid.size(), 32U);
-  EXPECT_EQ((*made)->facts().role, StoreRole::fast);
+  EXPECT_EQ((*made)->uuid().size(), 32U);
+  EXPECT_EQ((*made)->role(), StoreRole::fast);
   for (const auto& again :
        {CheckpointStore::open(tier), CheckpointStore::open_or_make(tier, StoreRole::fast)}) {
     ASSERT_OK(again);
-    EXPECT_EQ((*again)->facts(), (*made)->facts());
+    EXPECT_EQ((*again)->uuid(), (*made)->uuid());
+    EXPECT_EQ((*again)->role(), (*made)->role());
+    EXPECT_EQ((*again)->durability(), (*made)->durability());
   }
   EXPECT_ERRC(Errc::invalid_argument, CheckpointStore::open_or_make(tier, StoreRole::slow),
               "is a fast store, not a slow one");
@@ -92,7 +95,7 @@ TEST_P(CheckpointStores, MadeByTwoAtOnceAreOne) {
       makers.emplace_back([&tier, &uuid] {
         const auto store = CheckpointStore::open_or_make(tier, StoreRole::slow);
         EXPECT_OK(store);
-        if (store) uuid = (*store)->facts().uuid;
+        if (store) uuid = (*store)->uuid();
       });
   }
   for (const std::string& uuid : uuids) EXPECT_EQ(uuid, uuids.front());
@@ -100,7 +103,7 @@ TEST_P(CheckpointStores, MadeByTwoAtOnceAreOne) {
 
 TEST(CheckpointStore, KnowsWhatMemoryOutlives) {
   TestStore store;
-  EXPECT_EQ(store->facts().durability, StoreDurability::volatile_memory);
+  EXPECT_EQ(store->durability(), kVolatile);
 }
 
 class Unrenamed final : public BackendWrapper {
@@ -141,9 +144,9 @@ TEST_P(CheckpointStores, ThatAreGoneAreNotWrittenTo) {
   ASSERT_OK(tier.backend->names().remove("STORE.json"));
   refused();
   // An error is right: an empty list would be wrong.
-  EXPECT_ERRC(Errc::io, store.list("another"));
+  EXPECT_ERRC(Errc::io, list_checkpoints(store, "another"));
   std::string another = facts;
-  const std::size_t uuid = another.find(store.facts().uuid);
+  const std::size_t uuid = another.find(store.uuid());
   another[uuid] = another[uuid] == '0' ? '1' : '0';
   put_text(*tier.backend, "STORE.json", another);
   refused();

@@ -17,6 +17,7 @@
 #include "miniapps/checkpoint_subcommands/bench_setup.hpp"
 #include "miniapps/checkpoint_subcommands/checkpoint_options.hpp"
 #include "miniapps/checkpoint_subcommands/saving_run.hpp"
+#include "miniapps/checkpoint_subcommands/stores.hpp"
 #include "miniapps/checkpoint_subcommands/subcommands.hpp"
 #include "miniapps/checkpoint_subcommands/view/bench_metrics.hpp"
 #include "results/record/store.hpp"

@@ -8,6 +8,7 @@
 #include <vector>
 
 #include "io_backends/core/ranks/communicator.hpp"
+#include "miniapps/checkpoint/found_checkpoints.hpp"
 #include "miniapps/checkpoint/run_stores.hpp"
 
 namespace penstock {
@@ -55,8 +56,8 @@ Result<bool> remove_bench_run(CheckpointStore& store, const std::string& run) {
     if (!locked.ok() && locked.error().code == Errc::busy) return false;
     PENSTOCK_TRY(locked);
     PENSTOCK_TRY(outcome_of(sweep_works(store, run)));
-    PENSTOCK_ASSIGN(const std::vector<Listed> found, store.list(run));
-    for (const Listed& one : found) PENSTOCK_TRY(store.remove(run, one.id));
+    PENSTOCK_ASSIGN(const std::vector<ListedCheckpoint> found, list_checkpoints(store, run));
+    for (const ListedCheckpoint& one : found) PENSTOCK_TRY(store.remove(run, one.id));
   }
   PENSTOCK_TRY(store.forget(run));
   return true;

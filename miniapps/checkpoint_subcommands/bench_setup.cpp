@@ -10,6 +10,7 @@
 #include "io_backends/core/cli/table.hpp"
 #include "io_backends/core/units.hpp"
 #include "miniapps/checkpoint/saving_record.hpp"
+#include "miniapps/checkpoint_subcommands/stores.hpp"
 #include "miniapps/checkpoint_subcommands/subcommands.hpp"
 
 namespace penstock {

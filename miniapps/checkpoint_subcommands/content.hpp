@@ -9,8 +9,8 @@
 #include "io_backends/backend/buffer.hpp"
 #include "io_backends/core/result.hpp"
 #include "io_backends/tiers/tier.hpp"
+#include "miniapps/checkpoint/checkpointer.hpp"
 #include "miniapps/checkpoint/payload.hpp"
-#include "miniapps/checkpoint/saves.hpp"
 
 namespace penstock {
 

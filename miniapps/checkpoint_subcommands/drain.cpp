@@ -18,6 +18,7 @@
 #include "miniapps/checkpoint/found_checkpoints.hpp"
 #include "miniapps/checkpoint/quarantine.hpp"
 #include "miniapps/checkpoint_subcommands/checkpoint_options.hpp"
+#include "miniapps/checkpoint_subcommands/stores.hpp"
 #include "miniapps/checkpoint_subcommands/subcommands.hpp"
 
 namespace penstock {
@@ -58,8 +59,8 @@ class Drain {
   CopyMemory memory_;
 };
 
-const Listed* copy_on(const FoundCheckpoint& found, const CheckpointStore& store) {
-  for (const Listed& copy : found.copies)
+const ListedCheckpoint* copy_on(const FoundCheckpoint& found, const CheckpointStore& store) {
+  for (const ListedCheckpoint& copy : found.copies)
     if (copy.store == &store) return &copy;
   return nullptr;
 }
@@ -78,7 +79,7 @@ Result<void> Drain::stays(std::string problem) {
 }
 
 Result<void> Drain::drain(const FoundCheckpoint& found, bool read_there, Progress& shown) {
-  const Listed& source = *copy_on(found, fast_);
+  const ListedCheckpoint& source = *copy_on(found, fast_);
   if (!source.manifest.ok()) {
     const Error& why = source.manifest.error();
     PENSTOCK_ASSIGN(const bool moved, quarantine_if_wrong(fast_, run_, found.id, why));
@@ -152,7 +153,7 @@ Result<void> Drain::evict(const std::vector<FoundCheckpoint>& all) {
 
 Result<void> Drain::work() {
   PENSTOCK_ASSIGN(const std::optional<std::string> before, fast_.paired(run_));
-  if (before && *before != slow_.facts().uuid)
+  if (before && *before != slow_.uuid())
     return make_error(
         Errc::invalid_argument,
         fmt::format("run '{}' drains from '{}' to the store {}, and '{}' is another one: name that one", run_,
@@ -215,11 +216,11 @@ void print_drained(const std::string& run, const Drain& drained, const Output& o
 
 // `stores` has the fast ones first.
 Result<void> check_fast_and_slow(const std::vector<CheckpointStore*>& stores) {
-  if (stores.size() == 2 && stores[0]->facts().role != stores[1]->facts().role) return success();
+  if (stores.size() == 2 && stores[0]->role() != stores[1]->role()) return success();
   std::string roles;
   for (const CheckpointStore* store : stores)
-    roles += fmt::format("{}'{}' is {}", roles.empty() ? "" : ", ", store->tier().name,
-                         role_name(store->facts().role));
+    roles +=
+        fmt::format("{}'{}' is {}", roles.empty() ? "" : ", ", store->tier().name, role_name(store->role()));
   return make_error(Errc::invalid_argument,
                     fmt::format("drain takes one fast and one slow store: {}", roles));
 }

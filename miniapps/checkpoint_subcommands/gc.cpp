@@ -17,6 +17,7 @@
 #include "miniapps/checkpoint/run_stores.hpp"
 #include "miniapps/checkpoint_subcommands/bench_runs.hpp"
 #include "miniapps/checkpoint_subcommands/checkpoint_options.hpp"
+#include "miniapps/checkpoint_subcommands/stores.hpp"
 #include "miniapps/checkpoint_subcommands/subcommands.hpp"
 
 namespace penstock {
@@ -62,7 +63,7 @@ Result<std::vector<std::string>> runs_to_clear(std::span<CheckpointStore* const>
 
 // Removes only checkpoints that are older than `keep` others that were read completely and found right.
 Result<std::uint64_t> prune(CheckpointStore& slow, const std::string& run, std::uint64_t keep) {
-  PENSTOCK_ASSIGN(const std::vector<Listed> listed, slow.list(run));
+  PENSTOCK_ASSIGN(const std::vector<ListedCheckpoint> listed, list_checkpoints(slow, run));
   std::uint64_t whole = 0;
   std::uint64_t pruned = 0;
   for (auto each = listed.rbegin(); each != listed.rend(); ++each) {
@@ -91,11 +92,11 @@ Result<std::uint64_t> evict(std::span<CheckpointStore* const> stores, const std:
   PENSTOCK_ASSIGN(const std::vector<FoundCheckpoint> all, find_checkpoints(stores, run));
   std::uint64_t evicted = 0;
   for (auto found = all.rbegin(); found != all.rend(); ++found) {
-    const Listed* const fast = found->in(StoreRole::fast);
-    const Listed* const slow = found->in(StoreRole::slow);
+    const ListedCheckpoint* const fast = found->in(StoreRole::fast);
+    const ListedCheckpoint* const slow = found->in(StoreRole::slow);
     if (fast == nullptr || slow == nullptr || !same_content(*fast->manifest, *slow->manifest)) continue;
     PENSTOCK_ASSIGN(const std::optional<std::string> pair, fast->store->paired(run));
-    if (pair && *pair != slow->store->facts().uuid) continue;
+    if (pair && *pair != slow->store->uuid()) continue;
     if (stay > 0) {
       --stay;
       continue;
@@ -129,7 +130,7 @@ Result<Cleared> clear(std::span<CheckpointStore* const> stores, const std::strin
   for (CheckpointStore* store : stores) {
     PENSTOCK_ASSIGN(const std::uint64_t swept, sweep_works(*store, run));
     cleared.swept += swept;
-    if (!options.given("keep") || store->facts().role != StoreRole::slow) continue;
+    if (!options.given("keep") || store->role() != StoreRole::slow) continue;
     PENSTOCK_ASSIGN(const std::uint64_t pruned,
                     prune(*store, run, static_cast<std::uint64_t>(options.integer("keep"))));
     cleared.pruned += pruned;

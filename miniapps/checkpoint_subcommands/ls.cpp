@@ -14,6 +14,7 @@
 #include "io_backends/core/units.hpp"
 #include "miniapps/checkpoint/found_checkpoints.hpp"
 #include "miniapps/checkpoint_subcommands/checkpoint_options.hpp"
+#include "miniapps/checkpoint_subcommands/stores.hpp"
 #include "miniapps/checkpoint_subcommands/subcommands.hpp"
 
 namespace penstock {
@@ -43,10 +44,10 @@ std::string age_text(const std::optional<double>& seconds) {
 
 Json copies_json(const FoundCheckpoint& found) {
   Json copies = Json::array();
-  for (const Listed& copy : found.copies)
+  for (const ListedCheckpoint& copy : found.copies)
     copies.push_back({{"tier", copy.store->tier().name},
-                      {"role", role_name(copy.store->facts().role)},
-                      {"durability", durability_name(copy.store->facts().durability)},
+                      {"role", role_name(copy.store->role())},
+                      {"durability", copy.store->durability()},
                       {"problem", copy.manifest.ok() ? "" : copy.manifest.error().message()}});
   return copies;
 }
@@ -80,7 +81,7 @@ std::string state_text(const FoundCheckpoint& found) {
 
 std::string copies_text(const FoundCheckpoint& found) {
   std::vector<std::string> words;
-  for (const Listed& copy : found.copies)
+  for (const ListedCheckpoint& copy : found.copies)
     words.push_back(shown_name(*copy.store) + (copy.manifest.ok() ? "" : " (wrong)"));
   return fmt::format("{}", fmt::join(words, ", "));
 }
@@ -113,7 +114,7 @@ Result<int> run_ls(const CommandContext& context) {
   for (const FoundCheckpoint& found : all) {
     if (context.output.json) print_json(to_json(found));
     add_row(table, found, context.output);
-    for (const Listed& copy : found.copies)
+    for (const ListedCheckpoint& copy : found.copies)
       if (!copy.manifest.ok()) problems += "wrong: " + printable(copy.manifest.error().message()) + "\n";
   }
   if (context.output.json) return 0;

@@ -21,6 +21,7 @@
 #include "miniapps/checkpoint/prove.hpp"
 #include "miniapps/checkpoint/restart.hpp"
 #include "miniapps/checkpoint_subcommands/checkpoint_options.hpp"
+#include "miniapps/checkpoint_subcommands/stores.hpp"
 #include "miniapps/checkpoint_subcommands/subcommands.hpp"
 
 namespace penstock {

@@ -20,6 +20,7 @@
 #include "miniapps/checkpoint_subcommands/checkpoint_options.hpp"
 #include "miniapps/checkpoint_subcommands/content.hpp"
 #include "miniapps/checkpoint_subcommands/save_report.hpp"
+#include "miniapps/checkpoint_subcommands/stores.hpp"
 #include "miniapps/checkpoint_subcommands/subcommands.hpp"
 #include "miniapps/checkpoint_subcommands/view/bench_metrics.hpp"
 #include "results/record/environment.hpp"
@@ -65,7 +66,7 @@ Result<std::vector<Tier>> open_places(const CommandContext& context) {
                         fmt::format("'{}' is no checkpoint store yet: say which of the two is the fast one: "
                                     "save SLOW --burst-buffer FAST",
                                     tier.spec));
-    roles.push_back(store->facts().role);
+    roles.push_back(store->role());
   }
   if (roles[0] == roles[1])
     return make_error(Errc::invalid_argument,
@@ -128,12 +129,11 @@ Result<SaveOutcome> save(PreparedSave& asked, const std::string& run, const Comm
       const std::unique_ptr<Checkpointer> checkpointer,
       Checkpointer::open(policy, asked.slow(), asked.fast(), context.communicator, asked.acknowledged));
   const auto begin = std::chrono::steady_clock::now();
-  PENSTOCK_ASSIGN(const Saved saved, checkpointer->save({.step = step_of(options),
-                                                         .files = asked.content.files(),
-                                                         .trainer = {.seed = context.seed},
-                                                         .payload = asked.content.payload(),
-                                                         .payload_seed = context.seed}));
-  outcome.reached = saved.reached;
+  PENSTOCK_ASSIGN(CheckpointTimes saved, checkpointer->save({.step = step_of(options),
+                                                             .files = asked.content.files(),
+                                                             .trainer = {.seed = context.seed},
+                                                             .payload = asked.content.payload(),
+                                                             .payload_seed = context.seed}));
   if (!saved.skipped && options.text("wait") == "durable" && saved.reached != Reached::durable) {
     // --timeout includes the wait for space and the write to the fast tier, but does not end them.
     const std::chrono::nanoseconds whole =
@@ -143,12 +143,13 @@ Result<SaveOutcome> save(PreparedSave& asked, const std::string& run, const Comm
     const Result<void> waited = checkpointer->wait(saved.id, Reached::durable, patience);
     if (!waited.ok() && waited.error().code != Errc::timed_out) return waited.error();
     if (waited.ok())
-      outcome.reached = Reached::durable;
+      saved.reached = Reached::durable;
     else
       outcome.late = waited.error();
   }
   for (const CheckpointTimes& times : checkpointer->times())
     if (times.id == saved.id) outcome.times = times;
+  outcome.times.reached = saved.reached;  // when the wait ended
   outcome.counts = checkpointer->counts();
   outcome.wall_s = std::chrono::duration<double>(std::chrono::steady_clock::now() - begin).count();
   return outcome;

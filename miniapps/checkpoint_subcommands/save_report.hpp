@@ -7,14 +7,13 @@
 #include "io_backends/core/cli/command.hpp"
 #include "io_backends/core/result.hpp"
 #include "io_backends/tiers/tier.hpp"
-#include "miniapps/checkpoint/saves.hpp"
+#include "miniapps/checkpoint/checkpointer.hpp"
 
 namespace penstock {
 
 struct SaveOutcome {
   std::string run;
-  Reached reached = Reached::nothing;
-  CheckpointTimes times;
+  CheckpointTimes times;  // `reached`: when the wait ended
   CheckpointCounts counts;
   std::optional<Error> late;  // set if --timeout ended the wait before it was durable
   double wall_s = 0;          // from the begin of save() to the end of the wait

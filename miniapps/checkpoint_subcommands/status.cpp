@@ -19,7 +19,7 @@
 #include "io_backends/core/units.hpp"
 #include "miniapps/checkpoint/found_checkpoints.hpp"
 #include "miniapps/checkpoint_subcommands/checkpoint_options.hpp"
-#include "miniapps/checkpoint_subcommands/subcommands.hpp"
+#include "miniapps/checkpoint_subcommands/stores.hpp"
 #include "results/record/environment.hpp"
 #include "results/record/record.hpp"
 
@@ -107,13 +107,12 @@ Result<Status> look(const CheckpointStore& store) {
 // Adds the checkpoints to the store that has them. For a fast store, also counts the bytes that no slow store
 // has.
 void count(std::vector<Status>& all, const std::vector<FoundCheckpoint>& found) {
-  const bool slow_known = std::any_of(all.begin(), all.end(), [](const Status& status) {
-    return status.store->facts().role == StoreRole::slow;
-  });
+  const bool slow_known = std::any_of(
+      all.begin(), all.end(), [](const Status& status) { return status.store->role() == StoreRole::slow; });
   for (Status& status : all) {
-    if (slow_known && status.store->facts().role == StoreRole::fast) status.backlog_bytes = 0;
+    if (slow_known && status.store->role() == StoreRole::fast) status.backlog_bytes = 0;
     for (const FoundCheckpoint& each : found) {
-      for (const Listed& copy : each.copies) {
+      for (const ListedCheckpoint& copy : each.copies) {
         if (status.store != copy.store) continue;
         ++status.checkpoints;
         status.wrong += copy.manifest.ok() ? 0U : 1U;
@@ -134,12 +133,11 @@ Json locks_json(const std::optional<std::vector<HeldLock>>& locks) {
 }
 
 Json to_json(const Status& status) {
-  const StoreFacts& facts = status.store->facts();
   return {{"kind", "store"},
           {"tier", tier_json(status.store->tier())},
-          {"role", role_name(facts.role)},
-          {"uuid", facts.uuid},
-          {"durability", durability_name(facts.durability)},
+          {"role", role_name(status.store->role())},
+          {"uuid", status.store->uuid()},
+          {"durability", status.store->durability()},
           {"checkpoints", status.checkpoints},
           {"bytes", status.bytes},
           {"wrong", status.wrong},
@@ -167,12 +165,12 @@ void print_all(const std::vector<Status>& all, const Output& output) {
   };
   std::string text;
   for (const Status& status : all) {
-    const StoreFacts& facts = status.store->facts();
-    const std::string name = printable(status.store->tier().name);
-    table.row({name, std::string(role_name(facts.role)), std::string(durability_name(facts.durability)),
+    const CheckpointStore& store = *status.store;
+    const std::string name = printable(store.tier().name);
+    table.row({name, std::string(role_name(store.role())), store.durability(),
                format_count(status.checkpoints), size(status.bytes), size(status.room_bytes),
                size(status.backlog_bytes), format_count(status.in_the_making),
-               format_count(status.quarantined), facts.uuid});
+               format_count(status.quarantined), store.uuid()});
     if (status.wrong > 0)
       text +=
           fmt::format("{}: {} checkpoints have no right manifest (penstock checkpoint verify names them)\n",

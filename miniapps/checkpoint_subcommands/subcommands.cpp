@@ -1,115 +1,13 @@
 #include "miniapps/checkpoint_subcommands/subcommands.hpp"
 
 #include <fmt/format.h>
-#include <fmt/ranges.h>
 
-#include <algorithm>
 #include <cstdio>
-#include <set>
-#include <utility>
 
 #include "io_backends/core/cli/printable.hpp"
 #include "io_backends/core/cli/progress.hpp"
-#include "miniapps/checkpoint_subcommands/bench_runs.hpp"
 
 namespace penstock {
-namespace {
-
-Result<void> check_distinct(const NamedStores& stores) {
-  const std::vector<CheckpointStore*> there = stores.there();
-  for (std::size_t i = 0; i < there.size(); ++i)
-    for (std::size_t j = 0; j < i; ++j)
-      if (there[i]->facts().uuid == there[j]->facts().uuid)
-        return make_error(Errc::invalid_argument,
-                          fmt::format("'{}' and '{}' are the same checkpoint store: name each store once",
-                                      there[j]->tier().spec, there[i]->tier().spec));
-  return success();
-}
-
-Error no_such_run(const std::string& run, const std::vector<std::string>& runs) {
-  return make_error(Errc::not_found,
-                    runs.empty() ? fmt::format("no checkpoint of run '{}' is there, nor of any other", run)
-                                 : fmt::format("no checkpoint of run '{}' is there; there are: {}", run,
-                                               fmt::join(runs, ", ")));
-}
-
-}  // namespace
-
-std::vector<CheckpointStore*> NamedStores::there() const {
-  std::vector<CheckpointStore*> all;
-  for (const auto& store : opened)
-    if (store) all.push_back(store.get());
-  std::stable_partition(all.begin(), all.end(),
-                        [](const CheckpointStore* store) { return store->facts().role == StoreRole::fast; });
-  return all;
-}
-
-Result<std::vector<Tier>> open_store_tiers(std::span<const std::string> arguments, NamedTiers named) {
-  std::vector<Tier> tiers;
-  for (const std::string& argument : arguments) {
-    PENSTOCK_ASSIGN(TierSpec spec, parse_tier(argument, named));
-    if (spec.name.empty()) spec.name = spec.path;
-    for (const Tier& other : tiers)
-      if (other.name == spec.name)
-        return make_error(
-            Errc::invalid_argument,
-            fmt::format("two stores are called '{}': name each once, and differently", spec.name));
-    PENSTOCK_ASSIGN(Tier tier, open_tier(spec));
-    tiers.push_back(std::move(tier));
-  }
-  return tiers;
-}
-
-Result<std::unique_ptr<CheckpointStore>> open_if_there(const Tier& tier) {
-  Result<std::unique_ptr<CheckpointStore>> store = CheckpointStore::open(tier);
-  if (!store.ok() && store.error().code == Errc::not_found) return std::unique_ptr<CheckpointStore>();
-  return store;
-}
-
-Result<NamedStores> open_stores(const CommandContext& context, bool some_suffice) {
-  NamedStores stores;
-  PENSTOCK_ASSIGN(stores.tiers, open_store_tiers(context.positionals, context.named_tiers));
-  std::vector<Error> absent;
-  for (const Tier& tier : stores.tiers) {
-    Result<std::unique_ptr<CheckpointStore>> store = CheckpointStore::open(tier);
-    if (!store.ok() && store.error().code != Errc::not_found) return store.error();
-    if (!store.ok()) absent.push_back(store.error());
-    stores.opened.push_back(store.ok() ? *std::move(store) : nullptr);
-  }
-  if (!absent.empty() && (!some_suffice || absent.size() == stores.tiers.size())) return absent[0];
-  for (const Error& error : absent) warn(error.message() + "; going on without it");
-  PENSTOCK_TRY(check_distinct(stores));
-  return stores;
-}
-
-Result<std::vector<std::string>> runs_in(std::span<CheckpointStore* const> stores) {
-  std::set<std::string> all;
-  for (const CheckpointStore* store : stores) {
-    PENSTOCK_ASSIGN(const std::vector<std::string> runs, store->runs());
-    all.insert(runs.begin(), runs.end());
-  }
-  return std::vector<std::string>(all.begin(), all.end());
-}
-
-Result<std::vector<std::string>> wanted_runs(std::span<CheckpointStore* const> stores,
-                                             const Options& options) {
-  PENSTOCK_ASSIGN(std::vector<std::string> runs, runs_in(stores));
-  if (!options.has("run")) return runs;
-  const std::string& run = options.text("run");
-  PENSTOCK_TRY(check_run_name(run));
-  if (std::find(runs.begin(), runs.end(), run) == runs.end()) return no_such_run(run, runs);
-  return std::vector<std::string>{run};
-}
-
-Result<std::string> one_run(std::span<CheckpointStore* const> stores, const Options& options) {
-  PENSTOCK_ASSIGN(std::vector<std::string> runs, wanted_runs(stores, options));
-  if (!options.has("run")) std::erase_if(runs, is_bench_run);
-  if (runs.empty()) return make_error(Errc::not_found, "no checkpoint of any run is there");
-  if (runs.size() > 1)
-    return make_error(Errc::invalid_argument, fmt::format("there are {} runs: say which with --run NAME: {}",
-                                                          runs.size(), fmt::join(runs, ", ")));
-  return runs[0];
-}
 
 CheckpointPolicy policy_of(const Options& options) {
   CheckpointPolicy policy;
@@ -117,9 +15,10 @@ CheckpointPolicy policy_of(const Options& options) {
   if (options.given("keep-fast")) policy.keep_fast = static_cast<std::uint64_t>(options.integer("keep-fast"));
   policy.on_full = on_full_of(options.text("on-full"));
   policy.block_for = options.duration("on-full-timeout");
-  policy.oversize = oversize_of(options.text("oversize"));
+  policy.fail_oversize = options.text("oversize") == "fail";
   policy.headroom = options.size("headroom");
   policy.read_back = options.flag("read-back");
+  policy.log = warn;
   return policy;
 }
 
@@ -131,11 +30,6 @@ void report_failed(const CommandContext& context, const Error& error) {
 
 std::string short_name(const CheckpointId& id) {
   return fmt::format("{}.{}", id.step, id.generation);
-}
-
-std::string shown_name(const CheckpointStore& store) {
-  const bool forgets = store.facts().durability == StoreDurability::volatile_memory;
-  return printable(store.tier().name) + (forgets ? " (volatile)" : "");
 }
 
 }  // namespace penstock

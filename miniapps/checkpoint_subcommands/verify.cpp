@@ -13,6 +13,7 @@
 #include "miniapps/checkpoint/found_checkpoints.hpp"
 #include "miniapps/checkpoint/prove.hpp"
 #include "miniapps/checkpoint_subcommands/checkpoint_options.hpp"
+#include "miniapps/checkpoint_subcommands/stores.hpp"
 #include "miniapps/checkpoint_subcommands/subcommands.hpp"
 
 namespace penstock {
@@ -40,7 +41,7 @@ Result<void> read_copy(const CheckpointStore& store, const CheckpointManifest& m
 
 // Checks one copy: its manifest, then every byte. Meanwhile a running training may remove it and save that
 // step again; then the new copy is checked.
-Result<Verified> verify_copy(const FoundCheckpoint& found, Listed& copy, Progress& shown) {
+Result<Verified> verify_copy(const FoundCheckpoint& found, ListedCheckpoint& copy, Progress& shown) {
   Verified verified{.tier = copy.store->tier().name, .run = found.run, .id = found.id, .problem = ""};
   for (;;) {
     Result<void> whole = outcome_of(copy.manifest);
@@ -66,12 +67,13 @@ Result<Verified> verify_copy(const FoundCheckpoint& found, Listed& copy, Progres
 Result<std::vector<Verified>> verify_all(std::vector<FoundCheckpoint>& all, const Output& output) {
   std::uint64_t bytes = 0;
   for (const FoundCheckpoint& found : all)
-    for (const Listed& copy : found.copies) bytes += copy.manifest.ok() ? copy.manifest->bytes() : 0;
+    for (const ListedCheckpoint& copy : found.copies)
+      bytes += copy.manifest.ok() ? copy.manifest->bytes() : 0;
   Progress shown(output.progress, "verify", bytes, "B");
   std::vector<Verified> verified;
   for (FoundCheckpoint& found : all) {
     const CheckpointManifest* first = nullptr;  // the manifest of the first right copy
-    for (Listed& copy : found.copies) {
+    for (ListedCheckpoint& copy : found.copies) {
       PENSTOCK_ASSIGN(Verified one, verify_copy(found, copy, shown));
       if (one.problem.empty() && !one.gone) {
         if (first == nullptr) first = &*copy.manifest;

@@ -9,6 +9,7 @@
 #include <vector>
 
 #include "io_backends/core/ranks/collectives.hpp"
+#include "miniapps/checkpoint/found_checkpoints.hpp"
 #include "miniapps/checkpoint/prove.hpp"
 #include "miniapps/checkpoint/restart.hpp"
 #include "miniapps/checkpoint/store.hpp"
@@ -108,12 +109,12 @@ Result<std::vector<std::unique_ptr<Lock>>> lock_all(const Stores& stores, const 
   return locks;
 }
 
-// The description of the plan's work that each checkpoint contains.
-TrainedWork trained_work(const TrainPlan& plan) {
-  return {.app = std::string(plan.app->name),
-          .corpus = plan.corpus.manifest.checksum(),
-          .shuffle = shuffle_text(plan.shuffle),
-          .step_samples = plan.step_samples()};
+// Sets what each checkpoint contains of the plan's work: app, corpus, shuffle and step_samples.
+void describe_work(const TrainPlan& plan, TrainerState& state) {
+  state.app = plan.app->name;
+  state.corpus = plan.corpus.manifest.checksum();
+  state.shuffle = shuffle_text(plan.shuffle);
+  state.step_samples = plan.step_samples();
 }
 
 Result<void> check_resumable(const TrainPlan& plan) {
@@ -121,8 +122,9 @@ Result<void> check_resumable(const TrainPlan& plan) {
   const auto refuse = [&](const std::string& why) {
     return make_error(Errc::invalid_argument, "run '" + from.run + "' cannot go on here: " + why);
   };
-  const TrainedWork& was = from.trainer.work;
-  const TrainedWork now = trained_work(plan);
+  const TrainerState& was = from.trainer;
+  TrainerState now;
+  describe_work(plan, now);
   if (!was.app.empty()) {  // "": the checkpoint is not from a training
     if (was.app != now.app) return refuse("it is one of 'train " + was.app + "'");
     if (was.corpus != now.corpus)
@@ -182,7 +184,7 @@ Result<void> check_unused(const StepSaving& saving, Communicator& ranks) {
     PENSTOCK_ASSIGN(const Stores stores, open_here(saving));
     PENSTOCK_ASSIGN(const auto locks, lock_all(stores, saving.policy.run));
     for (const CheckpointStore* const store : stores.all) {
-      PENSTOCK_ASSIGN(const std::vector<Listed> found, store->list(saving.policy.run));
+      PENSTOCK_ASSIGN(const std::vector<ListedCheckpoint> found, list_checkpoints(*store, saving.policy.run));
       if (found.empty()) continue;
       return make_error(Errc::invalid_argument, "run '" + saving.policy.run + "' has checkpoints on '" +
                                                     store->tier().name +
@@ -211,7 +213,7 @@ Result<void> open_checkpoints(TrainPlan& plan) {
   StepSaving& saving = *plan.saving;
   TrainerState at{.seed = plan.seed};
   if (saving.resumed) at = saving.resumed->manifest.trainer;
-  at.work = trained_work(plan);
+  describe_work(plan, at);
   PENSTOCK_ASSIGN(saving.checkpoints,
                   StepCheckpoints::open(saving, plan.limits.start.batches, at, *plan.ranks));
   return success();

@@ -78,7 +78,7 @@ Result<void> StepCheckpoints::hold(std::uint64_t steps) {
                       .payload_seed = state_->seed()};
   for (std::size_t i = 0; i < state_->files().size(); ++i)
     request.files.push_back({.name = state_->files()[i].name, .bytes = state_->file(i)});
-  const Result<Saved> saved = saver_->save(request);
+  const Result<CheckpointTimes> saved = saver_->save(request);
   if (saved.ok()) return success();
   Error error = saved.error();
   error.what = "the checkpoint of step " + std::to_string(step) + " failed: " + error.what;

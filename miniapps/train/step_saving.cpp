@@ -2,6 +2,7 @@
 
 #include <utility>
 
+#include "io_backends/core/cli/progress.hpp"
 #include "miniapps/checkpoint/checkpoint_manifest.hpp"
 #include "miniapps/checkpoint/saving_record.hpp"
 #include "miniapps/train/train_metrics.hpp"
@@ -34,7 +35,8 @@ Result<CheckpointPolicy> policy_of(const Options& options) {
   if (options.given("keep-fast")) policy.keep_fast = static_cast<std::uint64_t>(options.integer("keep-fast"));
   if (options.given("on-full-timeout")) policy.block_for = options.duration("on-full-timeout");
   policy.on_full = on_full_of(options.text("on-full"));
-  policy.oversize = oversize_of(options.text("oversize"));
+  policy.fail_oversize = options.text("oversize") == "fail";
+  policy.log = warn;
   return policy;
 }
 
@@ -119,7 +121,7 @@ void describe_saving(const StepSaving& saving, Trial& trial) {
   trial.parameter("keep_fast", policy.keep_fast);
   trial.parameter("on_full", on_full_name(policy.on_full));
   trial.parameter("on_full_timeout_s", std::chrono::duration<double>(policy.block_for).count());
-  trial.parameter("oversize", policy.oversize == Oversize::fail ? "fail" : "writethrough");
+  trial.parameter("oversize", policy.fail_oversize ? "fail" : "writethrough");
   trial.parameter("grace_s", std::chrono::duration<double>(saving.grace).count());
   trial.parameter("mtbf_s", std::chrono::duration<double>(saving.mtbf).count());
   trial.parameter("resume", saving.resume);

@@ -14,8 +14,8 @@
 #include "io_backends/core/result.hpp"
 #include "io_backends/tiers/tier.hpp"
 #include "miniapps/checkpoint/checkpoint_manifest.hpp"
+#include "miniapps/checkpoint/checkpointer.hpp"
 #include "miniapps/checkpoint/payload.hpp"
-#include "miniapps/checkpoint/saves.hpp"
 #include "miniapps/pipeline/batch_plan.hpp"
 #include "results/record/trial.hpp"
 

@@ -52,7 +52,7 @@ TEST_F(FaultMatrix, Row21PublishAndRenameFail) {
                                      .fast_options = ",fail=" + scope + ":eio@#" + std::to_string(n),
                                      .stops_at_error = false});
       if (outcome.opened.ok()) {
-        for (const Result<Saved>& saved : outcome.saves) {
+        for (const Result<CheckpointTimes>& saved : outcome.saves) {
           if (!saved.ok()) {
             EXPECT_EQ(saved.error().code, Errc::io) << saved.error().message();
           }
@@ -164,7 +164,7 @@ TEST_F(FaultMatrix, Row40DrainingThreadDies) {
     const SaveRequest request{.step = 20, .files = {{"rank-" + std::to_string(all.rank()) + ".bin", bytes}}};
     EXPECT_TRUE(saver->save(request).ok());
     EXPECT_FALSE(saver->finalize(kLong).ok());
-    const Result<Saved> next = saver->save(request);
+    const Result<CheckpointTimes> next = saver->save(request);
     ASSERT_FALSE(next.ok());
     EXPECT_NE(next.error().what.find("out of luck"), std::string::npos) << next.error().what;
   });
@@ -208,7 +208,8 @@ TEST_F(FaultMatrix, Row41GraceShorterThanTheDrain) {
        .hopeless = [&] { return one_is_durable() || std::chrono::steady_clock::now() - since > kLong; }});
   simulate_interrupt(0);
   wrap_ = {};
-  for (const Result<Saved>& saved : outcome.saves) EXPECT_TRUE(saved.ok()) << saved.error().message();
+  for (const Result<CheckpointTimes>& saved : outcome.saves)
+    EXPECT_TRUE(saved.ok()) << saved.error().message();
   ASSERT_FALSE(outcome.finalized.ok());
   EXPECT_EQ(outcome.finalized.error().code, Errc::timed_out) << outcome.finalized.error().message();
   EXPECT_EQ(last_acknowledged(Reached::durable), 20U) << "the signal leaves the drain its grace, and no more";

@@ -105,7 +105,7 @@ TEST_F(FullTier, Row16LargerThanTheFastTier) {
   const Outcome through = train({.steps = {20}, .fast_options = small});
   ASSERT_TRUE(through.all_well()) << through.complaint();
   EXPECT_EQ(through.saves[0]->reached, Reached::durable);
-  policy_.oversize = Oversize::fail;
+  policy_.fail_oversize = true;
   const Outcome refused = train({.steps = {40}, .fast_options = small});
   ASSERT_EQ(refused.saves.size(), 1U);
   EXPECT_EQ(refused.saves[0].error().code, Errc::no_space);
@@ -188,7 +188,7 @@ TEST_F(FullTier, Row18ForeignFileTakesRoom) {
                                  }
                                }});
   ASSERT_EQ(later.saves.size(), 3U) << later.complaint();
-  for (const Result<Saved>& saved : later.saves) ASSERT_TRUE(saved.ok()) << saved.error().message();
+  for (const Result<CheckpointTimes>& saved : later.saves) ASSERT_TRUE(saved.ok()) << saved.error().message();
   EXPECT_FALSE(later.saves[0]->skipped) << "the file is gone";
   EXPECT_TRUE(later.saves[1]->skipped) << "it is back, and what it leaves is promised to another run";
   EXPECT_FALSE(later.saves[2]->skipped) << "which did not take it";

@@ -23,6 +23,7 @@
 
 #include "io_backends/core/random.hpp"
 #include "io_backends/core/ranks/ranks_testing.hpp"
+#include "miniapps/checkpoint/found_checkpoints.hpp"
 
 namespace penstock {
 namespace {
@@ -61,12 +62,12 @@ bool mount_tmpfs(const std::filesystem::path& folder) {
 bool Outcome::all_well() const {
   return opened.ok() && finalized.ok() &&
          std::all_of(saves.begin(), saves.end(),
-                     [](const Result<Saved>& one) { return one.ok() && !one->skipped; });
+                     [](const Result<CheckpointTimes>& one) { return one.ok() && !one->skipped; });
 }
 
 std::string Outcome::complaint() const {
   std::string all = complaint_of(opened) + complaint_of(finalized);
-  for (const Result<Saved>& one : saves)
+  for (const Result<CheckpointTimes>& one : saves)
     if (!one.ok()) all += one.error().message() + "; ";
   return all;
 }
@@ -168,7 +169,7 @@ Outcome FaultMatrix::run(const Trained& trained) const {
     if (!saver.ok()) return;
     for (const std::uint64_t step : trained.steps) {
       std::vector<std::byte> bytes = state(step, all.rank());
-      Result<Saved> saved =
+      Result<CheckpointTimes> saved =
           (*saver)->save({.step = step, .files = {{"rank-" + std::to_string(all.rank()) + ".bin", bytes}}});
       std::fill(bytes.begin(), bytes.end(), std::byte{0});  // the training continues
       const bool stop = !saved.ok() && trained.stops_at_error;
@@ -298,9 +299,9 @@ void FaultMatrix::expect_nothing_lost_without_fast_tier() {
 
 std::vector<std::uint64_t> FaultMatrix::whole_steps(const Tier& tier) {
   const auto store = CheckpointStore::open(tier).value();
-  const std::vector<Listed> found = store->list("default").value();
+  const std::vector<ListedCheckpoint> found = list_checkpoints(*store, "default").value();
   std::vector<std::uint64_t> all;
-  for (const Listed& one : found)
+  for (const ListedCheckpoint& one : found)
     if (one.manifest.ok() && store->verify("default", *one.manifest).ok()) all.push_back(one.id.step);
   return all;
 }

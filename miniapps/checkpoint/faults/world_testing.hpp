@@ -39,7 +39,7 @@ struct Trained {
 // The results that rank 0 saw.
 struct Outcome {
   Result<void> opened = success();
-  std::vector<Result<Saved>> saves;
+  std::vector<Result<CheckpointTimes>> saves;
   Result<void> finalized = success();
   CheckpointCounts counts;
   std::vector<CheckpointTimes> times;

@@ -53,7 +53,7 @@ TEST_F(WrongBytes, Row28BitFlipOnFast) {
   const Restart chosen = restart(true);
   ASSERT_NE(chosen.store, nullptr);
   EXPECT_EQ(chosen.manifest.id.step, 40U) << "the slow copy of the same step";
-  EXPECT_EQ(chosen.store->facts().role, StoreRole::slow);
+  EXPECT_EQ(chosen.store->role(), StoreRole::slow);
   expect_bytes(chosen);
   ASSERT_EQ(chosen.rejected.size(), 1U);
   EXPECT_EQ(whole_steps(fast()), std::vector<std::uint64_t>{20});
