@@ -1,6 +1,7 @@
 #include "io_backends/backend/backend.hpp"
 
 #include <algorithm>
+#include <limits>
 #include <string>
 
 namespace penstock {
@@ -35,6 +36,36 @@ bool well_named(std::string_view name) {
 }
 
 }  // namespace
+
+Result<std::span<const std::byte>> Reader::view(std::uint64_t /*offset*/, std::uint64_t /*length*/) {
+  return make_error(Errc::unsupported, "this back end has no views of its objects");
+}
+
+Result<void> Reader::read_at_all(std::uint64_t /*offset*/, std::span<std::byte> /*out*/) {
+  return make_error(Errc::unsupported, "this back end has no collective reads");
+}
+
+Error truncated_error(std::string_view name, std::uint64_t offset, std::uint64_t length) {
+  return make_error(Errc::truncated,
+                    "'" + std::string(name) + "' ends before byte " +
+                        std::to_string(offset > std::numeric_limits<std::uint64_t>::max() - length
+                                           ? std::numeric_limits<std::uint64_t>::max()
+                                           : offset + length));
+}
+
+Result<void> Writer::append(std::span<const std::span<const std::byte>> pieces) {
+  for (const auto& piece : pieces) PENSTOCK_TRY(append(piece));
+  return success();
+}
+
+Result<void> Writer::write_at(std::uint64_t /*offset*/, std::span<const std::byte> /*bytes*/) {
+  return make_error(Errc::unsupported, "this back end has no writes at an offset");
+}
+
+Error spent_error(std::string_view name) {
+  return make_error(Errc::invalid_argument,
+                    "the writer of '" + std::string(name) + "' has failed or published before");
+}
 
 Result<std::uint64_t> Backend::read_object(std::string_view name, std::uint64_t length_hint,
                                            std::span<std::byte> out) {

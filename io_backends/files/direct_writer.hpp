@@ -6,7 +6,7 @@
 #include <string_view>
 
 #include "io_backends/backend/sharded_counter.hpp"
-#include "io_backends/backend/writer.hpp"
+#include "io_backends/backend/backend.hpp"
 #include "io_backends/files/direct_io.hpp"
 #include "io_backends/files/posix_root.hpp"
 

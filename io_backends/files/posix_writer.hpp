@@ -7,7 +7,7 @@
 #include <string_view>
 
 #include "io_backends/backend/sharded_counter.hpp"
-#include "io_backends/backend/writer.hpp"
+#include "io_backends/backend/backend.hpp"
 #include "io_backends/core/system/fd.hpp"
 #include "io_backends/files/posix_root.hpp"
 
