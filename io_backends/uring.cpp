@@ -48,9 +48,8 @@ constexpr OptionSpec kOptions[] = {kDirectOption,
 
 constexpr unsigned kTableAfter = 4;  // after this many reads an opened object is put into the ring's table
 constexpr std::size_t kPieces = 8;   // `depth` reads are submitted in this many pieces
-constexpr std::size_t kRegisteredPiece = std::size_t{1}
-                                         << 30U;        // the largest buffer that the kernel can register
-constexpr std::size_t kMostAtOnce = INT32_MAX & ~4095;  // the most bytes that one request can read
+constexpr std::size_t kMaxBuffer = std::size_t{1} << 30U;  // the largest buffer that the kernel can register
+constexpr std::size_t kMostAtOnce = INT32_MAX & ~4095;     // the most bytes that one request can read
 
 // The system reuses its thread numbers. So these numbers are used instead: a new thread must not be mistaken
 // for the dead owner of a ring.
@@ -208,14 +207,13 @@ Result<void> UringQueue::begin() {
   return success();
 }
 
-// Registers the memory with the kernel, so that the kernel need not pin its pages for each read. No read is
-// in flight.
+// Registers the memory, so that the kernel need not pin its pages for each read. No read is in flight.
 void UringQueue::register_buffers() {
   if (std::exchange(is_registered_, false)) ::io_uring_unregister_buffers(&ring_->get());
   if (registered_.empty()) return;
   std::vector<iovec> pieces;
-  for (std::size_t at = 0; at < registered_.size(); at += kRegisteredPiece)
-    pieces.push_back({registered_.data() + at, std::min(kRegisteredPiece, registered_.size() - at)});
+  for (std::size_t at = 0; at < registered_.size(); at += kMaxBuffer)
+    pieces.push_back({registered_.data() + at, std::min(kMaxBuffer, registered_.size() - at)});
   const int kept =
       ::io_uring_register_buffers(&ring_->get(), pieces.data(), static_cast<unsigned>(pieces.size()));
   is_registered_ = kept == 0;
@@ -338,9 +336,8 @@ void UringQueue::prepare_read(io_uring_sqe* sqe, int file, const AlignedRead& re
   const std::byte* const end = registered_.data() + registered_.size();
   if (is_registered_ && read.into >= registered_.data() && read.into < end) {
     const auto at = static_cast<std::size_t>(read.into - registered_.data());
-    if (at / kRegisteredPiece == (at + bytes - 1) / kRegisteredPiece && at + bytes <= registered_.size()) {
-      ::io_uring_prep_read_fixed(sqe, file, read.into, bytes, read.offset,
-                                 static_cast<int>(at / kRegisteredPiece));
+    if (at / kMaxBuffer == (at + bytes - 1) / kMaxBuffer && at + bytes <= registered_.size()) {
+      ::io_uring_prep_read_fixed(sqe, file, read.into, bytes, read.offset, static_cast<int>(at / kMaxBuffer));
       return;
     }
   }
@@ -475,8 +472,7 @@ void UringQueue::finish(std::uint32_t index) {
 void UringQueue::finish(std::uint32_t index, Result<std::uint64_t> outcome) {
   done_.push({slots_[index].operation.tag, std::move(outcome)});
   slots_[index].in_kernel = false;
-  if (TableSlot* const in_table = std::exchange(slots_[index].in_table, nullptr); in_table != nullptr)
-    --in_table->in_flight;
+  if (auto* const file = std::exchange(slots_[index].in_table, nullptr); file != nullptr) --file->in_flight;
   free_.push_back(index);
   --in_kernel_;
 }
