@@ -54,7 +54,7 @@ class Context {
     return ::syscall(SYS_io_setup, static_cast<unsigned>(depth), &id_) == 0 ? 0 : errno;
   }
   std::size_t depth() const { return depth_; }
-  bool there() const { return id_ != 0; }
+  bool ready() const { return id_ != 0; }
   // Returns how many reads from the front the kernel accepted, or -1 with errno.
   long submit(std::span<iocb*> reads) {
     return ::syscall(SYS_io_submit, id_, static_cast<long>(reads.size()), reads.data());
@@ -161,7 +161,7 @@ class LibaioQueue final : public Queue {
   // event comes. Only an idle context is kept for other queues.
   ~LibaioQueue() override {
     while (in_kernel_ > 0 && wait(1)) continue;
-    if (in_kernel_ == 0 && context_->there()) files_.idle_contexts().keep(std::move(context_));
+    if (in_kernel_ == 0 && context_->ready()) files_.idle_contexts().keep(std::move(context_));
   }
 
   std::size_t submit(std::span<const Operation> operations, Start start) override;

@@ -93,7 +93,7 @@ class MmapReader final : public PosixReader {
   bool holds(std::uint64_t offset, std::uint64_t length) const {
     return offset <= mapped().size() && length <= mapped().size() - offset;
   }
-  Result<void> still_there(std::uint64_t offset, std::uint64_t length);
+  Result<void> check_valid(std::uint64_t offset, std::uint64_t length);
 
   Mapping file_;
   Touch touch_ = touch_lines;
@@ -101,7 +101,7 @@ class MmapReader final : public PosixReader {
 
 // Checks after an access whether all bytes were valid. If a file has shrunk, the rest of its last page has
 // zeros and no signal comes. So its size must be checked, too.
-Result<void> MmapReader::still_there(std::uint64_t offset, std::uint64_t length) {
+Result<void> MmapReader::check_valid(std::uint64_t offset, std::uint64_t length) {
   PENSTOCK_ASSIGN(const std::uint64_t now, size());
   if (offset + length > now) return truncated_error(name(), offset, length);
   if (!lost()) return success();
@@ -122,7 +122,7 @@ Result<std::span<const std::byte>> MmapReader::view(std::uint64_t offset, std::u
   if (!holds(offset, length)) return truncated_error(name(), offset, length);
   const auto bytes = mapped().subspan(static_cast<std::size_t>(offset), static_cast<std::size_t>(length));
   touch_(bytes);
-  PENSTOCK_TRY(still_there(offset, length));
+  PENSTOCK_TRY(check_valid(offset, length));
   moved().add_read(length);
   return bytes;
 }

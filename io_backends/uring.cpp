@@ -46,9 +46,9 @@ constexpr OptionSpec kOptions[] = {kDirectOption,
                                     .help = "a thread of the kernel takes submissions (IORING_SETUP_SQPOLL); "
                                             "it keeps a processor busy"}};
 
-constexpr unsigned kKnownAfter = 4;  // after this many reads an opened object is put into the ring's table
+constexpr unsigned kTableAfter = 4;  // after this many reads an opened object is put into the ring's table
 constexpr std::size_t kPieces = 8;   // `depth` reads are submitted in this many pieces
-constexpr std::size_t kLentPiece = std::size_t{1} << 30U;  // the largest buffer that the kernel can register
+constexpr std::size_t kMaxBuffer = std::size_t{1} << 30U;  // the largest buffer that the kernel can register
 constexpr std::size_t kMostAtOnce = INT32_MAX & ~4095;     // the most bytes that one request can read
 
 // The system reuses its thread numbers. So these numbers are used instead: a new thread must not be mistaken
@@ -111,7 +111,7 @@ class UringFiles final : public DirectFiles {
     return O_RDONLY | O_LARGEFILE | (direct_.on() ? O_DIRECT : 0) |
            (waits_.load(std::memory_order_relaxed) ? 0 : O_NONBLOCK);
   }
-  void let_wait() { waits_.store(true, std::memory_order_relaxed); }
+  void allow_waits() { waits_.store(true, std::memory_order_relaxed); }
 
  private:
   const bool sqpoll_;
@@ -129,8 +129,8 @@ class UringQueue final : public Queue {
     while (in_kernel_ > 0) take_or_fail(wait(1));
   }
   void register_memory(std::span<std::byte> memory) override {
-    lent_ = memory;
-    if (ring_ != nullptr && owner_ == thread_number()) keep_lent();
+    registered_ = memory;
+    if (ring_ != nullptr && owner_ == thread_number()) register_buffers();
   }
   std::size_t submit(std::span<const Operation> operations, Start start) override;
   std::size_t reap(std::span<Completion> out, std::size_t at_least) override;
@@ -146,7 +146,7 @@ class UringQueue final : public Queue {
   // A slot of the ring's table of files. Its file stays open after its Reader is destroyed, until another
   // file replaces it or the queue ends. A Reader may be destroyed on any thread, but only the queue's thread
   // may change the table.
-  struct Known {
+  struct TableSlot {
     std::uint64_t number = 0;
     std::uint64_t candidate = 0;
     unsigned reads = 0;      // reads of the candidate so far
@@ -158,13 +158,13 @@ class UringQueue final : public Queue {
     std::size_t bytes = 0;  // bytes that the operation asks for
     int result = kAll;
     bool in_kernel = false;
-    Known* known = nullptr;  // slot of the file in the table, or null
+    TableSlot* in_table = nullptr;  // slot of the file in the table, or null
     bool open_failed = false;
     std::string path;  // valid until the submit, when the kernel reads it
     Buffer bounce;     // for direct I/O, if `out` is not aligned; the kernel writes here
   };
 
-  void keep_lent();
+  void register_buffers();
   void start(const Operation& operation);
   Result<bool> start_read(std::uint32_t slot, const ReadAt& read);
   Result<bool> start_object(std::uint32_t slot, const ReadObject& object);
@@ -172,7 +172,7 @@ class UringQueue final : public Queue {
                    std::span<std::byte> room);
   io_uring_sqe* entry(unsigned together);
   void prepare_read(io_uring_sqe* sqe, int file, const AlignedRead& read) const;
-  Known* known_place(const UringReader& reader);
+  TableSlot* table_slot_of(const UringReader& reader);
   void push();
   int wait(unsigned completions);
   void drain();
@@ -184,11 +184,11 @@ class UringQueue final : public Queue {
   UringFiles& files_;
   std::uint64_t owner_ = 0;  // thread_number() of the thread that made the ring
   int root_ = -1;
-  std::span<std::byte> lent_;
-  bool lent_known_ = false;
+  std::span<std::byte> registered_;
+  bool is_registered_ = false;
   std::vector<Slot> slots_;  // never grows, because the kernel has pointers into it
   std::vector<std::uint32_t> free_;
-  std::vector<Known> known_;
+  std::vector<TableSlot> table_;
   std::size_t in_kernel_ = 0;  // includes prepared reads that were not pushed yet
   Fifo<Completion> done_;
   std::unique_ptr<UringRing> ring_;  // last, so destroyed first: the kernel may write to slots_
@@ -201,23 +201,23 @@ Result<void> UringQueue::begin() {
     return errno_error(failed, "cannot set up", "an io_uring of depth " + std::to_string(slots_.size()));
   ring_ = std::move(ring);
   owner_ = thread_number();
-  known_.assign(ring_->known_files(), {});
-  lent_known_ = false;
-  keep_lent();
+  table_.assign(ring_->table_files(), {});
+  is_registered_ = false;
+  register_buffers();
   return success();
 }
 
-// Registers the lent memory, so that the kernel need not pin its pages for each read. No read is in flight.
-void UringQueue::keep_lent() {
-  if (std::exchange(lent_known_, false)) ::io_uring_unregister_buffers(&ring_->get());
-  if (lent_.empty()) return;
+// Registers the memory, so that the kernel need not pin its pages for each read. No read is in flight.
+void UringQueue::register_buffers() {
+  if (std::exchange(is_registered_, false)) ::io_uring_unregister_buffers(&ring_->get());
+  if (registered_.empty()) return;
   std::vector<iovec> pieces;
-  for (std::size_t at = 0; at < lent_.size(); at += kLentPiece)
-    pieces.push_back({lent_.data() + at, std::min(kLentPiece, lent_.size() - at)});
+  for (std::size_t at = 0; at < registered_.size(); at += kMaxBuffer)
+    pieces.push_back({registered_.data() + at, std::min(kMaxBuffer, registered_.size() - at)});
   const int kept =
       ::io_uring_register_buffers(&ring_->get(), pieces.data(), static_cast<unsigned>(pieces.size()));
-  lent_known_ = kept == 0;
-  if (!lent_known_)
+  is_registered_ = kept == 0;
+  if (!is_registered_)
     files_.remark(std::string("reads go without registered buffers (") + std::strerror(-kept) +
                   "): `ulimit -l` says how much memory may be kept in place");
 }
@@ -269,17 +269,17 @@ Result<bool> UringQueue::start_read(std::uint32_t index, const ReadAt& read) {
   slot.bytes = read.out.size();
   const auto& reader = static_cast<const UringReader&>(*read.reader);
   if (!plan(slot, reader.direct(), read.offset, read.out)) return false;
-  Known* const known = known_place(reader);
+  TableSlot* const in_table = table_slot_of(reader);
   io_uring_sqe* const sqe = entry(1);
   if (sqe == nullptr) return false;
-  if (known == nullptr) {
+  if (in_table == nullptr) {
     prepare_read(sqe, reader.fd(), slot.read);
   } else {
-    const auto place = static_cast<std::size_t>(known - known_.data());
+    const auto place = static_cast<std::size_t>(in_table - table_.data());
     prepare_read(sqe, static_cast<int>(slots_.size() + place), slot.read);
     sqe->flags |= IOSQE_FIXED_FILE;
-    slot.known = known;
-    ++known->in_flight;
+    slot.in_table = in_table;
+    ++in_table->in_flight;
   }
   ::io_uring_sqe_set_data64(sqe, std::uint64_t{index} << kStepBits | kRead);
   return true;
@@ -333,29 +333,29 @@ io_uring_sqe* UringQueue::entry(unsigned together) {
 
 void UringQueue::prepare_read(io_uring_sqe* sqe, int file, const AlignedRead& read) const {
   const auto bytes = static_cast<unsigned>(read.padded);
-  const std::byte* const lent_end = lent_.data() + lent_.size();
-  if (lent_known_ && read.into >= lent_.data() && read.into < lent_end) {
-    const auto at = static_cast<std::size_t>(read.into - lent_.data());
-    if (at / kLentPiece == (at + bytes - 1) / kLentPiece && at + bytes <= lent_.size()) {
-      ::io_uring_prep_read_fixed(sqe, file, read.into, bytes, read.offset, static_cast<int>(at / kLentPiece));
+  const std::byte* const end = registered_.data() + registered_.size();
+  if (is_registered_ && read.into >= registered_.data() && read.into < end) {
+    const auto at = static_cast<std::size_t>(read.into - registered_.data());
+    if (at / kMaxBuffer == (at + bytes - 1) / kMaxBuffer && at + bytes <= registered_.size()) {
+      ::io_uring_prep_read_fixed(sqe, file, read.into, bytes, read.offset, static_cast<int>(at / kMaxBuffer));
       return;
     }
   }
   ::io_uring_prep_read(sqe, file, read.into, bytes, read.offset);
 }
 
-// The file's slot in the ring's table. Null until the file was read kKnownAfter times. A file with reads in
+// The file's slot in the ring's table. Null until the file was read kTableAfter times. A file with reads in
 // flight is not replaced: the kernel may look the slot up later, and would then read from the wrong file.
-UringQueue::Known* UringQueue::known_place(const UringReader& reader) {
-  if (known_.empty()) return nullptr;
-  const std::size_t place = static_cast<std::size_t>(reader.fd()) & (known_.size() - 1);
-  Known& here = known_[place];
+UringQueue::TableSlot* UringQueue::table_slot_of(const UringReader& reader) {
+  if (table_.empty()) return nullptr;
+  const std::size_t place = static_cast<std::size_t>(reader.fd()) & (table_.size() - 1);
+  TableSlot& here = table_[place];
   if (here.number == reader.number()) return &here;
   if (here.candidate != reader.number()) {
     here.candidate = reader.number();
     here.reads = 0;
   }
-  if (++here.reads < kKnownAfter || here.in_flight > 0) return nullptr;
+  if (++here.reads < kTableAfter || here.in_flight > 0) return nullptr;
   const auto index = static_cast<unsigned>(slots_.size() + place);
   int fd = reader.fd();
   if (::io_uring_register_files_update(&ring_->get(), index, &fd, 1) != 1) {
@@ -463,7 +463,7 @@ void UringQueue::completed(std::uint64_t what, int result) {
 
 void UringQueue::finish(std::uint32_t index) {
   Slot& slot = slots_[index];
-  if (slot.result == -EAGAIN) files_.let_wait();
+  if (slot.result == -EAGAIN) files_.allow_waits();
   const std::int64_t got = slot.result == kAll ? static_cast<std::int64_t>(slot.read.padded) : slot.result;
   finish(index, files_.finish_read(slot.operation, slot.read, slot.bytes, got,
                                    slot.open_failed ? "cannot open" : "cannot read"));
@@ -472,7 +472,7 @@ void UringQueue::finish(std::uint32_t index) {
 void UringQueue::finish(std::uint32_t index, Result<std::uint64_t> outcome) {
   done_.push({slots_[index].operation.tag, std::move(outcome)});
   slots_[index].in_kernel = false;
-  if (Known* const known = std::exchange(slots_[index].known, nullptr); known != nullptr) --known->in_flight;
+  if (auto* const file = std::exchange(slots_[index].in_table, nullptr); file != nullptr) --file->in_flight;
   free_.push_back(index);
   --in_kernel_;
 }

@@ -89,7 +89,7 @@ class CappedWriter final : public DecoratedWriter<CappedWriter> {
 
   template <class Inner>
   Result<void> around(const BackendCall& write, Inner inner) {
-    PENSTOCK_TRY(reach(write.offset, write.bytes));
+    PENSTOCK_TRY(reserve(write.offset, write.bytes));
     return inner();
   }
   Result<void> publish(Durability wanted, IfExists if_exists) override {
@@ -104,7 +104,7 @@ class CappedWriter final : public DecoratedWriter<CappedWriter> {
 
  private:
   // Takes from the meter the bytes by which a write up to offset + length makes the object grow.
-  Result<void> reach(std::uint64_t offset, std::uint64_t length) {
+  Result<void> reserve(std::uint64_t offset, std::uint64_t length) {
     if (spent_) return spent_error(name());
     const std::uint64_t end = offset > UINT64_MAX - length ? UINT64_MAX : offset + length;
     if (end <= taken_) return success();

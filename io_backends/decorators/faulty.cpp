@@ -57,41 +57,41 @@ class Faults {
   template <class Inner>
   auto around(const BackendCall& call, Inner inner) -> decltype(inner()) {
     const bool lie = call.kind == CallKind::sync_folder && lies(call.object);
-    PENSTOCK_TRY(meet(call));
+    PENSTOCK_TRY(inject(call));
     if constexpr (std::is_same_v<decltype(inner()), Result<void>>)
       if (lie) return success();
     auto result = inner();
     if (result.ok() && (call.kind == CallKind::read || call.kind == CallKind::read_object))
-      touch(call.object, call.out.first(bytes_moved(call, result)));
+      flip_bits(call.object, call.out.first(bytes_moved(call, result)));
     return result;
   }
 
-  Result<void> meet(const BackendCall& call) {
+  Result<void> inject(const BackendCall& call) {
     for (const Strike& strike : kStrikes)
-      if (strike.kind == call.kind) PENSTOCK_TRY(meet(strike.scope, strike.operation, call.object));
+      if (strike.kind == call.kind) PENSTOCK_TRY(inject(strike.scope, strike.operation, call.object));
     return success();
   }
 
   // Injects the faults of the next operation of this scope: an error, a wait, or the end of the process.
   // Every rule for this scope and name counts the operation, also after another rule has failed it.
-  Result<void> meet(Scope scope, std::string_view operation, std::string_view name) {
-    Result<void> met;
+  Result<void> inject(Scope scope, std::string_view operation, std::string_view name) {
+    Result<void> injected;
     for (const auto& rule : rules_) {
       const Fault& fault = rule->fault;
       if (fault.kind == Kind::flip || fault.kind == Kind::lie) continue;
-      if (!concerns(fault, scope, name) || !strikes(*rule) || !met) continue;
+      if (!concerns(fault, scope, name) || !strikes(*rule) || !injected) continue;
       if (fault.kind == Kind::kill) {
         ::raise(SIGKILL);
       } else if (fault.kind == Kind::hang) {
-        met = sleep_until(std::chrono::steady_clock::now() + fault.hang);
+        injected = sleep_until(std::chrono::steady_clock::now() + fault.hang);
       } else if (fault.kind == Kind::cut_short) {
-        met = make_error(Errc::truncated, "'" + std::string(name) + "' ends early (injected fault)");
+        injected = make_error(Errc::truncated, "'" + std::string(name) + "' ends early (injected fault)");
       } else {
-        met = errno_error(fault.sys_errno, "injected fault: " + std::string(operation),
-                          name.empty() ? std::string_view(root_) : name);
+        injected = errno_error(fault.sys_errno, "injected fault: " + std::string(operation),
+                               name.empty() ? std::string_view(root_) : name);
       }
     }
-    return met;
+    return injected;
   }
 
   // Whether the next sync does nothing and reports success.
@@ -104,7 +104,7 @@ class Faults {
   }
 
   // Called after a successful read: flips a bit if a rule applies.
-  void touch(std::string_view name, std::span<std::byte> out) {
+  void flip_bits(std::string_view name, std::span<std::byte> out) {
     for (const auto& rule : rules_) {
       if (rule->fault.kind != Kind::flip || !concerns(rule->fault, Scope::read, name) || !strikes(*rule))
         continue;
@@ -148,22 +148,22 @@ class FaultyWriter final : public DecoratedWriter<FaultyWriter> {
 
   template <class Inner>
   Result<void> around(const BackendCall& /*write*/, Inner inner) {
-    PENSTOCK_TRY(meet(Scope::write, "cannot write"));
+    PENSTOCK_TRY(inject(Scope::write, "cannot write"));
     return inner();
   }
   Result<void> publish(Durability wanted, IfExists if_exists) override {
     const bool lie = !closed() && syncs(wanted) && faults_.lies(name());
-    if (syncs(wanted)) PENSTOCK_TRY(meet(Scope::sync, "cannot sync"));
-    PENSTOCK_TRY(meet(Scope::publish, "cannot publish"));
+    if (syncs(wanted)) PENSTOCK_TRY(inject(Scope::sync, "cannot sync"));
+    PENSTOCK_TRY(inject(Scope::publish, "cannot publish"));
     return inner().publish(lie ? Durability::visible : wanted, if_exists);
   }
 
  private:
-  Result<void> meet(Scope scope, std::string_view operation) {
+  Result<void> inject(Scope scope, std::string_view operation) {
     if (closed()) return spent_error(name());
-    auto met = faults_.meet(scope, operation, name());
-    if (!met) close();
-    return met;
+    auto injected = faults_.inject(scope, operation, name());
+    if (!injected) close();
+    return injected;
   }
 
   Faults& faults_;
@@ -173,7 +173,7 @@ class FaultyQueue final : public Queue {
  public:
   FaultyQueue(std::unique_ptr<Queue> inner, std::size_t depth, Faults& faults)
       : inner_(std::move(inner)), depth_(depth), faults_(faults), flights_(depth) {
-    struck_.reserve(depth);
+    failed_.reserve(depth);
   }
 
   void register_memory(std::span<std::byte> memory) override { inner_->register_memory(memory); }
@@ -182,8 +182,8 @@ class FaultyQueue final : public Queue {
     const std::size_t taken = std::min(operations.size(), depth_ - in_flight());
     for (const Operation& operation : operations.first(taken)) {
       const Flight flight{.call = FlightTable<Faults>::call_of(operation)};
-      if (auto met = faults_.meet(flight.call); !met) {
-        struck_.push_back({operation.tag, std::move(met).error()});
+      if (auto injected = faults_.inject(flight.call); !injected) {
+        failed_.push_back({operation.tag, std::move(injected).error()});
         continue;
       }
       const Operation forwarded = flights_.add(operation, flight);
@@ -196,27 +196,27 @@ class FaultyQueue final : public Queue {
 
   std::size_t reap(std::span<Completion> out, std::size_t at_least) override {
     std::size_t count = 0;
-    for (; count < out.size() && !struck_.empty(); ++count) {
-      out[count] = std::move(struck_.back());
-      struck_.pop_back();
+    for (; count < out.size() && !failed_.empty(); ++count) {
+      out[count] = std::move(failed_.back());
+      failed_.pop_back();
     }
     const std::size_t missing = at_least > count ? at_least - count : 0;
     const std::size_t more = inner_->reap(out.subspan(count), missing);
     for (Completion& done : out.subspan(count, more)) {
       const BackendCall call = flights_.take(done).call;
-      if (done.bytes.ok()) faults_.touch(call.object, call.out.first(*done.bytes));
+      if (done.bytes.ok()) faults_.flip_bits(call.object, call.out.first(*done.bytes));
     }
     return count + more;
   }
 
-  std::size_t in_flight() const override { return flights_.in_flight() + struck_.size(); }
+  std::size_t in_flight() const override { return flights_.in_flight() + failed_.size(); }
 
  private:
   const std::unique_ptr<Queue> inner_;
   const std::size_t depth_;
   Faults& faults_;
   FlightTable<Faults> flights_;
-  std::vector<Completion> struck_;
+  std::vector<Completion> failed_;
 };
 
 using FaultyBackend = DecoratedBackend<Faults, FaultyQueue, FaultyWriter>;

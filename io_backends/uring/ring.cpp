@@ -24,7 +24,7 @@ namespace {
 
 constexpr unsigned kMostEntries = 4096;       // the most requests of one submit
 constexpr unsigned kMostCompletions = 65536;  // the most completions that the kernel allows
-constexpr unsigned kMostKnownFiles = 1024;    // slots of the table for opened objects
+constexpr unsigned kMostTableFiles = 1024;    // slots of the table for opened objects
 constexpr unsigned kSqpollIdleMs = 1000;
 constexpr int kGoneWithinMs = 30'000;
 
@@ -36,8 +36,8 @@ int UringRing::create(unsigned entries, unsigned completions, unsigned flags) {
   params.cq_entries = completions;
   params.sq_thread_idle = kSqpollIdleMs;
   const int result = ::io_uring_queue_init_params(entries, &ring_, &params);
-  there_ = result == 0;
-  if (!there_) return -result;
+  ready_ = result == 0;
+  if (!ready_) return -result;
   constexpr unsigned kWanted = IORING_FEAT_CQE_SKIP | IORING_FEAT_NODROP | IORING_FEAT_SUBMIT_STABLE;
   return (ring_.features & kWanted) == kWanted ? 0 : ENOSYS;
 }
@@ -57,9 +57,9 @@ int UringRing::set_up(std::size_t depth, bool sqpoll) {
   rlimit limit{};
   ::getrlimit(RLIMIT_NOFILE, &limit);
   const std::uint64_t room = limit.rlim_cur > depth ? limit.rlim_cur - depth : 0;
-  known_files_ = static_cast<unsigned>(std::bit_floor(std::min<std::uint64_t>(room, kMostKnownFiles)));
+  table_files_ = static_cast<unsigned>(std::bit_floor(std::min<std::uint64_t>(room, kMostTableFiles)));
   chains_ = static_cast<unsigned>(depth);
-  return -::io_uring_register_files_sparse(&ring_, chains_ + known_files_);
+  return -::io_uring_register_files_sparse(&ring_, chains_ + table_files_);
 }
 
 // Closing a ring does not wait for its requests. But the kernel frees the table of files only after the last
@@ -67,14 +67,14 @@ int UringRing::set_up(std::size_t depth, bool sqpoll) {
 // hang-up when the table is freed.
 void UringRing::cut_off() {
   std::array<int, 2> ends{-1, -1};
-  const bool piped = known_files_ > 0 && ::pipe2(ends.data(), O_CLOEXEC) == 0;
-  Fd told(ends[0]);
-  Fd tells(ends[1]);
+  const bool piped = table_files_ > 0 && ::pipe2(ends.data(), O_CLOEXEC) == 0;
+  Fd read_end(ends[0]);
+  Fd write_end(ends[1]);
   const bool kept = piped && ::io_uring_register_files_update(&ring_, chains_, &ends[1], 1) == 1;
-  tells.close();
+  write_end.close();
   ::io_uring_queue_exit(&ring_);
-  there_ = false;
-  pollfd hung_up{told.get(), POLLIN, 0};
+  ready_ = false;
+  pollfd hung_up{read_end.get(), POLLIN, 0};
   if (kept) retry_eintr([&] { return ::poll(&hung_up, 1, kGoneWithinMs); });
 }
 

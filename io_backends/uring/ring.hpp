@@ -16,7 +16,7 @@ class UringRing {
   UringRing(const UringRing&) = delete;
   UringRing& operator=(const UringRing&) = delete;
   ~UringRing() {
-    if (there_) ::io_uring_queue_exit(&ring_);
+    if (ready_) ::io_uring_queue_exit(&ring_);
   }
 
   // Makes a ring with slots for `depth` chains of three requests each. Returns 0 or the errno.
@@ -25,15 +25,15 @@ class UringRing {
   // can wait only on the thread that made the ring, and only if two descriptors are free.
   void cut_off();
   io_uring& get() { return ring_; }
-  unsigned known_files() const { return known_files_; }
+  unsigned table_files() const { return table_files_; }
 
  private:
   int create(unsigned entries, unsigned completions, unsigned flags);
 
   io_uring ring_{};
-  bool there_ = false;
+  bool ready_ = false;
   unsigned chains_ = 0;       // slots of the table for chains
-  unsigned known_files_ = 0;  // slots after those of the chains, for opened objects
+  unsigned table_files_ = 0;  // slots after those of the chains, for opened objects
 };
 
 }  // namespace penstock
