@@ -137,7 +137,8 @@ Result<std::vector<Seen>> look(const std::vector<std::string>& texts, NamedTiers
   }
   for (const FoundTier& found : find_tiers()) {
     PENSTOCK_ASSIGN(Tier tier,
-                    open_tier(fmt::format("{}=posix:{}", found.name, escape_commas(found.folder.string()))));
+                    open_tier(fmt::format("{}=posix:{}", found.name, escape_commas(found.folder.string())),
+                              kNoNamedTiers));
     all.push_back({.tier = std::move(tier), .writable = found.writable, .free_bytes = found.free_bytes});
   }
   return all;
@@ -157,7 +158,7 @@ std::string or_dash(const std::string& text) {
 // The tier as text: back end, path and the given options.
 std::string place_of(const Tier& tier) {
   std::string text = fmt::format("{}:{}", tier.backend_name, tier.root);
-  if (const auto spec = parse_tier(tier.spec); spec.ok() && !spec->options.empty())
+  if (const auto spec = parse_tier(tier.spec, kNoNamedTiers); spec.ok() && !spec->options.empty())
     text += "," + options_text(spec->options, ",");
   return text;
 }

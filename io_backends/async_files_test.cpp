@@ -32,7 +32,7 @@ class AsyncFiles : public testing::TestWithParam<std::pair<std::string, std::str
   void SetUp() override {
     const auto& [name, options] = GetParam();
     if (auto known = backend_registry().find(name); !known.ok()) GTEST_SKIP() << known.error().what;
-    auto tier = open_tier("t=" + name + ":" + scratch_.path().string() + options);
+    auto tier = open_tier("t=" + name + ":" + scratch_.path().string() + options, kNoNamedTiers);
     ASSERT_OK(tier);
     backend_ = std::move(tier->backend);
     if (!backend_->caps().async) GTEST_SKIP() << backend_->remarks().front();
@@ -241,7 +241,7 @@ TEST_P(AsyncFiles, FilesThatTakeEachOthersPlaceInTheTableAreToldApart) {
 }
 
 TEST_P(AsyncFiles, SaysWhatBlockingCallsSay) {
-  const auto blocking = open_tier("t=posix:" + scratch_.path().string());
+  const auto blocking = open_tier("t=posix:" + scratch_.path().string(), kNoNamedTiers);
   ASSERT_OK(blocking);
   ASSERT_OK(put("object", pattern(5'000)));
   ASSERT_OK(put("folder/object", pattern(10)));
@@ -328,7 +328,7 @@ void expect_threads(const std::string& name, int call) {
   if (auto known = backend_registry().find(name); !known.ok()) GTEST_SKIP() << known.error().what;
   EXPECT_TRUE(in_child_process([&] {
     ASSERT_TRUE(deny_calls({call}));
-    auto tier = open_tier("t=" + name + ":" + scratch.path().string());
+    auto tier = open_tier("t=" + name + ":" + scratch.path().string(), kNoNamedTiers);
     ASSERT_OK(tier);
     Backend& backend = *tier->backend;
     EXPECT_FALSE(backend.caps().async);
@@ -358,7 +358,7 @@ TEST(AsyncFilesDenied, ThreadsDoItWhereAsynchronousReadsAreForbidden) {
 class LibaioQueues : public testing::Test {
  protected:
   void SetUp() override {
-    auto opened = open_tier("t=libaio:" + scratch_.path().string());
+    auto opened = open_tier("t=libaio:" + scratch_.path().string(), kNoNamedTiers);
     ASSERT_OK(opened);
     tier_ = std::move(*opened);
     if (!tier_.backend->caps().async) GTEST_SKIP() << tier_.backend->remarks().front();
@@ -408,7 +408,7 @@ TEST_F(LibaioQueues, ReadsFailWhereTheKernelAnswersNoMore) {
       Result<std::unique_ptr<Queue>> queue = std::unique_ptr<Queue>();  // destroyed with reads in flight
       do {  // another test may use all of fs.aio-max-nr for a short time
         *queue = nullptr;
-        mine = open_tier("t=libaio:" + scratch_.path().string()).value();
+        mine = open_tier("t=libaio:" + scratch_.path().string(), kNoNamedTiers).value();
         queue = mine.backend->queue(4);
         ASSERT_OK(queue);
       } while (!mine.backend->remarks().empty());
@@ -478,7 +478,7 @@ TEST_F(LibaioQueues, DeeperOnesLeaveNoneOfTheShallowerBehind) {
 // fs.aio-max-nr limits the whole machine; this test uses all that is left for a short time.
 TEST(AsyncFilesExhausted, ThreadsDoItWhereTheMachineHasNoMoreAsynchronousReads) {
   const ScratchFolder scratch;
-  auto tier = open_tier("t=libaio:" + scratch.path().string());
+  auto tier = open_tier("t=libaio:" + scratch.path().string(), kNoNamedTiers);
   ASSERT_OK(tier);
   Backend& backend = *tier->backend;
   if (!backend.caps().async) GTEST_SKIP() << backend.remarks().front();

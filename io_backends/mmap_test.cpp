@@ -27,7 +27,7 @@ class Mmap : public testing::Test {
   void SetUp() override { reopen(""); }
 
   void reopen(const std::string& options) {
-    auto tier = open_tier("t=mmap:" + scratch_.path().string() + options);
+    auto tier = open_tier("t=mmap:" + scratch_.path().string() + options, kNoNamedTiers);
     ASSERT_OK(tier);
     backend_ = std::move(tier->backend);
   }

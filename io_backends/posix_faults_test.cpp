@@ -19,7 +19,7 @@ class PosixFaults : public testing::Test {
 
   // Opens the back end again on scratch/root with more options: ",publish=rename".
   void reopen(const std::string& options) {
-    auto tier = open_tier("t=posix:" + root().string() + options);
+    auto tier = open_tier("t=posix:" + root().string() + options, kNoNamedTiers);
     ASSERT_OK(tier);
     tier_ = *std::move(tier);
   }

@@ -19,7 +19,7 @@ namespace penstock {
 namespace {
 
 std::unique_ptr<Backend> posix_at(const std::filesystem::path& path, const std::string& options = "") {
-  auto tier = open_tier("t=posix:" + path.string() + options);
+  auto tier = open_tier("t=posix:" + path.string() + options, kNoNamedTiers);
   EXPECT_OK(tier);
   return std::move(tier->backend);
 }

@@ -30,7 +30,7 @@ struct Subject {
   std::unique_ptr<Queue> queue;
 
   static Result<Subject> make(std::string_view tier_text) {
-    PENSTOCK_ASSIGN(auto tier, open_tier(tier_text));
+    PENSTOCK_ASSIGN(auto tier, open_tier(tier_text, kNoNamedTiers));
     PENSTOCK_ASSIGN(auto queue, tier.backend->queue(4));
     return Subject{std::move(tier.backend), std::move(queue)};
   }

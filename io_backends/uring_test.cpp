@@ -30,7 +30,7 @@ class Uring : public testing::TestWithParam<std::string> {
  protected:
   void SetUp() override {
     if (const auto known = backend_registry().find("uring"); !known.ok()) GTEST_SKIP() << known.error().what;
-    auto tier = open_tier("t=uring:" + scratch_.path().string() + GetParam());
+    auto tier = open_tier("t=uring:" + scratch_.path().string() + GetParam(), kNoNamedTiers);
     ASSERT_OK(tier);
     backend_ = std::move(tier->backend);
     if (!backend_->caps().async) GTEST_SKIP() << backend_->remarks().front();
@@ -107,7 +107,7 @@ TEST_P(Uring, ReadsFailWhereTheRingAnswersNoMore) {
   for (const std::size_t at_least : {1U, 0U}) {
     EXPECT_TRUE(in_child_process([&] {
       ::alarm(60);
-      auto tier = open_tier("t=uring:" + scratch_.path().string() + GetParam());
+      auto tier = open_tier("t=uring:" + scratch_.path().string() + GetParam(), kNoNamedTiers);
       ASSERT_OK(tier);
       const auto reader = tier->backend->open("large");
       ASSERT_OK(reader);
@@ -160,7 +160,7 @@ TEST_P(Uring, AThreadWithTheNumberOfADeadOneHasItsOwnRing) {
     EXPECT_TRUE(in_child_process([&] {  // the first process of a pid namespace, which no signal ends
       std::signal(SIGALRM, [](int) { ::_exit(1); });
       ::alarm(60);
-      auto tier = open_tier("t=uring:" + scratch_.path().string() + GetParam());
+      auto tier = open_tier("t=uring:" + scratch_.path().string() + GetParam(), kNoNamedTiers);
       ASSERT_OK(tier);
       auto queue = tier->backend->queue(4);
       ASSERT_OK(queue);
@@ -229,7 +229,7 @@ TEST_P(Uring, ReadsOfAnOpenFileMayWaitAndAFifoDoesNotBlock) {
 // An error is reported at once; the read is not repeated with blocking calls, which would hide it.
 TEST_P(Uring, WhatFailsIsNotDoneAgainByBlockingCalls) {
   std::filesystem::create_symlink("/proc/self/mem", scratch_.path() / "memory");  // reads at address 0 fail
-  const auto blocking = open_tier("t=posix:" + scratch_.path().string());
+  const auto blocking = open_tier("t=posix:" + scratch_.path().string(), kNoNamedTiers);
   ASSERT_OK(blocking);
   auto queue = backend_->queue(2);
   ASSERT_OK(queue);

@@ -379,7 +379,7 @@ class Demo {
         if (failed) warn(fmt::format("could not remove '{}': {}", tier.folder.string(), failed.message()));
         continue;
       }
-      const Result<Tier> opened = open_tier(tier.tier);
+      const Result<Tier> opened = open_tier(tier.tier, kNoNamedTiers);
       const Result<void> removed =
           opened.ok() ? remove_below(opened->backend->names(), "") : Result<void>(opened.error());
       if (!removed.ok()) warn(fmt::format("could not empty '{}': {}", tier.tier, removed.error().message()));

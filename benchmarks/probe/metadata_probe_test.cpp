@@ -15,7 +15,7 @@ class MetadataProbeTest : public testing::Test {
  protected:
   static Tier tier(const std::string& options = "") {
     static int count = 0;
-    auto opened = open_tier("t=mem:metadata" + std::to_string(count++) + options);
+    auto opened = open_tier("t=mem:metadata" + std::to_string(count++) + options, kNoNamedTiers);
     EXPECT_OK(opened);
     return *std::move(opened);
   }

@@ -61,7 +61,7 @@ class WriteProbeTest : public testing::Test {
  protected:
   static Tier tier(const std::string& options = "") {
     static int count = 0;
-    auto opened = open_tier("t=mem:write-probe" + std::to_string(count++) + options);
+    auto opened = open_tier("t=mem:write-probe" + std::to_string(count++) + options, kNoNamedTiers);
     EXPECT_OK(opened);
     return *std::move(opened);
   }

@@ -53,7 +53,8 @@ Json data_tier(const Record& record) {
 std::string place_of(const Record& record) {
   const Json data = data_tier(record);
   std::string text = data.value("backend", "") + ":" + data.value("root", "");
-  if (const auto spec = parse_tier(data.value("spec", "")); spec.ok() && !spec->options.empty())
+  if (const auto spec = parse_tier(data.value("spec", ""), kNoNamedTiers);
+      spec.ok() && !spec->options.empty())
     text += "," + options_text(spec->options, ",");
   return text;
 }
@@ -62,7 +63,7 @@ std::string place_of(const Record& record) {
 // only by a number, and the table must show more.
 bool is_numbered(const Record& record, std::span<const Record> records) {
   const auto unnamed = [](const Json& data) {
-    const auto spec = parse_tier(data.value("spec", ""));
+    const auto spec = parse_tier(data.value("spec", ""), kNoNamedTiers);
     return spec.ok() && spec->name.empty();
   };
   const auto mount = [](const Json& data) {

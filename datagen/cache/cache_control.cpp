@@ -76,7 +76,7 @@ Json joined(const std::vector<Json>& each) {
 
 Result<void> check_cache_request(const Tier& tier, CacheRequest requested) {
   if (requested != CacheRequest::cold || tier.backend_name != "mmap") return success();
-  PENSTOCK_ASSIGN(const TierSpec spec, parse_tier(tier.spec));
+  PENSTOCK_ASSIGN(const TierSpec spec, parse_tier(tier.spec, kNoNamedTiers));
   const bool keeps = std::any_of(spec.options.begin(), spec.options.end(), [](const OptionWord& word) {
     return word.key == "keep" && word.value == "1";
   });

@@ -83,7 +83,7 @@ TEST_F(ContentTest, CompressedPicturesAreDecodedAndDamagedOnesNamed) {
   const auto jpeg = encoder.encode(image, 90).value();
   const Field field{.name = "image", .codec = "jpeg", .extension = ".jpg", .varies = true};
   const std::vector<TestSample> samples(3, {.label = 0, .fields = {{jpeg.begin(), jpeg.end()}}});
-  const Tier tier = open_tier("mem:content-test").value();
+  const Tier tier = open_tier("mem:content-test", kNoNamedTiers).value();
   const auto format = format_of("tfrecord", {{"compression", "gzip"}});
   const MadeObject made = make_object(*tier.backend, *format, "o", {&field, 1}, samples).value();
   Bytes bytes = penstock::content(*tier.backend, "o");

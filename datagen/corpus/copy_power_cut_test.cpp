@@ -21,7 +21,7 @@ constexpr const char* kSource = "mem:copy-power-cut";
 // Small files in folders by class.
 const Corpus& corpus() {
   static const Corpus made = [] {
-    Tier target = open_tier(kSource).value();
+    Tier target = open_tier(kSource, kNoNamedTiers).value();
     const Generation generation =
         plan_generation("imagenet", "files", {{"median", "4KB"}, {"classes", "3"}}, {.samples = 17}, 7)
             .value();
@@ -68,7 +68,9 @@ class CopyOnDisk : public testing::TestWithParam<const char*> {
     ASSERT_OK(disk);
     disk_ = *std::move(disk);
   }
-  Tier target() const { return open_tier("t=posix:" + (disk_->path() / "copy").string()).value(); }
+  Tier target() const {
+    return open_tier("t=posix:" + (disk_->path() / "copy").string(), kNoNamedTiers).value();
+  }
   // No file of the disk may be open.
   void cut_the_power() {
     ASSERT_OK(disk_->cut());
@@ -76,7 +78,7 @@ class CopyOnDisk : public testing::TestWithParam<const char*> {
   }
   void expect_whole() {
     Tier to = target();
-    Tier from = open_tier(kSource).value();
+    Tier from = open_tier(kSource, kNoNamedTiers).value();
     Tree tree = tree_of(to);
     tree.erase(std::string(kCopyingName));  // a removal may be undone by the power cut
     expect_same(tree, tree_of(from));
@@ -99,7 +101,9 @@ TEST_P(CopyOnDisk, WhatAnEarlierCopyLeftSurvivesToo) {
 
 TEST_P(CopyOnDisk, SoDoesWhatWasHalfDone) {
   {
-    Tier to = open_tier("t=posix:" + (disk_->path() / "copy").string() + ",fail=publish:eio@#9").value();
+    Tier to =
+        open_tier("t=posix:" + (disk_->path() / "copy").string() + ",fail=publish:eio@#9", kNoNamedTiers)
+            .value();
     ASSERT_FALSE(copy(to, Durability::visible).ok());
   }
   {
@@ -123,14 +127,14 @@ TEST(CopyOnFailingDisk, OnlyWhatTheDeviceHasIsKept) {
   ASSERT_OK(disk);
   const std::string source = "mem:copy-failing-disk";
   {
-    Tier from = open_tier(source).value();
+    Tier from = open_tier(source, kNoNamedTiers).value();
     ASSERT_OK(make(
         from, plan_generation("cifar10", "", {{"samples_per_file", "500"}}, {.samples = 15'000}, 7).value()));
   }
   Corpus from = open_corpus(source, {}).value();
   const std::string path = "t=posix:" + ((*disk)->path() / "copy").string();
   {
-    Tier to = open_tier(path).value();
+    Tier to = open_tier(path, kNoNamedTiers).value();
     ASSERT_OK(copy_corpus(from, to, {.threads = 2}));
     EXPECT_FALSE((*disk)->sync().ok()) << "the device stores all of it";
     ASSERT_OK((*disk)->mend());
@@ -140,7 +144,7 @@ TEST(CopyOnFailingDisk, OnlyWhatTheDeviceHasIsKept) {
     EXPECT_GT(again->already_there, 0U);
   }
   ASSERT_OK((*disk)->restart());
-  Tier to = open_tier(path).value();
+  Tier to = open_tier(path, kNoNamedTiers).value();
   expect_same(tree_of(to), tree_of(from.tier));
 }
 

@@ -253,7 +253,7 @@ TEST_F(CorpusTest, ObjectsThatClaimEndlessSamplesAreLeftOut) {
 // Writes an .npz of samples with these labels.
 void put_labelled(const fs::path& root, const std::string& name, const std::vector<std::uint32_t>& labels) {
   fs::create_directories((root / name).parent_path());
-  const Tier disk = open_tier("posix:" + root.string()).value();
+  const Tier disk = open_tier("posix:" + root.string(), kNoNamedTiers).value();
   const std::vector<Field> fields{{.name = "x", .codec = "raw", .extension = ".bin", .shape = {2}}};
   const auto writer = format_of("npz")
                           ->create(*disk.backend, {.name = name, .samples = labels.size(), .fields = fields})
@@ -291,7 +291,7 @@ TEST_F(CorpusTest, LabelsThatAreNumbersKeepThem) {
 TEST_F(CorpusTest, MoreLabelsThanAManifestHoldsAreLeftOut) {
   constexpr std::uint64_t kMany = 17000;  // each label has 1,000 bytes
   fs::create_directories(root_ / "a");
-  const Tier disk = open_tier("posix:" + root_.string()).value();
+  const Tier disk = open_tier("posix:" + root_.string(), kNoNamedTiers).value();
   const std::vector<Field> fields{{.name = "x", .codec = "raw", .extension = ".bin", .shape = {2}}};
   const auto writer =
       format_of("tfrecord")
@@ -335,7 +335,7 @@ TEST_F(CorpusTest, NamesThatAreTooLongAreLeftOut) {
 }
 
 TEST_F(CorpusTest, ArraysThatAreNoSamplesAreSaid) {
-  const Tier disk = open_tier("posix:" + root_.string()).value();
+  const Tier disk = open_tier("posix:" + root_.string(), kNoNamedTiers).value();
   const std::vector<Field> fields = two_signals();
   auto samples = test_samples(fields, 1);
   samples[0].label = kNoLabel;
@@ -437,7 +437,7 @@ TEST_F(CorpusTest, AnInterruptEndsAScan) {
 }
 
 TEST(FolderWalk, AFailingFolderEndsItWithoutWaitingForever) {
-  const auto tier = open_tier("mem:folder-walk-test,fail=names:eio@#1");
+  const auto tier = open_tier("mem:folder-walk-test,fail=names:eio@#1", kNoNamedTiers);
   ASSERT_TRUE(tier.ok()) << tier.error().message();
   const auto walk = walk_folders(tier->backend->names(), 4, [](const Entry&) { return std::uint16_t{0}; });
   EXPECT_FALSE(walk.ok());

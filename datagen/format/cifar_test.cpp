@@ -11,7 +11,7 @@ constexpr std::size_t kRecord = 3073;
 
 class Cifar : public ::testing::Test {
  protected:
-  Tier tier_ = open_tier("mem:cifar").value();
+  Tier tier_ = open_tier("mem:cifar", kNoNamedTiers).value();
   Backend& backend_ = *tier_.backend;
   const std::unique_ptr<Format> format_ = format_of("cifar");
 };

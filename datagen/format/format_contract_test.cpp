@@ -103,7 +103,7 @@ class FormatContract : public ::testing::TestWithParam<std::string> {
       folder_ = name;
       text = "posix:" + folder_;
     }
-    auto tier = open_tier(text);
+    auto tier = open_tier(text, kNoNamedTiers);
     ASSERT_TRUE(tier.ok()) << tier.error().message();
     tier_ = std::make_unique<Tier>(*std::move(tier));
     format_ = make_format();
@@ -262,8 +262,9 @@ TEST_P(FormatContract, AnObjectIsApprovedBeforeItAppears) {
 }
 
 TEST_P(FormatContract, AFullTierIsNoSpaceAndLeavesNothing) {
-  auto full = open_tier(GetParam() == "posix" ? "posix:" + folder_ + ",capacity=1KiB"
-                                              : "mem:format-full,capacity=1KiB");
+  auto full = open_tier(
+      GetParam() == "posix" ? "posix:" + folder_ + ",capacity=1KiB" : "mem:format-full,capacity=1KiB",
+      kNoNamedTiers);
   ASSERT_TRUE(full.ok()) << full.error().message();
   const Field& field = *fields().front();
   const std::vector<Sample> samples = make_samples(field);

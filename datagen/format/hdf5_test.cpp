@@ -38,7 +38,7 @@ const std::vector<OptionWord> kOne{{"samples_per_file", "1"}};
 
 class Hdf5 : public ::testing::Test {
  protected:
-  Tier tier_ = open_tier("mem:hdf5").value();
+  Tier tier_ = open_tier("mem:hdf5", kNoNamedTiers).value();
   Backend& backend_ = *tier_.backend;
 };
 
@@ -78,7 +78,7 @@ TEST_F(Hdf5, TheSameBytesWhereNothingCanBeWrittenOver) {
   chunked.one_chunk = true;
   const std::vector<Field> fields{chunked, kTrack};
   const auto samples = test_samples(fields, 9);
-  Tier tier = open_tier("mem:hdf5-appending").value();
+  Tier tier = open_tier("mem:hdf5-appending", kNoNamedTiers).value();
   AppendingBackend appending(std::move(tier.backend));
   ASSERT_OK(make_object(backend_, *format_of("hdf5"), "a.h5", fields, samples));
   ASSERT_OK(make_object(appending, *format_of("hdf5"), "a.h5", fields, samples));
@@ -128,7 +128,7 @@ TEST_F(Hdf5, H5pyReadsThem) {
   const std::string python = python_with_h5py();
   if (python.empty()) GTEST_SKIP() << "no python3 here has h5py";
   const ScratchFolder scratch;
-  const Tier disk = open_tier("posix:" + scratch.path().string()).value();
+  const Tier disk = open_tier("posix:" + scratch.path().string(), kNoNamedTiers).value();
   const std::vector<Field> fields{kData, kStats, kWeight, kTrack};
   for (const std::size_t count : {0U, 1U, 7U, 4101U}) {  // 0: one sample, with its own shapes
     const bool one = count == 0;
@@ -246,7 +246,7 @@ Result<std::vector<ScannedSample>> scan_chunks(std::uint64_t chunks, std::uint64
   const auto layout = HeaderBytes{}.u8(3).u8(2).u8(2).u64(index).u32(1).u32(1).zeros(5).take();
   std::copy(layout.begin(), layout.end(), bytes.begin() + kMore + 8);
   const ScratchFolder scratch;
-  const Tier disk = open_tier("posix:" + scratch.path().string()).value();
+  const Tier disk = open_tier("posix:" + scratch.path().string(), kNoNamedTiers).value();
   put(*disk.backend, "a.h5", bytes);
   std::filesystem::resize_file(scratch.path() / "a.h5", end);
   return scan_object(*disk.backend, *format_of("hdf5"), "a.h5");

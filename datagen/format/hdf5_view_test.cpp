@@ -77,7 +77,7 @@ TEST(Hdf5View, DamageIsSaidWithItsPlace) {
 }
 
 TEST(Hdf5View, ShapesComeFromHeaders) {
-  const Tier tier = open_tier("mem:hdf5-view").value();
+  const Tier tier = open_tier("mem:hdf5-view", kNoNamedTiers).value();
   const auto writer = tier.backend->create("a.h5");
   ASSERT_OK(writer);
   ASSERT_OK((*writer)->append(file_with(kSets)));

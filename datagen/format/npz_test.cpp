@@ -26,7 +26,7 @@ const Field kJpeg{.name = "image", .codec = "jpeg", .extension = ".jpg", .varies
 
 class Arrays : public ::testing::Test {
  protected:
-  Tier tier_ = open_tier("mem:arrays").value();
+  Tier tier_ = open_tier("mem:arrays", kNoNamedTiers).value();
   Backend& backend_ = *tier_.backend;
 };
 using Npy = Arrays;
@@ -172,7 +172,7 @@ TEST_F(Npz, SamplesThatVaryAreRanges) {
     EXPECT_EQ(scanned[i].codec, "jpeg");
   }
   // A back end that cannot overwrite gets the same bytes.
-  Tier tier = open_tier("mem:appending").value();
+  Tier tier = open_tier("mem:appending", kNoNamedTiers).value();
   AppendingBackend appending(std::move(tier.backend));
   ASSERT_OK(make_object(appending, *format, "v.npz", fields, samples));
   EXPECT_TRUE(content(appending, "v.npz") == content(backend_, "v.npz"));

@@ -203,7 +203,7 @@ TEST(SampleArrays, WhatWaitsInMemoryIsBounded) {
 }
 
 TEST(PatchableWriter, HoldsWhatCannotBeWrittenOver) {
-  Tier tier = open_tier("mem:patchable").value();
+  Tier tier = open_tier("mem:patchable", kNoNamedTiers).value();
   AppendingBackend appending(std::move(tier.backend));
   const auto writer = create_patchable(appending, "a", 0).value();
   ASSERT_OK(writer->append(bytes_of("wrong words")));

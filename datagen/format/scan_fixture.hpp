@@ -27,7 +27,7 @@ class ScanFixture {
     }
   };
 
-  explicit ScanFixture(std::string_view format) : tier_(open_tier("mem:scan").value()) {
+  explicit ScanFixture(std::string_view format) : tier_(open_tier("mem:scan", kNoNamedTiers).value()) {
     const FormatInfo* const info = format_registry().find(format).value();
     format_ = info->make(Options::parse(info->options, {}, "format option").value()).value();
     name_ = format_->object_name(0, 1, "object", "key", ".jpg");

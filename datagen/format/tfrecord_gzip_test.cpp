@@ -74,7 +74,7 @@ class TfRecordGzip : public ::testing::Test {
     for (TestSample& sample : out.samples)
       sample.fields[0] = bytes_of("\xff\xd8\xff JPEG") + sample.fields[0];
     out.samples[1].fields[0] = out.samples[1].fields[0] + Bytes(300, std::byte{'x'});
-    const Tier tier = open_tier("mem:tfrecord-gzip-test").value();
+    const Tier tier = open_tier("mem:tfrecord-gzip-test", kNoNamedTiers).value();
     EXPECT_OK(make_object(*tier.backend, *format_of("tfrecord"), "plain", {&kImage, 1}, out.samples));
     const auto format = format_of("tfrecord", {{"compression", "gzip"}});
     out.placed = make_object(*tier.backend, *format, "compressed", {&kImage, 1}, out.samples).value().placed;

@@ -40,7 +40,7 @@ struct Written {
 };
 
 Written write(std::span<const Field> fields, std::span<const SampleBytes> samples) {
-  const Tier tier = open_tier("mem:tfrecord-test").value();
+  const Tier tier = open_tier("mem:tfrecord-test", kNoNamedTiers).value();
   ScanFixture fixture("tfrecord");
   auto writer = fixture.format()
                     .create(*tier.backend, {.name = "o", .samples = samples.size(), .fields = fields})
@@ -87,7 +87,7 @@ TEST(TfRecord, BytesAreThoseOfTheSpecification) {
 // same samples.
 TEST(TfRecord, FeaturesAreThoseOfDlio) {
   const auto format = format_of("tfrecord", {{"features", "dlio"}});
-  const Tier tier = open_tier("mem:tfrecord-test").value();
+  const Tier tier = open_tier("mem:tfrecord-test", kNoNamedTiers).value();
   for (const bool picture : {true, false}) {
     const Field field =
         picture ? kImage : Field{.name = "x", .codec = "raw", .extension = ".bin", .varies = true};

@@ -93,7 +93,7 @@ TEST(Tar, NamesOfEveryLengthAndSizesOfEverySizeComeBack) {
       const auto samples = scan(archive).value();
       ASSERT_EQ(samples.size(), 1U) << length << " " << folder;
       EXPECT_EQ(samples[0].placement.length, 7U);
-      const Tier tier = open_tier("mem:tar-names").value();
+      const Tier tier = open_tier("mem:tar-names", kNoNamedTiers).value();
       const auto writer = tier.backend->create("o").value();
       ASSERT_TRUE(writer->append(archive).ok());
       ASSERT_TRUE(writer->publish(Durability::visible).ok());
@@ -140,7 +140,7 @@ std::string left_out(const std::vector<std::string>& names) {
   Bytes archive;
   for (const std::string& name : names) add(archive, name, name.ends_with(".cls") ? "7" : "content");
   close(archive);
-  Tier tier = open_tier("mem:left-out").value();
+  Tier tier = open_tier("mem:left-out", kNoNamedTiers).value();
   put(*tier.backend, "a.tar", archive);
   std::uint64_t count = 0;
   std::string first;
@@ -172,7 +172,7 @@ TEST(WebDataset, ArraysAreNumPyFilesAndTheFirstFieldIsThePayload) {
       {.name = "climate/data", .codec = "raw", .extension = ".bin", .element = Element::f32, .shape = {5, 3}},
       {.name = "x", .codec = "raw", .extension = ".NPY", .element = Element::i64},
       {.name = "y", .codec = "raw", .extension = ".npy", .element = Element::i32, .varies = true}};
-  const Tier tier = open_tier("mem:webdataset-test").value();
+  const Tier tier = open_tier("mem:webdataset-test", kNoNamedTiers).value();
   ScanFixture fixture("webdataset");
   const auto samples = test_samples(fields, 3);
   const MadeObject made = make_object(*tier.backend, fixture.format(), "o", fields, samples).value();

@@ -89,7 +89,7 @@ TEST_P(GenerateOnDisk, PowerCutsLeaveAWholeOrAnUnfinishedDataSet) {
     const std::string path = "t=posix:" + ((*disk)->path() / std::to_string(n)).string();
     PowerCut power(n, [&] { EXPECT_OK((*disk)->cut()); });
     {
-      Tier target = open_tier(path).value();
+      Tier target = open_tier(path, kNoNamedTiers).value();
       target.backend = cut_off(std::move(target.backend), power);
       finished = make(target, small(), 1).ok();
     }
@@ -99,13 +99,13 @@ TEST_P(GenerateOnDisk, PowerCutsLeaveAWholeOrAnUnfinishedDataSet) {
     }
     ASSERT_OK((*disk)->restart());
     {
-      Tier target = open_tier(path).value();
+      Tier target = open_tier(path, kNoNamedTiers).value();
       if (finished) expect_whole(target);
       expect_whole_or_resumed(target);
       ASSERT_OK((*disk)->cut());
     }
     ASSERT_OK((*disk)->restart());
-    Tier target = open_tier(path).value();
+    Tier target = open_tier(path, kNoNamedTiers).value();
     expect_whole(target);
   }
 }
@@ -123,7 +123,7 @@ TEST(GenerateOnFailingDisk, ResumeKeepsOnlyWhatTheDeviceHas) {
       plan_generation("cifar10", "", {{"samples_per_file", "500"}}, {.samples = 15'000}, 7).value();
   const std::string path = "t=posix:" + ((*disk)->path() / "data").string();
   {
-    Tier target = open_tier(path).value();
+    Tier target = open_tier(path, kNoNamedTiers).value();
     const Result<GenerateResult> failed = make(target, large);
     ASSERT_FALSE(failed.ok()) << "the device stores all of it";
     EXPECT_NE(failed.error().what.find("cannot sync"), std::string::npos) << failed.error().what;
@@ -135,7 +135,7 @@ TEST(GenerateOnFailingDisk, ResumeKeepsOnlyWhatTheDeviceHas) {
     EXPECT_GT(resumed->samples_kept, 0U);
   }
   ASSERT_OK((*disk)->restart());
-  Tier target = open_tier(path).value();
+  Tier target = open_tier(path, kNoNamedTiers).value();
   Tier whole = tier("generate-failing-disk");
   ASSERT_OK(make(whole, large));
   expect_same(tree_of(target), tree_of(whole));
@@ -149,7 +149,7 @@ TEST(GeneratePowerCut, WhatIsMendedHasItsBytesOnTheDeviceBeforeItsName) {
     if (what == Synced::bytes) synced.emplace(name);
     return false;
   };
-  Tier target = open_tier("t=posix:" + scratch.path().string()).value();
+  Tier target = open_tier("t=posix:" + scratch.path().string(), kNoNamedTiers).value();
   target.backend = lying(std::move(target.backend), note_it);
   ASSERT_OK(make(target, small(), 1));
   synced.clear();

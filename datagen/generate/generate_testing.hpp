@@ -15,7 +15,7 @@ namespace penstock {
 using Tree = std::map<std::string, std::string>;  // object name -> its bytes
 
 inline Tier tier(const std::string& path, const std::string& options = "") {
-  return open_tier("mem:" + path + options).value();
+  return open_tier("mem:" + path + options, kNoNamedTiers).value();
 }
 
 inline std::string content(Backend& backend, std::string_view name) {

@@ -48,12 +48,12 @@ class Hdf5 : public testing::Test {
  protected:
   void SetUp() override {
     make_file(scratch_.path() / "file.h5");
-    auto tier = open_tier("t=posix:" + scratch_.path().string());
+    auto tier = open_tier("t=posix:" + scratch_.path().string(), kNoNamedTiers);
     ASSERT_OK(tier);
     files_ = std::move(tier->backend);
   }
   std::unique_ptr<Backend> tier(const std::string& text) const {
-    auto tier = open_tier(text);
+    auto tier = open_tier(text, kNoNamedTiers);
     EXPECT_OK(tier);
     return std::move(tier->backend);
   }

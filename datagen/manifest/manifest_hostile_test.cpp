@@ -413,7 +413,7 @@ TEST_F(HostileManifest, RandomDamageNeverCrashes) {
 
 TEST_F(HostileManifest, LoadsThroughABackEndAndTellsItsFaults) {
   const auto bytes = good_manifest();
-  const auto tier = open_tier("mem:hostile-manifest");
+  const auto tier = open_tier("mem:hostile-manifest", kNoNamedTiers);
   ASSERT_TRUE(tier.ok());
   const auto writer = tier->backend->create(kManifestName, 0);
   ASSERT_TRUE(writer.ok());
@@ -423,7 +423,7 @@ TEST_F(HostileManifest, LoadsThroughABackEndAndTellsItsFaults) {
   ASSERT_TRUE(loaded.ok()) << loaded.error().message();
   EXPECT_EQ(loaded->samples(), 50U);
   EXPECT_EQ(Manifest::load(*tier->backend, "nothing").error().code, Errc::not_found);
-  const auto flipped = open_tier("mem:hostile-manifest,fail=flip@1");
+  const auto flipped = open_tier("mem:hostile-manifest,fail=flip@1", kNoNamedTiers);
   ASSERT_TRUE(flipped.ok());
   EXPECT_EQ(Manifest::load(*flipped->backend, kManifestName).error().code, Errc::corrupt);
 }
@@ -442,7 +442,7 @@ TEST(ManifestBuilder, PublishesTheSameBytesAsItFinishes) {
   auto published = build();
   const auto bytes = finished.finish();
   ASSERT_TRUE(bytes.ok());
-  const auto tier = open_tier("mem:publish-manifest");
+  const auto tier = open_tier("mem:publish-manifest", kNoNamedTiers);
   ASSERT_TRUE(tier.ok());
   ASSERT_TRUE(published.publish(*tier->backend, "m", Durability::visible).ok());
   std::vector<std::byte> back(bytes->size());

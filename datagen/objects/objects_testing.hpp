@@ -25,7 +25,7 @@ inline void put(Backend& backend, std::string_view name, std::string_view conten
 }
 
 inline Tier tier(const std::string& text) {
-  auto opened = open_tier(text);
+  auto opened = open_tier(text, kNoNamedTiers);
   EXPECT_TRUE(opened.ok()) << opened.error().message();
   return *std::move(opened);
 }

@@ -16,7 +16,7 @@ Result<void> put(Backend& backend, std::string_view name, std::size_t bytes) {
 
 TEST(DeviceOrder, RangesOfAFileLieBehindOneAnother) {
   const ScratchFolder scratch;
-  const auto tier = open_tier("t=posix:" + scratch.path().string());
+  const auto tier = open_tier("t=posix:" + scratch.path().string(), kNoNamedTiers);
   ASSERT_OK(tier);
   SampleList samples;
   for (const std::string_view name : {"a", "b/c"}) {
@@ -41,14 +41,14 @@ TEST(DeviceOrder, RangesOfAFileLieBehindOneAnother) {
 }
 
 TEST(DeviceOrder, AreOfFilesAlone) {
-  const auto tier = open_tier("t=mem:places");
+  const auto tier = open_tier("t=mem:places", kNoNamedTiers);
   ASSERT_OK(tier);
   EXPECT_ERRC(Errc::unsupported, device_order(SampleList{}, *tier->backend));
 }
 
 TEST(DeviceOrder, NameTheObjectThatIsNotThere) {
   const ScratchFolder scratch;
-  const auto tier = open_tier("t=posix:" + scratch.path().string());
+  const auto tier = open_tier("t=posix:" + scratch.path().string(), kNoNamedTiers);
   ASSERT_OK(tier);
   SampleList samples;
   samples.add("vanished", 10);

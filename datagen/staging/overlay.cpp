@@ -187,7 +187,7 @@ std::optional<std::filesystem::path> missing_folder(const Tier& tier) {
 }
 
 Result<Tier> open_planned_tier(const PlannedTier& planned) {
-  PENSTOCK_ASSIGN(Tier tier, open_tier(planned.spec));
+  PENSTOCK_ASSIGN(Tier tier, open_tier(planned.spec, kNoNamedTiers));
   if (real_path(tier.root) != real_path(planned.root))
     return make_error(
         Errc::invalid_argument,

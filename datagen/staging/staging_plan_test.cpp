@@ -105,7 +105,7 @@ TEST(StagedState, ComesBackAsItWasWritten) {
 }
 
 TEST(StagedState, LiesOnTheTierAndIsReplacedWhole) {
-  Tier tier = open_tier("mem:staged-state-test").value();
+  Tier tier = open_tier("mem:staged-state-test", kNoNamedTiers).value();
   EXPECT_ERRC(Errc::not_found, load_staged_state(*tier.backend, "0123456789abcdef"));
   StagedState state{.plan = "0123456789abcdef"};
   ASSERT_OK(save_staged_state(*tier.backend, state));

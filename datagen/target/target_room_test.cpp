@@ -50,7 +50,8 @@ TEST(TargetRoom, OfMemoryAndOfACapacityIsBytesAlone) {
   EXPECT_GT(space.bytes, 0U);
   EXPECT_EQ(space.block_bytes, 1U);
   EXPECT_FALSE(space.objects);
-  Tier capped = open_tier("posix:" + ::testing::TempDir() + "penstock-room,capacity=300000B").value();
+  Tier capped =
+      open_tier("posix:" + ::testing::TempDir() + "penstock-room,capacity=300000B", kNoNamedTiers).value();
   const FreeSpace capacity = free_space_of(*capped.backend).value();
   EXPECT_EQ(capacity.bytes, 300000U);
   EXPECT_EQ(capacity.block_bytes, 1U);
@@ -59,7 +60,7 @@ TEST(TargetRoom, OfMemoryAndOfACapacityIsBytesAlone) {
 TEST(TargetRoom, WhatFitsInBytesMayNotFitInBlocks) {
   const std::string place = place_of_pages();
   if (place.empty()) GTEST_SKIP() << "no tmpfs of a GiB at /dev/shm";
-  Tier target = open_tier(place).value();
+  Tier target = open_tier(place, kNoNamedTiers).value();
   const FreeSpace space = free_space_of(*target.backend).value();
   ASSERT_GE(space.block_bytes, 4096U);
   const Generation few = small_files(10);

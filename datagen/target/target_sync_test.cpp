@@ -21,7 +21,7 @@ TEST(TargetSync, OldKernelsKeepSilentAboutBytesThatWereLost) {
 }
 
 TEST(TargetSync, MemoryAndObjectStoresHaveNothingToSync) {
-  const auto memory = open_tier("mem:target-sync");
+  const auto memory = open_tier("mem:target-sync", kNoNamedTiers);
   ASSERT_OK(memory);
   const auto sync = TargetSync::begin(*memory);
   ASSERT_OK(sync);
@@ -38,7 +38,7 @@ class FailingDisk : public testing::Test {
     if (!disk && disk.error().code == Errc::unsupported) GTEST_SKIP() << disk.error().message();
     ASSERT_OK(disk);
     disk_ = *std::move(disk);
-    auto tier = open_tier("t=posix:" + disk_->path().string());
+    auto tier = open_tier("t=posix:" + disk_->path().string(), kNoNamedTiers);
     ASSERT_OK(tier);
     tier_.emplace(*std::move(tier));
   }

@@ -20,7 +20,7 @@ constexpr std::uint64_t kObjects = 40;
 class Loops : public testing::TestWithParam<std::string> {
  protected:
   void SetUp() override {
-    auto tier = open_tier("t=posix:" + scratch_.path().string() + "/root" + GetParam());
+    auto tier = open_tier("t=posix:" + scratch_.path().string() + "/root" + GetParam(), kNoNamedTiers);
     ASSERT_OK(tier);
     tier_ = *std::move(tier);
     for (std::uint64_t i = 0; i < kObjects; ++i) {
@@ -133,7 +133,7 @@ TEST_P(Loops, EndsWhenTold) {
 }
 
 TEST_P(Loops, AReadThatAnInterruptCutsShortIsNoError) {
-  auto slow = open_tier("t=posix:" + scratch_.path().string() + "/root,latency=3600s");
+  auto slow = open_tier("t=posix:" + scratch_.path().string() + "/root,latency=3600s", kNoNamedTiers);
   ASSERT_OK(slow);
   Backend& backend = *slow->backend;
   const std::jthread user([&] {

@@ -72,10 +72,10 @@ class Faulty : public testing::Test {
   static Tier open(const std::string& faults, const std::string& more = "") {
     static int count = 0;
     const std::string store = "t=mem:faulty" + std::to_string(count++);
-    auto plain = open_tier(store);
+    auto plain = open_tier(store, kNoNamedTiers);
     EXPECT_OK(plain);
     EXPECT_OK(put(*plain->backend, "object", Durability::visible));
-    auto tier = open_tier(store + more + ",fail=" + faults);
+    auto tier = open_tier(store + more + ",fail=" + faults, kNoNamedTiers);
     EXPECT_OK(tier);
     return *std::move(tier);
   }
@@ -143,7 +143,7 @@ TEST_F(Faulty, ItsErrorsNameTheObject) {
   EXPECT_ERRC(Errc::io, tier.backend->create("object"), "'object'");
   EXPECT_ERRC(Errc::io, names.list("", visit), "'(the tier's root)'");
   EXPECT_ERRC(Errc::io, names.stat(""), "'(the tier's root)'");
-  const auto folder = open_tier("posix:/nowhere/at-all,fail=any:eio@1");
+  const auto folder = open_tier("posix:/nowhere/at-all,fail=any:eio@1", kNoNamedTiers);
   ASSERT_OK(folder);
   EXPECT_ERRC(Errc::io, folder->backend->names().stat(""), "'/nowhere/at-all'");
 }
@@ -250,7 +250,8 @@ TEST_F(Faulty, KillsTheProcessBeforeTheOperationIsDone) {
   const ScratchFolder scratch;
   const pid_t child = ::fork();
   if (child == 0) {
-    const auto tier = open_tier("t=posix:" + scratch.path().string() + ",fail=publish:kill@#2");
+    const auto tier =
+        open_tier("t=posix:" + scratch.path().string() + ",fail=publish:kill@#2", kNoNamedTiers);
     for (const char* name : {"first", "second", "third"})
       if (!put(*tier->backend, name)) break;
     ::_exit(0);
@@ -318,7 +319,7 @@ TEST_F(Faulty, ALiarSyncsNothingAndReportsSuccess) {
   std::vector<std::string> asked;
   const auto through = [&](const char* faults) {
     asked.clear();
-    auto tier = open_tier("t=mem:liar");
+    auto tier = open_tier("t=mem:liar", kNoNamedTiers);
     EXPECT_OK(tier);
     const auto backend =
         faulty(std::make_unique<Asked>(std::move(tier->backend), asked), *parse_faults(faults), 1);
@@ -369,10 +370,10 @@ class Capped : public testing::Test {
 };
 
 TEST_F(Capped, IsFullAtItsCapacity) {
-  const auto plain = open_tier("t=mem:capped");
+  const auto plain = open_tier("t=mem:capped", kNoNamedTiers);
   ASSERT_OK(plain);
   ASSERT_OK(put(*plain->backend, "there/already", 1'000));
-  const auto tier = open_tier("t=mem:capped,capacity=10k");
+  const auto tier = open_tier("t=mem:capped,capacity=10k", kNoNamedTiers);
   ASSERT_OK(tier);
   Backend& backend = *tier->backend;
   EXPECT_EQ(left(backend), 9'240U) << "what is there counts";
@@ -390,7 +391,7 @@ TEST_F(Capped, IsFullAtItsCapacity) {
 }
 
 TEST_F(Capped, CountsWritesAtOffsetsOnceAndDropsWhatIsDropped) {
-  const auto tier = open_tier("t=mem:capped2,capacity=10k");
+  const auto tier = open_tier("t=mem:capped2,capacity=10k", kNoNamedTiers);
   ASSERT_OK(tier);
   Backend& backend = *tier->backend;
   {
@@ -410,17 +411,17 @@ TEST_F(Capped, CountsWritesAtOffsetsOnceAndDropsWhatIsDropped) {
 TEST_F(Capped, LinksThatLeadRoundInCirclesAreNotFollowed) {
   const ScratchFolder scratch;
   std::filesystem::create_directory_symlink(".", scratch.path() / "circle");
-  const auto tier = open_tier("t=posix:" + scratch.path().string() + ",capacity=10k");
+  const auto tier = open_tier("t=posix:" + scratch.path().string() + ",capacity=10k", kNoNamedTiers);
   ASSERT_OK(tier);
   EXPECT_OK(put(*tier->backend, "object", 1'000));
   EXPECT_EQ(left(*tier->backend), 9'240U);
 }
 
 TEST_F(Capped, WhatOthersGrewBehindItIsNotGivenBackTwice) {
-  const auto tier = open_tier("t=mem:capped3,capacity=10k");
+  const auto tier = open_tier("t=mem:capped3,capacity=10k", kNoNamedTiers);
   ASSERT_OK(tier);
   ASSERT_OK(put(*tier->backend, "object", 1'000));
-  const auto plain = open_tier("t=mem:capped3");
+  const auto plain = open_tier("t=mem:capped3", kNoNamedTiers);
   ASSERT_OK(plain);
   ASSERT_OK(put(*plain->backend, "object", 5'000));
   ASSERT_OK(tier->backend->names().remove("object"));

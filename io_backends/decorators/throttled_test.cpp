@@ -94,7 +94,7 @@ class Throttled : public testing::Test {
  protected:
   static Tier open(const std::string& options) {
     static int count = 0;
-    auto tier = open_tier("t=mem:throttled" + std::to_string(count++) + options);
+    auto tier = open_tier("t=mem:throttled" + std::to_string(count++) + options, kNoNamedTiers);
     EXPECT_OK(tier);
     return *std::move(tier);
   }

@@ -18,7 +18,7 @@ class Traced : public testing::Test {
  protected:
   static Tier open(const std::string& options) {
     static int count = 0;
-    auto tier = open_tier("t=mem:traced" + std::to_string(count++) + options);
+    auto tier = open_tier("t=mem:traced" + std::to_string(count++) + options, kNoNamedTiers);
     EXPECT_OK(tier);
     return *std::move(tier);
   }
@@ -140,7 +140,7 @@ TEST_F(Traced, ThreadsAreCountedTogether) {
 }
 
 TEST_F(Traced, ATraceThatCannotBeWrittenIsAnErrorAtOnce) {
-  EXPECT_ERRC(Errc::not_found, open_tier("t=mem:traced,trace=/no/such/folder/trace.json"));
+  EXPECT_ERRC(Errc::not_found, open_tier("t=mem:traced,trace=/no/such/folder/trace.json", kNoNamedTiers));
 }
 
 TEST(CallTrace, ThreadsBeyondThirtyTwoBitsOfLanesKeepRowsOfTheirOwn) {

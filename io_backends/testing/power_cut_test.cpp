@@ -69,7 +69,7 @@ TEST_P(RealDisk, KeepsWhatIsSyncedThroughAPowerCut) {
   for (int round = 0; round < 5; ++round) {
     const std::string name = "folder" + std::to_string(round) + "/";
     {
-      const auto tier = open_tier(path);
+      const auto tier = open_tier(path, kNoNamedTiers);
       ASSERT_OK(tier);
       ASSERT_OK(put(*tier->backend, name + "durable", Durability::file_and_name));
       ASSERT_OK(put(*tier->backend, name + "visible", Durability::visible));
@@ -77,7 +77,7 @@ TEST_P(RealDisk, KeepsWhatIsSyncedThroughAPowerCut) {
       EXPECT_FALSE(put(*tier->backend, name + "late", Durability::file_and_name).ok());
     }
     ASSERT_OK((*disk)->restart());
-    const auto tier = open_tier(path);
+    const auto tier = open_tier(path, kNoNamedTiers);
     ASSERT_OK(tier);
     for (int before = 0; before <= round; ++before)
       EXPECT_TRUE(is_whole(*tier->backend, "folder" + std::to_string(before) + "/durable")) << before;

@@ -216,8 +216,8 @@ Result<TierSpec> expand(const OptionWord& named, const TierText& given) {
   PENSTOCK_ASSIGN(const TierText own, split_text(named.value));
   std::string text(given.name.empty() ? std::string_view(named.key) : given.name);
   text.append("=").append(own.head);
-  PENSTOCK_ASSIGN(const TierSpec before, parse_tier(named.value));
-  PENSTOCK_ASSIGN(const TierSpec over, parse_tier("/" + std::string(given.options)));
+  PENSTOCK_ASSIGN(const TierSpec before, parse_tier(named.value, kNoNamedTiers));
+  PENSTOCK_ASSIGN(const TierSpec over, parse_tier("/" + std::string(given.options), kNoNamedTiers));
   std::string_view rest = own.options;
   for (const OptionWord& option : before.options) {
     const std::size_t end = std::min(rest.find(',', 1), rest.size());
@@ -228,7 +228,7 @@ Result<TierSpec> expand(const OptionWord& named, const TierText& given) {
     rest.remove_prefix(end);
   }
   text += given.options;
-  return parse_tier(text);
+  return parse_tier(text, kNoNamedTiers);
 }
 
 // Prints how a word was understood, if it could be both a named tier and a folder. `meant`: the named tier;
@@ -254,7 +254,7 @@ Result<void> check_named_tier(std::string_view name, std::string_view spec) {
   PENSTOCK_ASSIGN(const TierText parts, split_text(spec));
   if (parts.head.find(':') == std::string_view::npos && parts.head.find('/') == std::string_view::npos)
     return bad_tier(spec, "tier '" + std::string(name) + "' needs BACKEND:PATH or a path with a '/'");
-  PENSTOCK_TRY(parse_tier(spec));
+  PENSTOCK_TRY(parse_tier(spec, kNoNamedTiers));
   return success();
 }
 

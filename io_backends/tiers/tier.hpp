@@ -32,7 +32,8 @@ struct TierSpec {
 // (CommandContext::named_tiers, named_tiers.hpp). Pass them for a text that the user wrote, and not for a
 // text from a record.
 using NamedTiers = std::span<const OptionWord>;
-Result<TierSpec> parse_tier(std::string_view text, NamedTiers named = {});
+inline constexpr NamedTiers kNoNamedTiers;
+Result<TierSpec> parse_tier(std::string_view text, NamedTiers named);
 
 // The file system and device of a tier, as far as this machine knows them ("" or false if not).
 struct TierFacts {
@@ -68,14 +69,14 @@ struct Tier {
 
 // Opens a tier: parses the text, makes the back end, wraps the decorators (capped, throttled, faulty,
 // traced), and inspects the file system. The root need not exist.
-Result<Tier> open_tier(std::string_view text, NamedTiers named = {});
+Result<Tier> open_tier(std::string_view text, NamedTiers named);
 Result<Tier> open_tier(const TierSpec& spec);
 
 // Opens several tiers with different names, which also differ from `taken` (the name of the corpus's own
 // tier). Tiers with the same default name get "-2", "-3" ... after it. An error if `texts` gives the same
 // name twice.
-Result<std::vector<Tier>> open_tiers(std::span<const std::string> texts, const std::string& taken = "",
-                                     NamedTiers named = {});
+Result<std::vector<Tier>> open_tiers(std::span<const std::string> texts, const std::string& taken,
+                                     NamedTiers named);
 
 // The options of every tier, in addition to those of its back end: limit, read_limit, write_limit, latency,
 // capacity, fail, fail_seed, times, trace (docs/tiers.md).

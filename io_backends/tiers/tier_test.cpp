@@ -39,7 +39,7 @@ TEST(ParseTier, TheGrammar) {
       {"m=mem:x", "m", "mem", "x", ""},
   };
   for (const Parsed& row : rows) {
-    const auto spec = parse_tier(row.text);
+    const auto spec = parse_tier(row.text, kNoNamedTiers);
     ASSERT_OK(spec) << row.text;
     EXPECT_EQ(spec->text, row.text);
     EXPECT_EQ(spec->name, row.name) << row.text;
@@ -64,7 +64,7 @@ TEST(ParseTier, MistakesAreNamedWithARemedy) {
       {"posix:/p,limit=1MB/s,=3", "%2C"},
   };
   for (const auto& [text, hint] : rows) {
-    const auto spec = parse_tier(text);
+    const auto spec = parse_tier(text, kNoNamedTiers);
     EXPECT_ERRC(Errc::invalid_argument, spec, hint) << text;
   }
 }
@@ -82,14 +82,14 @@ TEST(OpenTier, OptionsAreChecked) {
                                                               {"posix:/p,publish=never", "publish"},
                                                               {"posix:/p,limit=99999999999GB", "limit"}};
   for (const auto& [text, hint] : rows) {
-    const auto tier = open_tier(text);
+    const auto tier = open_tier(text, kNoNamedTiers);
     EXPECT_ERRC(Errc::invalid_argument, tier, hint) << text;
   }
 }
 
 TEST(OpenTier, SaysWhatItIs) {
   const ScratchFolder scratch;
-  const auto tier = open_tier(scratch.path().string() + "/not/there/yet,limit=1GB/s");
+  const auto tier = open_tier(scratch.path().string() + "/not/there/yet,limit=1GB/s", kNoNamedTiers);
   ASSERT_OK(tier);
   EXPECT_FALSE(std::filesystem::exists(scratch.path() / "not"));
   EXPECT_EQ(tier->backend_name, "posix");
@@ -98,7 +98,7 @@ TEST(OpenTier, SaysWhatItIs) {
   EXPECT_FALSE(tier->name.empty());
   EXPECT_FALSE(tier->facts.fs_type.empty());
   EXPECT_TRUE(tier->backend->caps().emulated);
-  const auto memory = open_tier("mem:x");
+  const auto memory = open_tier("mem:x", kNoNamedTiers);
   ASSERT_OK(memory);
   EXPECT_EQ(memory->name, "mem");
   EXPECT_TRUE(memory->facts.memory);
@@ -106,19 +106,19 @@ TEST(OpenTier, SaysWhatItIs) {
 
 TEST(OpenTier, SeveralHaveDifferentNames) {
   const std::vector<std::string> texts{"mem:a", "mem:b", "mem-2=mem:c", "mem:d"};
-  const auto tiers = open_tiers(texts);
+  const auto tiers = open_tiers(texts, "", kNoNamedTiers);
   EXPECT_ERRC(Errc::invalid_argument, tiers) << "mem-2 was taken by then";
   const std::vector<std::string> fine{"mem:a", "mem:b", "fast=mem:c", "mem:d"};
-  const auto open = open_tiers(fine);
+  const auto open = open_tiers(fine, "", kNoNamedTiers);
   ASSERT_OK(open);
   std::vector<std::string> names;
   for (const Tier& tier : *open) names.push_back(tier.name);
   EXPECT_EQ(names, (std::vector<std::string>{"mem", "mem-2", "fast", "mem-3"}));
   const std::vector<std::string> twice{"x=mem:a", "x=mem:b"};
-  EXPECT_ERRC(Errc::invalid_argument, open_tiers(twice));
-  EXPECT_ERRC(Errc::invalid_argument, open_tiers(twice, "x")) << "whoever else has it";
+  EXPECT_ERRC(Errc::invalid_argument, open_tiers(twice, "", kNoNamedTiers));
+  EXPECT_ERRC(Errc::invalid_argument, open_tiers(twice, "x", kNoNamedTiers)) << "whoever else has it";
   const std::vector<std::string> after{"mem=mem:a", "mem:b"};
-  const auto numbered = open_tiers(after, "mem");
+  const auto numbered = open_tiers(after, "mem", kNoNamedTiers);
   ASSERT_OK(numbered);
   EXPECT_EQ(numbered->at(0).name, "mem-2") << "a corpus keeps its own name";
   EXPECT_EQ(numbered->at(1).name, "mem-3");

@@ -33,7 +33,7 @@ void read_numbers(std::string_view word) {
 
 void read_names(std::string_view word) {
   using namespace penstock;
-  const auto tier = parse_tier(word);
+  const auto tier = parse_tier(word, kNoNamedTiers);
   if (tier.ok()) {
     hold(tier->text == word && !tier->backend.empty());
     for (const OptionWord& option : tier->options) hold(!option.key.empty());

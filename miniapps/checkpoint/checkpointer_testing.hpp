@@ -36,7 +36,7 @@ class CheckpointerTest : public ::testing::Test {
   void SetUp() override { policy_.retry_after = std::chrono::milliseconds(5); }
 
   Tier tier(const std::string& name, const std::string& options = "") const {
-    return open_tier(name + "=posix:" + (dir_.path() / name).string() + options).value();
+    return open_tier(name + "=posix:" + (dir_.path() / name).string() + options, kNoNamedTiers).value();
   }
 
   Result<std::unique_ptr<Checkpointer>> open(const Tier& slow, const Tier* fast) {

@@ -19,8 +19,8 @@ class OnDisk : public testing::TestWithParam<const char*> {
     for (const char* tier : {"fast", "slow"}) std::filesystem::create_directories(root / tier);
     EXPECT_OK(disk_->sync());
     const auto tiers = [&](const Skips& skips) -> Result<Tiers> {
-      PENSTOCK_ASSIGN(Tier fast, open_tier("fast=posix:" + (root / "fast").string()));
-      PENSTOCK_ASSIGN(Tier slow, open_tier("slow=posix:" + (root / "slow").string()));
+      PENSTOCK_ASSIGN(Tier fast, open_tier("fast=posix:" + (root / "fast").string(), kNoNamedTiers));
+      PENSTOCK_ASSIGN(Tier slow, open_tier("slow=posix:" + (root / "slow").string(), kNoNamedTiers));
       fast.backend = lying(std::move(fast.backend), skips);
       slow.backend = lying(std::move(slow.backend), skips);
       return Tiers{std::move(fast), std::move(slow)};

@@ -139,8 +139,8 @@ TEST(Killed, AtEveryOperationARealProcessLeavesWhatWasAcknowledged) {
     const ScratchFolder scratch;
     const auto tiers = [&](PowerCut* power) -> Result<Tiers> {
       const std::string path = "=posix:" + scratch.path().string() + "/";
-      PENSTOCK_ASSIGN(Tier fast, open_tier("fast" + path + "fast"));
-      PENSTOCK_ASSIGN(Tier slow, open_tier("slow" + path + "slow"));
+      PENSTOCK_ASSIGN(Tier fast, open_tier("fast" + path + "fast", kNoNamedTiers));
+      PENSTOCK_ASSIGN(Tier slow, open_tier("slow" + path + "slow", kNoNamedTiers));
       for (Tier* tier : {&fast, &slow}) {
         // A kill loses no data of the kernel, so syncs are skipped to save time.
         tier->backend = lying(std::move(tier->backend), [](Synced, std::string_view) { return true; });

@@ -18,7 +18,7 @@ namespace {
 class Runs : public testing::Test {
  protected:
   Tier tier(const std::string& name) const {
-    return open_tier(name + "=posix:" + (dir_.path() / name).string()).value();
+    return open_tier(name + "=posix:" + (dir_.path() / name).string(), kNoNamedTiers).value();
   }
   bool is_there(const std::string& name) const { return std::filesystem::exists(dir_.path() / name); }
 

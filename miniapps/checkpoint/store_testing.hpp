@@ -29,7 +29,7 @@ class TestPlace {
   Tier tier(std::string_view name = "fast", std::string_view options = "") const {
     std::string text = std::string(name) + "=" + backend_ + ":" + (path() / "store").string();
     if (!options.empty()) text += "," + std::string(options);
-    auto tier = open_tier(text);
+    auto tier = open_tier(text, kNoNamedTiers);
     EXPECT_OK(tier);
     return *std::move(tier);
   }

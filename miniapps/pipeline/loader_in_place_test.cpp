@@ -32,7 +32,9 @@ class InPlace : public testing::TestWithParam<const char*> {
     const std::string tier = GetParam();
     const std::size_t options = std::min(tier.find(','), tier.size());
     const std::string path = tier == "mem" ? "in-place-test" : scratch_.path().string();
-    backend_ = open_tier("t=" + tier.substr(0, options) + ":" + path + tier.substr(options)).value().backend;
+    backend_ = open_tier("t=" + tier.substr(0, options) + ":" + path + tier.substr(options), kNoNamedTiers)
+                   .value()
+                   .backend;
   }
 
   static std::string name(std::uint64_t i) { return "s" + std::to_string(i); }
@@ -194,12 +196,13 @@ TEST(WhyCopied, SaysWhatItTakesToUseSamplesInPlace) {
   ScriptedBackend scripted;
   const Manifest manifest = scripted_files(scripted, 1000);
   const auto open = [&](const std::string& kind) {
-    return open_tier("t=" + kind + ":" + scratch.path().string()).value().backend;
+    return open_tier("t=" + kind + ":" + scratch.path().string(), kNoNamedTiers).value().backend;
   };
   const auto mapped = open("mmap");
   EXPECT_NE(why_copied(manifest, *open("posix"), 1, 8), "");
   EXPECT_EQ(why_copied(manifest, *mapped, 1, 8), "");
-  const auto slowed = open_tier("t=mmap:" + scratch.path().string() + ",latency=1ms").value().backend;
+  const auto slowed =
+      open_tier("t=mmap:" + scratch.path().string() + ",latency=1ms", kNoNamedTiers).value().backend;
   EXPECT_NE(why_copied(manifest, *slowed, 1, 8), "") << "opening and looking would be two operations";
   EXPECT_NE(why_copied(manifest, *mapped, 2, 8), "") << "reads come in any order";
   EXPECT_NE(why_copied(manifest, *mapped, 1, kMostMapped + 1), "");

@@ -121,7 +121,7 @@ TEST(BatchLoader, OpensWhatIsWrapped) {
   if (!gzip_available().ok()) GTEST_SKIP() << gzip_available().error().what;
   const Field field{.name = "x", .codec = "raw", .extension = ".bin", .shape = {20}};
   const std::vector<TestSample> samples = test_samples({&field, 1}, 8);
-  const Tier tier = open_tier("mem:loader-test").value();
+  const Tier tier = open_tier("mem:loader-test", kNoNamedTiers).value();
   const auto format = format_of("tfrecord", {{"compression", "gzip"}});
   const Made made = make_object(*tier.backend, *format, "shard", {&field, 1}, samples).value();
   ScriptedBackend scripted;

@@ -58,8 +58,8 @@ void expect_filled(const SpeedTable& table) {
 
 TEST_F(ProbeSpeed, MeasuresEachSizeAndLeavesNothing) {
   for (const bool cold : {true, false}) {
-    Tier from = open_tier("slow=posix:" + slow().string()).value();
-    Tier to = open_tier("fast=posix:" + fast().string()).value();
+    Tier from = open_tier("slow=posix:" + slow().string(), kNoNamedTiers).value();
+    Tier to = open_tier("fast=posix:" + fast().string(), kNoNamedTiers).value();
     SpeedProbe probe = brief();
     probe.cold = cold;
     const auto speeds = probe_speeds(from, to, work_, probe);
@@ -72,8 +72,8 @@ TEST_F(ProbeSpeed, MeasuresEachSizeAndLeavesNothing) {
 }
 
 TEST_F(ProbeSpeed, ALatencyIsSeen) {
-  Tier from = open_tier("slow=posix:" + slow().string() + ",latency=3ms").value();
-  Tier to = open_tier("fast=mem:probe-speed-test").value();
+  Tier from = open_tier("slow=posix:" + slow().string() + ",latency=3ms", kNoNamedTiers).value();
+  Tier to = open_tier("fast=mem:probe-speed-test", kNoNamedTiers).value();
   SpeedProbe probe = brief();
   probe.cold = false;
   const auto speeds = probe_speeds(from, to, work_, probe);
@@ -83,10 +83,10 @@ TEST_F(ProbeSpeed, ALatencyIsSeen) {
 }
 
 TEST_F(ProbeSpeed, SaysWhatItCannotMeasure) {
-  Tier from = open_tier("slow=posix:" + slow().string()).value();
-  Tier full = open_tier("fast=posix:" + fast().string() + ",capacity=1MB").value();
+  Tier from = open_tier("slow=posix:" + slow().string(), kNoNamedTiers).value();
+  Tier full = open_tier("fast=posix:" + fast().string() + ",capacity=1MB", kNoNamedTiers).value();
   EXPECT_ERRC(Errc::no_space, probe_speeds(from, full, work_, brief()), "--speeds");
-  Tier to = open_tier("fast=posix:" + fast().string()).value();
+  Tier to = open_tier("fast=posix:" + fast().string(), kNoNamedTiers).value();
   fs::remove(slow() / "file-100");
   EXPECT_ERRC(Errc::not_found, probe_speeds(from, to, work_, brief()));
   SessionWork empty;
@@ -115,8 +115,8 @@ Record record_of(const std::string& spec, unsigned threads, double files_per_s, 
 }
 
 TEST(RecordedSpeeds, ComeFromRecordsOfTheSameTiers) {
-  Tier slow = open_tier("slow=mem:recorded-slow").value();
-  Tier fast = open_tier("fast=mem:recorded-fast").value();
+  Tier slow = open_tier("slow=mem:recorded-slow", kNoNamedTiers).value();
+  Tier fast = open_tier("fast=mem:recorded-fast", kNoNamedTiers).value();
   const std::vector<Record> records{
       record_of("slow=mem:recorded-slow", 4, 400, 2e8), record_of("slow=mem:recorded-slow", 1, 100, 1e8),
       record_of("fast=mem:recorded-fast", 1, 10'000, 1e9), record_of("other=mem:x", 1, 1, 1)};

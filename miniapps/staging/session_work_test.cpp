@@ -46,7 +46,7 @@ class SessionWorkTest : public testing::Test {
 
   ScratchFolder folder_;
   fs::path session_ = folder_.path() / "session";
-  Tier tier_ = open_tier("slow=posix:" + root().string()).value();
+  Tier tier_ = open_tier("slow=posix:" + root().string(), kNoNamedTiers).value();
   SessionBytes bytes_;
   Session session_of_test_;
 };
@@ -144,7 +144,7 @@ TEST_F(SessionWorkTest, LeavesOutWhatCannotBeStaged) {
 TEST_F(SessionWorkTest, OneFileByTwoNamesIsOne) {
   make("a/1", 1000);
   fs::create_directory_symlink(root(), folder_.path() / "link");
-  tier_ = open_tier("slow=posix:" + (folder_.path() / "link").string()).value();
+  tier_ = open_tier("slow=posix:" + (folder_.path() / "link").string(), kNoNamedTiers).value();
   bytes_.add(read("a/1", 1, 1, 1, 1000));
   bytes_.add_file((folder_.path() / "link" / "a/1").string(), 1, 1, 1000);
   const auto found = work();
@@ -172,7 +172,7 @@ TEST_F(SessionWorkTest, ASessionOfSomethingElseSaysOfWhat) {
 TEST_F(SessionWorkTest, ATierWithoutPathsIsRefused) {
   make("a/1", 1000);
   bytes_.add(read("a/1", 1, 1, 1, 1000));
-  tier_ = open_tier("mem:session-work-test").value();
+  tier_ = open_tier("mem:session-work-test", kNoNamedTiers).value();
   EXPECT_ERRC(Errc::invalid_argument, work(), "no folder");
 }
 

@@ -38,7 +38,7 @@ void write(const fs::path& path, std::string_view text) {
 }
 
 Tier on(const PlannedTier& planned) {
-  return open_tier(planned.spec).value();
+  return open_tier(planned.spec, kNoNamedTiers).value();
 }
 
 class StagedFiles : public testing::Test {
@@ -364,7 +364,7 @@ TEST_F(StagedFiles, AFarmIsNotInATier) {
   const Tier on_slow = on(all.slow);
   const Tier on_fast = on(all.fast);
   EXPECT_ERRC(Errc::invalid_argument, check_farm(slow() / "farm", on_slow, on_fast, false), "is inside tier");
-  const Tier memory = open_tier("mem:farm-test").value();
+  const Tier memory = open_tier("mem:farm-test", kNoNamedTiers).value();
   EXPECT_ERRC(Errc::invalid_argument, check_farm(farm(), on_slow, memory, false), "no folder");
 }
 

@@ -27,7 +27,7 @@ Batch of_epoch(std::uint64_t epoch) {
 }
 
 TEST(EpochCheckpoints, AreSavedWhenAnEpochIsOverAndAtTheEnd) {
-  const Tier tier = open_tier("mem:checkpoints").value();
+  const Tier tier = open_tier("mem:checkpoints", kNoNamedTiers).value();
   const auto saves = EpochCheckpoints::make(tier, "a.ckpt", kModel, 1).value();
   const Batch first = of_epoch(0);
   const Batch second = of_epoch(1);
@@ -53,14 +53,14 @@ TEST(EpochCheckpoints, AreRecordedWithTheBytesOfAllSaves) {
 }
 
 TEST(EpochCheckpoints, OfARunWithoutAStepAreNone) {
-  const Tier tier = open_tier("mem:none").value();
+  const Tier tier = open_tier("mem:none", kNoNamedTiers).value();
   const auto saves = EpochCheckpoints::make(tier, "a.ckpt", kModel, 1).value();
   EXPECT_FALSE(saves->before_step(0, nullptr).value());
   EXPECT_EQ(saves->seconds().size(), 0U);
 }
 
 TEST(EpochCheckpoints, AFailureLeavesTheOneBefore) {
-  const Tier tier = open_tier("mem:full,fail=write:enospc@#3").value();
+  const Tier tier = open_tier("mem:full,fail=write:enospc@#3", kNoNamedTiers).value();
   const auto saves = EpochCheckpoints::make(tier, "a.ckpt", kModel, 1).value();
   const Batch first = of_epoch(0);
   const Batch second = of_epoch(1);

@@ -18,8 +18,8 @@ constexpr std::uint64_t kSeed = 11;
 StepSaving saving_to(const std::filesystem::path& folder, const std::string& options = "") {
   StepSaving saving;
   saving.every = 2;
-  saving.slow = open_tier("slow=posix:" + (folder / "slow").string() + options).value();
-  saving.fast = open_tier("fast=posix:" + (folder / "fast").string()).value();
+  saving.slow = open_tier("slow=posix:" + (folder / "slow").string() + options, kNoNamedTiers).value();
+  saving.fast = open_tier("fast=posix:" + (folder / "fast").string(), kNoNamedTiers).value();
   saving.payload = find_payload("1MiB").value();
   saving.ack_log = (folder / "acks").string();
   return saving;

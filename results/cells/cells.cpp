@@ -173,7 +173,7 @@ std::string emulation(const Record& record) {
 }
 
 std::string emulation(const Json& facts) {
-  const auto tier = parse_tier(member_text(facts, "spec"));
+  const auto tier = parse_tier(member_text(facts, "spec"), kNoNamedTiers);
   if (!tier) return "";
   std::string text;
   for (const OptionWord& option : tier->options)
@@ -186,7 +186,7 @@ namespace {
 
 // The back end and the options of the data tier; "" if the record does not have them.
 std::string tier_kind(const Record& record) {
-  const auto tier = parse_tier(member_text(member_object(record.tiers, "data"), "spec"));
+  const auto tier = parse_tier(member_text(member_object(record.tiers, "data"), "spec"), kNoNamedTiers);
   if (!tier) return "";
   return tier->backend + (tier->options.empty() ? "" : ", ") + options_text(tier->options, ", ");
 }

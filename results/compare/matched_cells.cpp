@@ -51,7 +51,7 @@ Facts facts_of(const Record& record) {
     if (!tier.is_object() || tier.empty() || record.command == "fio") continue;  // fio gives only paths
     const std::string name = member_any_text(tier, "name");
     const std::string backend = member_any_text(tier, "backend");
-    const auto spec = parse_tier(member_text(tier, "spec"));
+    const auto spec = parse_tier(member_text(tier, "spec"), kNoNamedTiers);
     facts["tier " + role] = name + (backend.empty() ? "" : " (" + backend + ")");
     facts[std::string(kOptionsOf) + name] = spec ? options_text(spec->options, ",") : "";
   }

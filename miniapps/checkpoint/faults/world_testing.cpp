@@ -122,7 +122,8 @@ void FaultMatrix::fresh() {
 }
 
 Tier FaultMatrix::open(const std::filesystem::path& root, const std::string& options) const {
-  Tier tier = open_tier(root.filename().string() + "=posix:" + root.string() + options).value();
+  Tier tier =
+      open_tier(root.filename().string() + "=posix:" + root.string() + options, kNoNamedTiers).value();
   if (wrap_) wrap_(tier);
   return tier;
 }
