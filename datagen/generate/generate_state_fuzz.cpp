@@ -56,7 +56,7 @@ void read_segment(Backend& backend, std::span<const std::byte> bytes) {
 }  // namespace penstock
 
 extern "C" int LLVMFuzzerTestOneInput(const std::uint8_t* data, std::size_t size) {
-  static penstock::Tier tier = penstock::open_tier("mem:unfinished", kNoNamedTiers).value();
+  static penstock::Tier tier = penstock::open_tier("mem:unfinished", penstock::kNoNamedTiers).value();
   const auto bytes = std::as_bytes(std::span(data, size));
   penstock::read_state(*tier.backend, bytes);
   penstock::read_segment(*tier.backend, bytes);
