@@ -161,6 +161,7 @@ Result<int> train(const CommandContext& context, const MiniAppInfo& app) {
   std::optional<SignalsForAll> signals;  // destroyed after the plan, whose checkpoints may still drain
   Result<TrainRequest> asked = parse_request(context, app);
   PENSTOCK_TRY(all_ok(context.communicator, asked));
+  for (const std::string& sentence : std::exchange(asked->notes, {})) note(sentence);
   Result<TrainPlan> resolved = make_plan(*std::move(asked), options);
   PENSTOCK_TRY(all_ok(context.communicator, resolved));
   TrainPlan& plan = *resolved;

@@ -169,7 +169,7 @@ ReadSweep::ReadSweep(const std::vector<Tier*>& tiers, const Manifest& manifest, 
   }
 }
 
-Result<void> ReadSweep::open_tier(ReadTier& tier, kNoNamedTiers) {
+Result<void> ReadSweep::open_tier(ReadTier& tier) {
   if (progress_ && options_.order == SampleOrder::physical)
     progress_->set_note(tier.tier.name + ": looking where samples lie");
   return tier.open(manifest_, samples_, options_, team_.share(options_.rank_shift));

@@ -66,7 +66,7 @@ class ReadSweep {
   const ReadTier& tier(std::size_t index) const { return *tiers_[index]; }
 
  private:
-  Result<void> open_tier(ReadTier& tier, kNoNamedTiers);
+  Result<void> open_tier(ReadTier& tier);
   void warm_up(std::size_t index);
   void repeat_cell(ReadCell& cell, std::size_t repeat);
   void read_repeat(ReadCell& cell);

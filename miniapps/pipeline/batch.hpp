@@ -86,6 +86,7 @@ class BatchPool {
   // `batch` slots. Touches their memory, so that no step of the run pays for that. exhausted if there is less
   // memory.
   Result<void> hold(std::uint64_t samples, std::size_t batch);
+  void release();  // frees that memory
   Batch& all_samples() { return all_samples_; }
   Batch& copy() { return copy_; }  // the batch of samples copied from all_samples() for the next step
 

@@ -224,6 +224,7 @@ Result<std::unique_ptr<Accelerator>> CellRun::make_accelerators() const {
 
 // Measures the cell. Returns early if it is stuck.
 Result<void> CellRun::measure() {
+  pool_.release();
   const Result<std::unique_ptr<Accelerator>> made = make_accelerators();
   PENSTOCK_TRY(all_ok(ranks_, made));
   Accelerator& accelerator = **made;

@@ -97,26 +97,28 @@ Result<void> join_figures(Communicator& ranks, TrainingFigures& figures) {
 
 Result<void> check_same_work(const TrainPlan& plan, const Options& options) {
   const std::string words = option_list(plan, options);
-  const std::vector<std::uint64_t> numbers{crc32c(std::as_bytes(std::span(words))),
-                                           plan.batch,
-                                           plan.accelerators,
-                                           plan.prefetch,
-                                           plan.limits.batches,
-                                           plan.limits.epochs,
-                                           static_cast<std::uint64_t>(plan.shuffle.kind),
-                                           plan.shuffle.buffer_entries,
-                                           plan.seed,
-                                           static_cast<std::uint64_t>(plan.cache),
-                                           plan.find_accelerators ? 1U : 0U,
-                                           std::bit_cast<std::uint64_t>(plan.busy_at_least),
-                                           plan.sample_log.empty() ? 0U : 1U,
-                                           plan.timeline.empty() ? 0U : 1U,
-                                           plan.checkpoints ? 1U : 0U,
-                                           plan.saving ? plan.saving->every : 0U,
-                                           plan.saving ? plan.saving->payload.bytes : 0U,
-                                           plan.saving && plan.saving->fast ? 1U : 0U,
-                                           plan.saving && plan.saving->resume ? 1U : 0U,
-                                           plan.others.size()};
+  const std::vector<std::uint64_t> numbers{
+      crc32c(std::as_bytes(std::span(words))),
+      plan.batch,
+      plan.accelerators,
+      plan.prefetch,
+      plan.limits.batches,
+      plan.limits.epochs,
+      static_cast<std::uint64_t>(plan.shuffle.kind),
+      plan.shuffle.buffer_entries,
+      plan.seed,
+      static_cast<std::uint64_t>(plan.cache),
+      plan.find_accelerators ? 1U : 0U,
+      std::bit_cast<std::uint64_t>(plan.busy_at_least),
+      plan.sample_log.empty() ? 0U : 1U,
+      plan.timeline.empty() ? 0U : 1U,
+      plan.checkpoints ? 1U : 0U,
+      plan.saving ? plan.saving->every : 0U,
+      plan.saving ? plan.saving->payload.bytes : 0U,
+      plan.saving && plan.saving->fast ? 1U : 0U,
+      plan.saving && plan.saving->resume ? 1U : 0U,
+      plan.saving ? static_cast<std::uint64_t>(plan.saving->policy.on_full) : 0U,
+      plan.others.size()};
   std::vector<std::uint64_t> least = numbers;
   std::vector<std::uint64_t> most = numbers;
   PENSTOCK_TRY(plan.ranks->all_reduce(std::span(least), Reduction::min));
