@@ -21,9 +21,9 @@ namespace penstock {
 // One for each rank. Its functions are called by one thread, the training's.
 class SnapshotWriter {
  public:
-  // The writer's thread calls `write`; a signal does not end it (IgnoreInterrupt). If `write` fails with no_space, the
-  // copy stays in memory for another try. Any other error, and an exception, goes to `failed`. Once
-  // `given_up` is set, `write` must not wait for the parts of other ranks: one of them has none.
+  // The writer's thread calls `write`; a signal does not end it (IgnoreInterrupt). If `write` fails with
+  // no_space, the copy stays in memory for another try. Any other error, and an exception, goes to `failed`.
+  // Once `given_up` is set, `write` must not wait for the parts of other ranks: one of them has none.
   using Write = std::function<Result<void>(const std::atomic<bool>& given_up)>;
   using Failed = std::function<void(Error)>;
   SnapshotWriter(Write write, Failed failed);
@@ -66,7 +66,7 @@ class SnapshotWriter {
   Buffer memory_;
   std::uint64_t step_ = 0;  // of the last snapshot
   std::atomic<bool> given_up_ = false;
-  std::atomic<bool> over_ = false;
+  std::atomic<bool> heed_signals_ = false;
 
   std::mutex mutex_;
   std::condition_variable changed_;
