@@ -1,7 +1,7 @@
 // Threads: the thread that opens the Checkpointer calls log_acknowledgements(). write_line() runs on the
 // thread that committed or drained, one call at a time.
 // Lock: none in this file. The caller of write_line() holds the ledger's lock for acknowledgements
-// (telling_).
+// (acknowledging_).
 // Memory: each line and each error allocates.
 // Ctrl-C: not checked. Every call but the fsync of the folder is repeated after EINTR.
 // Crash: the folder is synced before the first line. Each line is one write(), which fdatasync() makes
@@ -57,7 +57,7 @@ Result<void> cut_torn_line(int file, const std::string& path) {
   return success();
 }
 
-// On the thread that committed or drained, with the ledger's telling_ held: one line at a time.
+// On the thread that committed or drained, with the ledger's acknowledging_ held: one line at a time.
 Result<void> write_line(int file, const std::string& path, const std::string& line) {
   // One write() for the whole line: with two, a kill between them could tear the line.
   const ssize_t written = retry_eintr([&] { return ::write(file, line.data(), line.size()); });

@@ -189,7 +189,7 @@ Result<void> check_manifest(const CheckpointManifest& manifest, std::string_view
 }
 
 std::string serialize(const CheckpointManifest& manifest) {
-  return seal_json(kManifestKind, Json{{"store", manifest.store},
+  return seal_json(kManifestKind, Json{{"store", manifest.store_uuid},
                                        {"run", manifest.run},
                                        {"step", manifest.id.step},
                                        {"generation", manifest.id.generation},
@@ -222,7 +222,7 @@ Result<CheckpointManifest> parse_checkpoint_manifest(std::string_view text, std:
   PENSTOCK_ASSIGN(const Json json, unseal_json(kManifestKind, text, object));
   CheckpointManifest manifest;
   try {
-    manifest = {.store = json.at("store").get<std::string>(),
+    manifest = {.store_uuid = json.at("store").get<std::string>(),
                 .run = json.at("run").get<std::string>(),
                 .id = {count_at(json, "step"), count_at(json, "generation")},
                 .ranks = count_at(json, "ranks"),

@@ -16,7 +16,7 @@ namespace penstock {
 
 inline constexpr std::uint64_t kCheckpointChunk = std::uint64_t{4} << 20;  // bytes that one CRC32C covers
 // Whether an error means that the bytes themselves are wrong, so that reading them again cannot help.
-constexpr bool found_wrong(Errc code) {
+constexpr bool is_data_error(Errc code) {
   return code == Errc::corrupt || code == Errc::truncated;
 }
 
@@ -81,7 +81,7 @@ struct TrainerState {
 };
 
 struct CheckpointManifest {
-  std::string store;  // uuid of the store that contains this copy
+  std::string store_uuid;  // of the store that contains this copy
   std::string run;
   CheckpointId id;
   std::uint64_t ranks = 1;
@@ -117,7 +117,7 @@ Result<void> check_manifest_bytes(std::uint64_t bytes, std::uint64_t entries_byt
 Result<CheckpointManifest> parse_checkpoint_manifest(std::string_view text, std::string_view object);
 
 // The same for the files that one rank wrote: the text by which the rank reports them to the rank that
-// commits (Staged::leave_part()).
+// commits (PendingCheckpoint::report_files()).
 std::string serialize_part(std::uint64_t rank, std::span<const CheckpointFile> files);
 Result<std::vector<CheckpointFile>> parse_checkpoint_part(std::string_view text, std::uint64_t rank,
                                                           std::string_view object);

@@ -16,7 +16,7 @@ namespace penstock {
 namespace {
 
 CheckpointManifest two_ranks() {
-  return {.store = "0123456789abcdef0123456789abcdef",
+  return {.store_uuid = "0123456789abcdef0123456789abcdef",
           .run = "night.7",
           .id = {120, 1},
           .ranks = 2,

@@ -3,8 +3,8 @@
 // Locks: those of the ledger, the drainer and the snapshot writer; in stage() the store's lock, a file.
 // Memory: every function may allocate.
 // Ctrl-C: ends save() and wait() with `interrupted`. finalize() still waits, at most for its patience.
-// Crash: a checkpoint is visible only when it is complete and durable (Staged::commit()). Only then commit()
-// acknowledges it, and only then older ones are removed.
+// Crash: a checkpoint is visible only when it is complete and durable (PendingCheckpoint::commit()). Only
+// then commit() acknowledges it, and only then older ones are removed.
 #include "miniapps/checkpoint/checkpointer.hpp"
 
 #include <unistd.h>
@@ -63,8 +63,8 @@ struct SaveWork {
   // The destination, which rank 0 decides.
   bool skipped = false;
   bool fast = false;
-  std::string folder{};              // of the pending checkpoint on that tier
-  std::unique_ptr<Staged> staged{};  // this rank's handle of the pending checkpoint
+  std::string folder{};                         // of the pending checkpoint on that tier
+  std::unique_ptr<PendingCheckpoint> staged{};  // this rank's handle of the pending checkpoint
 };
 
 class TieredCheckpointer final : public Checkpointer {
@@ -299,7 +299,7 @@ Result<void> TieredCheckpointer::agree_on(SaveWork& work) {
 // Whether the fast tier could take the checkpoint if all other checkpoints were removed from it.
 Result<bool> TieredCheckpointer::fits_ever(std::uint64_t bytes) const {
   if (policy_.quota != 0 && bytes > policy_.quota) return false;
-  PENSTOCK_ASSIGN(const std::uint64_t most, stores_.fast->room_if_all_went());
+  PENSTOCK_ASSIGN(const std::uint64_t most, stores_.fast->space_if_emptied());
   return most >= bytes && most - bytes >= policy_.headroom;
 }
 
@@ -308,7 +308,7 @@ Result<bool> TieredCheckpointer::fits_ever(std::uint64_t bytes) const {
 // ends that wait with `interrupted`.
 Result<bool> TieredCheckpointer::take_fast_room(SaveWork& work) {
   if (policy_.quota != 0 && drainer_->held_bytes() + work.bytes > policy_.quota) return false;
-  Result<std::unique_ptr<Staged>> staged =
+  Result<std::unique_ptr<PendingCheckpoint>> staged =
       stores_.fast->stage(policy_.run, "save", work.bytes, policy_.headroom);
   if (!staged.ok() && staged.error().code == Errc::no_space) return false;
   PENSTOCK_ASSIGN(work.staged, std::move(staged));
@@ -400,14 +400,14 @@ Result<void> TieredCheckpointer::hand_over(SaveWork& work) {
 
 Result<void> TieredCheckpointer::write_mine(SaveWork& work, std::vector<CheckpointFile>& written) {
   if (!ranks_.root()) {
-    PENSTOCK_ASSIGN(work.staged, Staged::join(stores_.of(work.fast), work.folder));
+    PENSTOCK_ASSIGN(work.staged, PendingCheckpoint::join(stores_.of(work.fast), work.folder));
   }
   const auto rank = static_cast<std::uint64_t>(ranks_.rank());
   for (const FileView& file : work.files) {
     PENSTOCK_ASSIGN(CheckpointFile entry, work.staged->write(file.name, rank, file.bytes));
     written.push_back(std::move(entry));
   }
-  if (ranks_.size() > 1) PENSTOCK_TRY(work.staged->leave_part(rank, written));
+  if (ranks_.size() > 1) PENSTOCK_TRY(work.staged->report_files(rank, written));
   return success();
 }
 
@@ -416,7 +416,7 @@ Result<void> TieredCheckpointer::write_together(SaveWork& work) {
   PENSTOCK_TRY(all_ok(ranks_, write_mine(work, written)));
   const auto commit_all = [&]() -> Result<void> {
     if (ranks_.size() > 1) {
-      PENSTOCK_ASSIGN(written, work.staged->take_parts(static_cast<std::uint64_t>(ranks_.size())));
+      PENSTOCK_ASSIGN(written, work.staged->collect_files(static_cast<std::uint64_t>(ranks_.size())));
     }
     return commit(work, std::move(written));
   };
@@ -433,8 +433,7 @@ Result<void> TieredCheckpointer::commit(SaveWork& work, std::vector<CheckpointFi
     return ledger_.failure();
   }
   // The checkpoint is durable whether or not older ones can be removed now.
-  const Result<std::uint64_t> pruned =
-      prune_checkpoints(*stores_.slow, policy_.run, policy_.keep, manifest.id);
+  const auto pruned = prune_checkpoints(*stores_.slow, policy_.run, policy_.keep, manifest.id);
   if (pruned.ok())
     ledger_.count([&](CheckpointCounts& counts) { counts.pruned += *pruned; });
   else if (policy_.log)
@@ -451,7 +450,7 @@ Result<void> TieredCheckpointer::write_snapshot(const std::atomic<bool>& given_u
   if (!ranks_.root()) return success();
   for (const Clock::time_point until = after(policy_.block_for); ranks_.size() > 1;) {
     Result<std::vector<CheckpointFile>> parts =
-        work.staged->take_parts(static_cast<std::uint64_t>(ranks_.size()));
+        work.staged->collect_files(static_cast<std::uint64_t>(ranks_.size()));
     if (parts.ok()) {
       written = *std::move(parts);
       break;

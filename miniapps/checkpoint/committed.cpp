@@ -75,10 +75,10 @@ Result<CheckpointManifest> CheckpointStore::read_manifest(std::string_view run,
     return files_.error(Errc::corrupt, fmt::format("'{}' is missing", object));
   if (!text) return text.error();
   PENSTOCK_ASSIGN(CheckpointManifest manifest, files_.named(parse_checkpoint_manifest(*text, object)));
-  if (manifest.store != uuid_ || manifest.run != run || manifest.id != id)
+  if (manifest.store_uuid != uuid_ || manifest.run != run || manifest.id != id)
     return files_.error(Errc::corrupt,
                         fmt::format("'{}' is of {} of run '{}' in store {}, not of what lies here", object,
-                                    folder_of(manifest.id), manifest.run, manifest.store));
+                                    folder_of(manifest.id), manifest.run, manifest.store_uuid));
   PENSTOCK_TRY(check_entries(files_, entries, manifest, folder));
   return manifest;
 }
@@ -86,7 +86,7 @@ Result<CheckpointManifest> CheckpointStore::read_manifest(std::string_view run,
 // If another process removed the checkpoint during the read, returns not_found instead of `error`: its bytes
 // are not wrong.
 Error CheckpointStore::or_gone(std::string_view run, const CheckpointId& id, Error error) const {
-  if (!found_wrong(error.code) && error.code != Errc::io) return error;
+  if (!is_data_error(error.code) && error.code != Errc::io) return error;
   const auto there = has(run, id);
   if (!there.ok() || *there) return error;
   return files_.error(Errc::not_found,
@@ -129,7 +129,7 @@ Result<std::string> CheckpointStore::put_aside(std::string_view run, const Check
   PENSTOCK_TRY(check_run_name(run));
   PENSTOCK_TRY(still_there());
   PENSTOCK_TRY(files_.make_folders(where));
-  std::string name = below(where, new_making(run, folder_of(id)));
+  std::string name = below(where, new_pending_name(run, folder_of(id)));
   PENSTOCK_TRY(files_.rename(folder(run, id), name));
   PENSTOCK_TRY(files_.sync_dir(folder_of_run(run)));
   return name;

@@ -5,7 +5,7 @@
 // Locks: ReadAhead::mutex_ guards free_, read_, taken_ and failure_. No I/O happens with it held. The caller
 // holds the run's drain lock of the store `to`, which keeps other processes out.
 // Memory: CopyMemory holds four chunks; the first use of each allocates. A lack of memory there is an error.
-// Ctrl-C: if request.interruptible, it ends the copy at the next chunk. Else only gone_on() does.
+// Ctrl-C: if request.interruptible, it ends the copy at the next chunk. Else only on_written() does.
 // Crash: until commit() the copy is a folder in tmp/, which the next process sweeps. commit() syncs all of
 // it and renames the folder, so a checkpoint that is visible is complete.
 #include "miniapps/checkpoint/copy_checkpoint.hpp"
@@ -43,13 +43,13 @@ class ReadAhead {
         what_(what),
         memory_(memory != nullptr ? *memory : own_memory_) {}
 
-  // A signal stops the thread only after `over` is set, or at once if `over` is null. `over` must outlive
-  // this.
-  Result<void> start(const std::atomic<bool>* over) {
+  // A signal stops the thread only after `heed_signals` is set, or at once if `heed_signals` is null.
+  // `heed_signals` must outlive this.
+  Result<void> start(const std::atomic<bool>* heed_signals) {
     try {
-      thread_ = std::jthread([this, over](const std::stop_token& stop) {
+      thread_ = std::jthread([this, heed_signals](const std::stop_token& stop) {
         std::optional<IgnoreInterrupt> works_on;
-        if (over != nullptr) works_on.emplace(*over);
+        if (heed_signals != nullptr) works_on.emplace(*heed_signals);
         finish(read_all(stop));
       });
     } catch (const std::system_error& failure) {
@@ -156,23 +156,23 @@ Result<void> prove_there(const CheckpointStore& to, const CheckpointManifest& ma
                          const CopyRequest& request) {
   const std::string folder = CheckpointStore::folder(manifest.run, manifest.id);
   const auto take = [&](std::uint64_t, std::span<const std::byte> bytes) -> Result<void> {
-    return request.gone_on ? request.gone_on(bytes.size()) : success();
+    return request.on_written ? request.on_written(bytes.size()) : success();
   };
   const auto whole = read_again(to.files(), folder, manifest.files, request.interruptible, take);
-  if (whole || !found_wrong(whole.error().code)) return whole;
+  if (whole || !is_data_error(whole.error().code)) return whole;
   return to.files().error(Errc::already_exists,
                           fmt::format("'{}' is there already: {}", folder, whole.error().message()));
 }
 
 // On the caller's thread. After an early return, the destructor of `ahead` ends its thread, and the
-// destructor of Staged removes the folder.
-Result<void> copy_files(const StoreFiles& from, Staged& to, const CheckpointManifest& manifest,
+// destructor of PendingCheckpoint removes the folder.
+Result<void> copy_files(const StoreFiles& from, PendingCheckpoint& to, const CheckpointManifest& manifest,
                         const CopyRequest& request) {
   const auto written = [&](std::uint64_t bytes) -> Result<void> {
-    return request.gone_on && bytes != 0 ? request.gone_on(bytes) : success();
+    return request.on_written && bytes != 0 ? request.on_written(bytes) : success();
   };
   ReadAhead ahead(from, CheckpointStore::folder(manifest.run, manifest.id), manifest.files, request.memory);
-  PENSTOCK_TRY(ahead.start(request.over));
+  PENSTOCK_TRY(ahead.start(request.heed_signals));
   for (const CheckpointFile& file : manifest.files) {
     std::uint64_t before = 0;  // bytes of the piece that was written last
     // The reader has compared each chunk with its checksum, so the copy has the checksums of the original.

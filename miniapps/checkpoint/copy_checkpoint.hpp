@@ -20,13 +20,13 @@ using CopyMemory = std::array<Buffer, 4>;
 struct CopyRequest {
   bool read_back = false;     // the copy is read and checked before it is committed
   bool read_there = false;    // a copy that already exists is read and checked before it counts
-  bool interruptible = true;  // false: a signal does not end it, only an error of `gone_on`
+  bool interruptible = true;  // false: a signal does not end it, only an error of `on_written`
   // If not interruptible: a signal stops the reading thread only after this is set (IgnoreInterrupt).
-  const std::atomic<bool>* over = nullptr;
+  const std::atomic<bool>* heed_signals = nullptr;
   std::uint64_t headroom = 0;
   CopyMemory* memory = nullptr;  // null: it uses buffers of its own
   // Called on the caller's thread after each written piece, with the piece's bytes. Its error ends the copy.
-  std::function<Result<void>(std::uint64_t bytes)> gone_on = {};
+  std::function<Result<void>(std::uint64_t bytes)> on_written = {};
 };
 
 // Copies a committed checkpoint from one store to another and commits it there. Checks every chunk that it

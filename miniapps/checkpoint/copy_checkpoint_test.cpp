@@ -38,12 +38,12 @@ TEST_P(CopiedCheckpoint, IsTheSameInItsNewStore) {
     manifest.id.generation = read_back ? 1 : 0;
     if (read_back) manifest = save(*fast_, "run", manifest.id, many_files());
     const auto copy = copy_checkpoint(*fast_, *slow_, manifest,
-                                      {.read_back = read_back, .gone_on = [&](std::uint64_t bytes) {
+                                      {.read_back = read_back, .on_written = [&](std::uint64_t bytes) {
                                          told += bytes;
                                          return success();
                                        }});
     ASSERT_OK(copy);
-    EXPECT_EQ(copy->store, slow_->uuid());
+    EXPECT_EQ(copy->store_uuid, slow_->uuid());
     EXPECT_EQ(copy->files, manifest.files);
     EXPECT_EQ(copy->snapshot_time, manifest.snapshot_time);
     EXPECT_OK(slow_->verify("run", *copy));
@@ -148,13 +148,14 @@ TEST_P(CopiedCheckpoint, NeedsRoom) {
 TEST_P(CopiedCheckpoint, IsEndedByWhoIsTold) {
   const CheckpointManifest manifest = save(*fast_, "run", {1, 0}, many_files());
   std::uint64_t told = 0;
-  EXPECT_ERRC(Errc::timed_out,
-              copy_checkpoint(*fast_, *slow_, manifest, {.gone_on = [&](std::uint64_t bytes) -> Result<void> {
-                told += bytes;
-                if (told < 3 * kCheckpointChunk) return success();
-                return make_error(Errc::timed_out, "long enough");
-              }}),
-              "long enough");
+  EXPECT_ERRC(
+      Errc::timed_out,
+      copy_checkpoint(*fast_, *slow_, manifest, {.on_written = [&](std::uint64_t bytes) -> Result<void> {
+        told += bytes;
+        if (told < 3 * kCheckpointChunk) return success();
+        return make_error(Errc::timed_out, "long enough");
+      }}),
+      "long enough");
   EXPECT_EQ(told, 3 * kCheckpointChunk);
   expect_nothing_there();
 }

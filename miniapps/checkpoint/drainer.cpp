@@ -59,10 +59,11 @@ void CheckpointLedger::renamed(const CheckpointId& from, const CheckpointId& to)
   if (CheckpointTimes* const times = find(from); times != nullptr) times->id = to;
 }
 
-// On the thread that committed or drained. The acknowledgement runs with telling_ held, but without mutex_,
-// so it may sync a file and read the ledger. Only then the times are set: wait() returns when it reads them.
+// On the thread that committed or drained. The acknowledgement runs with acknowledging_ held, but without
+// mutex_, so it may sync a file and read the ledger. Only then the times are set: wait() returns when it
+// reads them.
 void CheckpointLedger::reached(const CheckpointId& id, Reached level) {
-  const std::lock_guard telling(telling_);
+  const std::lock_guard telling(acknowledging_);
   if (acknowledged_) {
     if (Result<void> told = acknowledged_(id, level); !told.ok()) fail(std::move(told).error());
   }
@@ -121,14 +122,15 @@ Result<void> CheckpointLedger::failure() const {
   return success();
 }
 
-// The order matters. stop_ before over_: once over_ is set, a signal may make the copy fail, and failed()
-// must see stop_ by then, or it would report a lost checkpoint. Then thread_ is joined, as the last member.
+// The order matters. stop_ before heed_signals_: once heed_signals_ is set, a signal may make the copy fail,
+// and failed() must see stop_ by then, or it would report a lost checkpoint. Then thread_ is joined, as the
+// last member.
 Drainer::~Drainer() {
   {
     const std::lock_guard lock(mutex_);
     stop_ = true;
   }
-  over_ = true;
+  heed_signals_ = true;
   changed_.notify_all();
 }
 
@@ -196,7 +198,7 @@ Result<bool> Drainer::evict_one() {
       if (found) ++found_;
     };
     const Result<void> whole = unread ? slow_.verify(policy_.run, oldest) : success();
-    if (!whole.ok() && (found_wrong(whole.error().code) || whole.error().code == Errc::not_found)) {
+    if (!whole.ok() && (is_data_error(whole.error().code) || whole.error().code == Errc::not_found)) {
       const Result<bool> moved = quarantine_if_wrong(slow_, policy_.run, oldest.id, whole.error());
       if (moved.ok() && *moved) ledger_.count([](CheckpointCounts& counts) { ++counts.quarantined; });
       back(pending_);
@@ -266,7 +268,7 @@ bool Drainer::sleep_unless_stopped(std::chrono::nanoseconds length) {
 // pending_: idle() must be false until it is durable. Only this thread removes from pending_, so the later
 // pop_front() removes the same checkpoint.
 void Drainer::work() noexcept {
-  const IgnoreInterrupt in_grace(over_);
+  const IgnoreInterrupt in_grace(heed_signals_);
   try {
     for (;;) {
       CheckpointManifest next;
@@ -297,9 +299,9 @@ void Drainer::drain(const CheckpointManifest& next) {
   const double begin_s = ledger_.now_s();
   const CopyRequest request{.read_back = policy_.read_back,
                             .interruptible = false,
-                            .over = &over_,
+                            .heed_signals = &heed_signals_,
                             .memory = &memory_,
-                            .gone_on = [this](std::uint64_t) -> Result<void> {
+                            .on_written = [this](std::uint64_t) -> Result<void> {
                               const std::lock_guard lock(mutex_);
                               if (stop_) return make_error(Errc::interrupted, "stopped while draining");
                               return success();

@@ -57,7 +57,7 @@ class CheckpointLedger {
 
   const std::chrono::steady_clock::time_point since_ = std::chrono::steady_clock::now();
   const Checkpointer::Acknowledged acknowledged_;
-  std::mutex telling_;  // one acknowledgement at a time, in the order in which the levels were reached
+  std::mutex acknowledging_;  // one acknowledgement at a time, in the order in which the levels were reached
   mutable std::mutex mutex_;
   std::vector<CheckpointTimes> times_;
   CheckpointCounts counts_;
@@ -125,8 +125,8 @@ class Drainer {
   std::chrono::nanoseconds pause_{0};
   std::uint64_t ended_ = 0;  // drains that have ended, with or without success
   bool stop_ = false;
-  std::atomic<bool> over_{false};  // for IgnoreInterrupt, which reads it without the lock
-  std::jthread thread_;            // last: it is joined before what it uses is destroyed
+  std::atomic<bool> heed_signals_{false};  // for IgnoreInterrupt, which reads it without the lock
+  std::jthread thread_;                    // last: it is joined before what it uses is destroyed
 };
 
 }  // namespace penstock

@@ -50,7 +50,7 @@ Result<std::uint64_t> sort_fast_checkpoints(CheckpointStore& fast, CheckpointSto
     }
     const Result<CheckpointManifest> copy = slow.manifest(run, one.id);
     const bool same = copy.ok() && copy->files == one.manifest->files;
-    if (!copy.ok() && copy.error().code != Errc::not_found && !found_wrong(copy.error().code))
+    if (!copy.ok() && copy.error().code != Errc::not_found && !is_data_error(copy.error().code))
       return copy.error();
     (same ? durable : pending).push_back(*std::move(one.manifest));
   }

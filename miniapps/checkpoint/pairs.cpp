@@ -12,7 +12,7 @@ constexpr std::uint64_t kLongest = 100;
 
 }  // namespace
 
-Result<std::optional<std::string>> CheckpointStore::paired(std::string_view run) const {
+Result<std::optional<std::string>> CheckpointStore::recorded_slow_store(std::string_view run) const {
   PENSTOCK_TRY(check_run_name(run));
   Result<std::string> text = files_.read_text(below(kPairs, run), kLongest);
   if (!text.ok() && text.error().code == Errc::not_found) return std::optional<std::string>();
@@ -21,7 +21,7 @@ Result<std::optional<std::string>> CheckpointStore::paired(std::string_view run)
   return std::optional<std::string>(std::move(uuid));
 }
 
-Result<void> CheckpointStore::pair(std::string_view run, const CheckpointStore& slow) {
+Result<void> CheckpointStore::record_slow_store(std::string_view run, const CheckpointStore& slow) {
   PENSTOCK_TRY(check_run_name(run));
   return files_.write_text(below(kPairs, run), slow.uuid() + "\n", Durability::file_and_name, IfExists::fail);
 }

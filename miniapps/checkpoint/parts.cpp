@@ -15,7 +15,8 @@ std::string part_name(std::uint64_t rank) {
 
 }  // namespace
 
-Result<std::unique_ptr<Staged>> Staged::join(CheckpointStore& store, std::string folder) {
+Result<std::unique_ptr<PendingCheckpoint>> PendingCheckpoint::join(CheckpointStore& store,
+                                                                   std::string folder) {
   const StoreFiles& files = store.files();
   const auto entry = files.named(files.backend().names().stat(folder));
   if (!entry && entry.error().code != Errc::not_found) return entry.error();
@@ -24,17 +25,17 @@ Result<std::unique_ptr<Staged>> Staged::join(CheckpointStore& store, std::string
                        fmt::format("'{}', which another rank made, is not here: do all ranks see the same "
                                    "files below '{}'?",
                                    folder, store.tier().root));
-  return std::unique_ptr<Staged>(new Staged(store, std::move(folder), false));
+  return std::unique_ptr<PendingCheckpoint>(new PendingCheckpoint(store, std::move(folder), false));
 }
 
-Result<void> Staged::leave_part(std::uint64_t rank, std::span<const CheckpointFile> written) {
+Result<void> PendingCheckpoint::report_files(std::uint64_t rank, std::span<const CheckpointFile> written) {
   std::vector<CheckpointFile> sorted(written.begin(), written.end());
   std::sort(sorted.begin(), sorted.end(), by_rank_and_name);
   return files_.write_text(below(folder_, part_name(rank)), serialize_part(rank, sorted), Durability::file,
                            IfExists::fail);
 }
 
-Result<std::vector<CheckpointFile>> Staged::take_parts(std::uint64_t ranks) {
+Result<std::vector<CheckpointFile>> PendingCheckpoint::collect_files(std::uint64_t ranks) {
   std::vector<CheckpointFile> all;
   for (std::uint64_t rank = 0; rank < ranks; ++rank) {
     const std::string object = below(folder_, part_name(rank));

@@ -1,4 +1,4 @@
-// Threads: one thread at a time uses a TrainedState. make() starts threads that fill its memory, and joins
+// Threads: one thread at a time uses a PayloadState. make() starts threads that fill its memory, and joins
 // them. They share only the atomic `next`. Any thread calls the other functions.
 // Lock: none.
 // Memory: make() maps all memory of the state. advance_to() and file() allocate nothing. Errors and names do.
@@ -165,7 +165,7 @@ Result<Payload> find_payload(std::string_view text) {
 }
 
 // The files follow each other in memory, each from the start of a page.
-struct TrainedState::Memory {
+struct PayloadState::Memory {
   struct Part {
     Content content;
     std::byte* begin;
@@ -181,7 +181,7 @@ struct TrainedState::Memory {
   std::uint64_t step = 0;
 };
 
-Result<TrainedState::Memory*> TrainedState::Memory::map(std::uint64_t bytes) {
+Result<PayloadState::Memory*> PayloadState::Memory::map(std::uint64_t bytes) {
   const auto none = [&](std::uint64_t left) {
     return make_error(Errc::exhausted,
                       fmt::format("no memory for {} of trained state{}; take more ranks or an N-th of the "
@@ -208,12 +208,12 @@ Result<TrainedState::Memory*> TrainedState::Memory::map(std::uint64_t bytes) {
   return memory;
 }
 
-TrainedState::TrainedState(std::vector<PayloadFile> files, std::uint64_t rank, std::uint64_t seed)
+PayloadState::PayloadState(std::vector<PayloadFile> files, std::uint64_t rank, std::uint64_t seed)
     : files_(std::move(files)), rank_(rank), seed_(seed), memory_(nullptr, [](Memory* it) { delete it; }) {}
 
-Result<std::unique_ptr<TrainedState>> TrainedState::make(std::vector<PayloadFile> files, std::uint64_t rank,
+Result<std::unique_ptr<PayloadState>> PayloadState::make(std::vector<PayloadFile> files, std::uint64_t rank,
                                                          std::uint64_t seed) {
-  std::unique_ptr<TrainedState> state(new TrainedState(std::move(files), rank, seed));
+  std::unique_ptr<PayloadState> state(new PayloadState(std::move(files), rank, seed));
   std::uint64_t bytes = 0;
   for (const PayloadFile& file : state->files_) bytes += whole_blocks(file.bytes);
   PENSTOCK_ASSIGN(Memory* const memory, Memory::map(bytes));
@@ -245,7 +245,7 @@ Result<std::unique_ptr<TrainedState>> TrainedState::make(std::vector<PayloadFile
   return state;
 }
 
-void TrainedState::advance_to(std::uint64_t step) {
+void PayloadState::advance_to(std::uint64_t step) {
   if (step == memory_->step) return;
   for (const Memory::Part& part : memory_->parts)
     for (std::uint64_t page = 0; page < part.pages; ++page) {
@@ -255,7 +255,7 @@ void TrainedState::advance_to(std::uint64_t step) {
   memory_->step = step;
 }
 
-std::span<const std::byte> TrainedState::file(std::size_t index) const {
+std::span<const std::byte> PayloadState::file(std::size_t index) const {
   return {memory_->parts[index].begin, static_cast<std::size_t>(files_[index].bytes)};
 }
 

@@ -38,10 +38,10 @@ Result<Payload> find_payload(std::string_view text);
 // Bytes in place of a rank's weights. They cannot be compressed or deduplicated. In every page of 4 KiB they
 // differ from step to step. Their values follow from seed, rank and step, so that they can be checked. Moving
 // to another step writes one cache line in each page. One thread at a time.
-class TrainedState {
+class PayloadState {
  public:
   // exhausted if there is not enough memory. Several threads fill it.
-  static Result<std::unique_ptr<TrainedState>> make(std::vector<PayloadFile> files, std::uint64_t rank,
+  static Result<std::unique_ptr<PayloadState>> make(std::vector<PayloadFile> files, std::uint64_t rank,
                                                     std::uint64_t seed);
 
   void advance_to(std::uint64_t step);
@@ -50,7 +50,7 @@ class TrainedState {
   std::uint64_t seed() const { return seed_; }
 
  private:
-  TrainedState(std::vector<PayloadFile> files, std::uint64_t rank, std::uint64_t seed);
+  PayloadState(std::vector<PayloadFile> files, std::uint64_t rank, std::uint64_t seed);
   std::vector<PayloadFile> files_;
   std::uint64_t rank_ = 0;
   std::uint64_t seed_ = 0;
@@ -58,7 +58,7 @@ class TrainedState {
   std::unique_ptr<Memory, void (*)(Memory*)> memory_;
 };
 
-// Checks that `bytes`, which start at `offset` of the file, are those that the TrainedState of (`rank`,
+// Checks that `bytes`, which start at `offset` of the file, are those that the PayloadState of (`rank`,
 // `seed`) has at `step`. `offset` must be a multiple of 4 KiB. `corrupt` names the first byte that differs.
 // Works on any part of a file, and needs no memory for the rest. Any thread.
 Result<void> prove_state(std::span<const std::byte> bytes, std::uint64_t offset, std::string_view file,

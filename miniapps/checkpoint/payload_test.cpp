@@ -19,9 +19,9 @@ std::vector<std::byte> copy(std::span<const std::byte> bytes) {
   return {bytes.begin(), bytes.end()};
 }
 
-std::unique_ptr<TrainedState> state_of(std::uint64_t rank,
+std::unique_ptr<PayloadState> state_of(std::uint64_t rank,
                                        std::vector<PayloadFile> files = {{"a.bin", kBytes}}) {
-  return TrainedState::make(std::move(files), rank, kSeed).value();
+  return PayloadState::make(std::move(files), rank, kSeed).value();
 }
 
 std::uint64_t sum(const std::vector<PayloadFile>& files) {
@@ -87,7 +87,7 @@ TEST(Payload, FilesAreNamedByRank) {
           {"rank-0.data-00000-of-00001", 704'390'864}, {"rank-0.index", 1'876}, {"rank-0.meta", 153'226}}));
 }
 
-TEST(TrainedState, IsProvenAtEachStepInAnyPart) {
+TEST(PayloadState, IsProvenAtEachStepInAnyPart) {
   const auto state = state_of(2, {{"a.bin", kBytes}, {"b.bin", 5}, {"c.bin", 0}, {"d.bin", 3 << 20}});
   for (const std::uint64_t step : {0U, 1U, 20U, 1U}) {
     state->advance_to(step);
@@ -103,7 +103,7 @@ TEST(TrainedState, IsProvenAtEachStepInAnyPart) {
   }
 }
 
-TEST(TrainedState, EachWrongByteIsNamed) {
+TEST(PayloadState, EachWrongByteIsNamed) {
   const auto state = state_of(0);
   state->advance_to(3);
   auto bytes = copy(state->file(0));
@@ -123,7 +123,7 @@ TEST(TrainedState, EachWrongByteIsNamed) {
               "byte " + std::to_string(6 * kPage + 1) + " differs");
 }
 
-TEST(TrainedState, WrongStepRankSeedFileAndPlaceAreFound) {
+TEST(PayloadState, WrongStepRankSeedFileAndPlaceAreFound) {
   const auto state = state_of(1);
   state->advance_to(20);
   const auto bytes = state->file(0);
@@ -143,7 +143,7 @@ TEST(TrainedState, WrongStepRankSeedFileAndPlaceAreFound) {
               "byte " + std::to_string(4 * kPage));
 }
 
-TEST(TrainedState, NoPageIsLikeAnotherOfAnyStepFileOrRank) {
+TEST(PayloadState, NoPageIsLikeAnotherOfAnyStepFileOrRank) {
   std::set<std::vector<std::byte>> pages;
   std::size_t count = 0;
   for (const std::uint64_t rank : {0U, 1U}) {
@@ -159,7 +159,7 @@ TEST(TrainedState, NoPageIsLikeAnotherOfAnyStepFileOrRank) {
 }
 
 // Compressible data has repeated words, or some bytes that are more frequent than others.
-TEST(TrainedState, DoesNotShrink) {
+TEST(PayloadState, DoesNotShrink) {
   constexpr std::size_t kWords = 1 << 17;
   const auto state = state_of(0, {{"a.bin", kWords * 8}});
   state->advance_to(5);
@@ -175,16 +175,16 @@ TEST(TrainedState, DoesNotShrink) {
   EXPECT_EQ(std::adjacent_find(words.begin(), words.end()), words.end());
 }
 
-TEST(TrainedState, FilesBeginWhereDirectIoCanTakeThem) {
+TEST(PayloadState, FilesBeginWhereDirectIoCanTakeThem) {
   const auto state = state_of(0, {{"a.bin", 5}, {"b.bin", kBytes}});
   for (const std::size_t file : {0U, 1U})
     // NOLINTNEXTLINE(*-reinterpret-cast)
     EXPECT_EQ(reinterpret_cast<std::uintptr_t>(state->file(file).data()) % kPage, 0U);
 }
 
-TEST(TrainedState, WhatIsLargerThanMemoryIsRefused) {
-  EXPECT_ERRC(Errc::exhausted, TrainedState::make({{"a.bin", std::uint64_t{1} << 50}}, 0, 1), "1.0 PiB");
-  EXPECT_ERRC(Errc::exhausted, TrainedState::make({{"a.bin", UINT64_MAX / 2}}, 0, 1));
+TEST(PayloadState, WhatIsLargerThanMemoryIsRefused) {
+  EXPECT_ERRC(Errc::exhausted, PayloadState::make({{"a.bin", std::uint64_t{1} << 50}}, 0, 1), "1.0 PiB");
+  EXPECT_ERRC(Errc::exhausted, PayloadState::make({{"a.bin", UINT64_MAX / 2}}, 0, 1));
 }
 
 }  // namespace

@@ -89,7 +89,7 @@ inline Result<Stores> start(const Tiers& tiers) {
   return stores;
 }
 
-inline Result<CheckpointManifest> write_files(Staged& staged, std::uint64_t step) {
+inline Result<CheckpointManifest> write_files(PendingCheckpoint& staged, std::uint64_t step) {
   CheckpointManifest manifest;
   manifest.run = kRun;
   manifest.id = {step, 0};

@@ -22,7 +22,7 @@ Result<CheckpointManifest> whole_there(const CheckpointStore& store, const Check
 
 Result<bool> quarantine_if_wrong(CheckpointStore& store, std::string_view run, const CheckpointId& id,
                                  const Error& why) {
-  if (!found_wrong(why.code)) return false;
+  if (!is_data_error(why.code)) return false;
   PENSTOCK_TRY(store.quarantine(run, id, why.message()));
   return true;
 }
@@ -35,16 +35,16 @@ FailedDrain look_into_failed_drain(CheckpointStore& fast, CheckpointStore& slow,
     if (whole.ok()) {
       // The bytes are the same: an earlier read failed once.
       if (whole->files != manifest.files) failed.fate = DrainFate::taken;
-    } else if (found_wrong(whole.error().code)) {
+    } else if (is_data_error(whole.error().code)) {
       quarantine_copy(slow, manifest, whole.error(), failed);
       if (failed.quarantined) failed.fate = DrainFate::cleared;
     }
     return failed;
   }
   // The error may come from the copy. The fast copy then stays, for another try.
-  if (!found_wrong(error.code)) return failed;
+  if (!is_data_error(error.code)) return failed;
   const Result<void> whole = fast.verify(manifest.run, manifest);
-  if (whole.ok() || !found_wrong(whole.error().code)) return failed;
+  if (whole.ok() || !is_data_error(whole.error().code)) return failed;
   failed.fate = DrainFate::lost;
   quarantine_copy(fast, manifest, whole.error(), failed);
   return failed;

@@ -122,7 +122,7 @@ Result<std::optional<Restart>> look_once(std::span<CheckpointStore* const> store
       }
       if (ours(good.error().code)) return good.error();
       if (good.error().code == Errc::not_found) return std::optional<Restart>();
-      if (!unread && !found_wrong(good.error().code) && good.error().code != Errc::invalid_argument)
+      if (!unread && !is_data_error(good.error().code) && good.error().code != Errc::invalid_argument)
         unread = good.error();
       restart.rejected.push_back(
           {copy.store->tier().name, id, reject(copy, run, id, good.error(), request.put_aside)});

@@ -1,6 +1,6 @@
-// Threads: any thread calls a CheckpointStore; one thread uses a Staged.
+// Threads: any thread calls a CheckpointStore; one thread uses a PendingCheckpoint.
 // Lock: lock_space() takes the store's lock, a file. stage() holds it while it counts and reserves bytes.
-// room() alone needs no lock.
+// free_space() alone needs no lock.
 // Memory: names, texts and errors allocate.
 // Ctrl-C: ends the wait for the lock.
 // Crash: reservations and notes of a dead process remain until the next sweep() of its run.
@@ -59,11 +59,11 @@ Result<Promises> promises(const StoreFiles& files) {
   PENSTOCK_ASSIGN(const auto promised, said_in(files, kStoreReserved));
   PENSTOCK_ASSIGN(const auto notes, said_in(files, kStoreTaken));
   Promises all;
-  for (const auto& [making, bytes] : promised) {
+  for (const auto& [pending_name, bytes] : promised) {
     std::uint64_t taken = 0;
-    for (auto note = notes.lower_bound(making); note != notes.end() && note->first.starts_with(making);
-         ++note)
-      if (is_note_of(note->first, making)) taken = sum_of(taken, note->second);
+    for (auto note = notes.lower_bound(pending_name);
+         note != notes.end() && note->first.starts_with(pending_name); ++note)
+      if (is_note_of(note->first, pending_name)) taken = sum_of(taken, note->second);
     all.outstanding = sum_of(all.outstanding, bytes - std::min(bytes, taken));
     all.taken = sum_of(all.taken, taken);
   }
@@ -79,20 +79,21 @@ Result<std::uint64_t> free_bytes(const StoreFiles& files) {
 
 }  // namespace
 
-void forget_promise(const StoreFiles& files, std::string_view making) {
-  static_cast<void>(files.remove(below(kStoreReserved, making)));
+void forget_promise(const StoreFiles& files, std::string_view pending_name) {
+  static_cast<void>(files.remove(below(kStoreReserved, pending_name)));
   const auto notes = files.list_if_there(kStoreTaken);
   if (!notes) return;
   for (const Entry& entry : *notes)
-    if (is_note_of(last_part(entry.name), making)) static_cast<void>(files.remove(entry.name));
+    if (is_note_of(last_part(entry.name), pending_name)) static_cast<void>(files.remove(entry.name));
 }
 
-bool is_note_of(std::string_view name, std::string_view making) {
-  return name.size() > making.size() + 1 && name.starts_with(making) && name[making.size()] == '.' &&
-         name.find_first_not_of("0123456789", making.size() + 1) == std::string_view::npos;
+bool is_note_of(std::string_view name, std::string_view pending_name) {
+  return name.size() > pending_name.size() + 1 && name.starts_with(pending_name) &&
+         name[pending_name.size()] == '.' &&
+         name.find_first_not_of("0123456789", pending_name.size() + 1) == std::string_view::npos;
 }
 
-void Staged::begins_file(std::uint64_t rank, std::uint64_t bytes) {
+void PendingCheckpoint::begins_file(std::uint64_t rank, std::uint64_t bytes) {
   if (!rank_) rank_ = rank;
   file_bytes_ = bytes;
   whole_ = false;
@@ -103,7 +104,7 @@ void Staged::begins_file(std::uint64_t rank, std::uint64_t bytes) {
 
 // Some back ends reserve a file's space when they create it, and do not report that. The lower free space
 // shows it.
-void Staged::created_file() {
+void PendingCheckpoint::created_file() {
   if (free_ == 0) return;
   const std::uint64_t left = files_.backend().names().free_bytes().value_or(free_);
   whole_ = left < free_ && free_ - left >= file_bytes_;
@@ -112,14 +113,14 @@ void Staged::created_file() {
   write_note();
 }
 
-void Staged::wrote(std::uint64_t bytes) {
+void PendingCheckpoint::wrote(std::uint64_t bytes) {
   if (whole_) return;
   taken_ += bytes;
   if (taken_ - noted_ >= kWorthANote) write_note();
 }
 
 // Not synced: after a power cut the process of the note is dead, and sweep() removes the note.
-void Staged::write_note() {
+void PendingCheckpoint::write_note() {
   noted_ = taken_;
   static_cast<void>(
       files_.write_text(below(kStoreTaken, fmt::format("{}.{}", last_part(folder_), rank_.value_or(0))),
@@ -128,13 +129,13 @@ void Staged::write_note() {
 
 // Reads the reservations first. Bytes that are allocated meanwhile are then missing in the free bytes and
 // still reserved: the result is too low, never too high.
-Result<std::uint64_t> CheckpointStore::room() const {
+Result<std::uint64_t> CheckpointStore::free_space() const {
   PENSTOCK_ASSIGN(const Promises made, promises(files_));
   PENSTOCK_ASSIGN(const std::uint64_t free, free_bytes(files_));
   return free == UINT64_MAX ? free : free - std::min(free, made.outstanding);
 }
 
-Result<std::uint64_t> CheckpointStore::room_if_all_went() const {
+Result<std::uint64_t> CheckpointStore::space_if_emptied() const {
   PENSTOCK_ASSIGN(const Promises made, promises(files_));
   PENSTOCK_ASSIGN(const std::uint64_t free, free_bytes(files_));
   if (free == UINT64_MAX) return free;

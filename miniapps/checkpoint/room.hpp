@@ -1,9 +1,9 @@
 // How many bytes a store's tier can still take: the free bytes, minus the bytes that are reserved for pending
 // checkpoints and not yet allocated by them.
 //
-//   reserved/<making>       bytes reserved for the folder of the same name in tmp/
-//   taken/<making>.<rank>   a note: how many of these bytes the rank has allocated on the tier, so they are
-//                           not free any more
+//   reserved/<pending name>       bytes reserved for the folder of the same name in tmp/
+//   taken/<pending name>.<rank>   a note: how many of these bytes the rank has allocated on the tier, so they
+//                                 are not free any more
 //
 // A note is written after the bytes that it counts. So free space is sometimes underestimated, never
 // overestimated.
@@ -16,8 +16,8 @@
 namespace penstock {
 
 // Removes the reservation and the notes of a pending checkpoint.
-void forget_promise(const StoreFiles& files, std::string_view making);
+void forget_promise(const StoreFiles& files, std::string_view pending_name);
 // Whether `name` in taken/ is a note of that pending checkpoint.
-bool is_note_of(std::string_view name, std::string_view making);
+bool is_note_of(std::string_view name, std::string_view pending_name);
 
 }  // namespace penstock

@@ -30,18 +30,18 @@ Result<std::unique_ptr<CheckpointStore>> open_paired(const std::string& run, con
 
 }  // namespace
 
-Result<void> lock_works(CheckpointStore& store, const std::string& run,
-                        std::vector<std::unique_ptr<Lock>>& locks) {
-  for (const std::string_view work : kRunWorks) {
+Result<void> take_run_locks(CheckpointStore& store, const std::string& run,
+                            std::vector<std::unique_ptr<Lock>>& locks) {
+  for (const std::string_view work : kRunPurposes) {
     PENSTOCK_ASSIGN(std::unique_ptr<Lock> lock, store.lock_run(run, work));
     locks.push_back(std::move(lock));
   }
   return success();
 }
 
-Result<std::uint64_t> sweep_works(CheckpointStore& store, const std::string& run) {
+Result<std::uint64_t> sweep_run(CheckpointStore& store, const std::string& run) {
   std::uint64_t swept = 0;
-  for (const std::string_view work : kRunWorks) {
+  for (const std::string_view work : kRunPurposes) {
     PENSTOCK_ASSIGN(const std::uint64_t of_work, store.sweep(run, work));
     swept += of_work;
   }
@@ -54,18 +54,18 @@ Result<RunStores> take_run(const std::string& run, const Tier& slow, const Tier*
   std::optional<std::string> before;
   if (fast != nullptr) {
     PENSTOCK_ASSIGN(stores.fast, CheckpointStore::open_or_make(*fast, StoreRole::fast));
-    PENSTOCK_TRY(lock_works(*stores.fast, run, stores.locks));
-    PENSTOCK_ASSIGN(before, stores.fast->paired(run));
+    PENSTOCK_TRY(take_run_locks(*stores.fast, run, stores.locks));
+    PENSTOCK_ASSIGN(before, stores.fast->recorded_slow_store(run));
   }
   if (before) {
     PENSTOCK_ASSIGN(stores.slow, open_paired(run, slow, *fast, *before));
   } else {
     PENSTOCK_ASSIGN(stores.slow, CheckpointStore::open_or_make(slow, StoreRole::slow));
   }
-  PENSTOCK_TRY(lock_works(*stores.slow, run, stores.locks));
-  if (fast != nullptr && !before) PENSTOCK_TRY(stores.fast->pair(run, *stores.slow));
-  PENSTOCK_TRY(outcome_of(sweep_works(*stores.slow, run)));
-  if (fast != nullptr) PENSTOCK_TRY(outcome_of(sweep_works(*stores.fast, run)));
+  PENSTOCK_TRY(take_run_locks(*stores.slow, run, stores.locks));
+  if (fast != nullptr && !before) PENSTOCK_TRY(stores.fast->record_slow_store(run, *stores.slow));
+  PENSTOCK_TRY(outcome_of(sweep_run(*stores.slow, run)));
+  if (fast != nullptr) PENSTOCK_TRY(outcome_of(sweep_run(*stores.fast, run)));
   return stores;
 }
 

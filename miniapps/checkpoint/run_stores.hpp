@@ -22,13 +22,13 @@ struct RunStores {
 };
 
 // The purposes for which a run is locked in a store.
-inline constexpr std::string_view kRunWorks[] = {"save", "drain"};
+inline constexpr std::string_view kRunPurposes[] = {"save", "drain"};
 // Takes all locks of the run in one store. busy: another process holds one; `locks` then has those that were
 // taken before it.
-Result<void> lock_works(CheckpointStore& store, const std::string& run,
-                        std::vector<std::unique_ptr<Lock>>& locks);
-// Calls CheckpointStore::sweep() for each of kRunWorks. The caller holds the locks.
-Result<std::uint64_t> sweep_works(CheckpointStore& store, const std::string& run);
+Result<void> take_run_locks(CheckpointStore& store, const std::string& run,
+                            std::vector<std::unique_ptr<Lock>>& locks);
+// Calls CheckpointStore::sweep() for each of kRunPurposes. The caller holds the locks.
+Result<std::uint64_t> sweep_run(CheckpointStore& store, const std::string& run);
 
 // For the one process that owns the run. Opens or makes the stores, and takes the locks of both. busy, with
 // no change made: another training, a drain or gc holds one. Records to which store the run drains, and

@@ -31,7 +31,7 @@ TEST_F(Runs, AreTakenWhole) {
   const auto first = take_run("run", slow_, &fast_);
   ASSERT_OK(first);
   EXPECT_EQ(first->locks.size(), 4U);
-  EXPECT_EQ(*first->fast->paired("run"), first->slow->uuid());
+  EXPECT_EQ(*first->fast->recorded_slow_store("run"), first->slow->uuid());
   EXPECT_ERRC(Errc::busy, take_run("run", slow_, &fast_), "run 'run'");
   EXPECT_ERRC(Errc::busy, take_run("run", slow_, nullptr), "run 'run'");
   for (const char* what : {"save", "drain"}) {
@@ -58,7 +58,7 @@ TEST_F(Runs, ThatSomebodyHasAreLeftAsTheyAre) {
       ASSERT_OK(lock);
       EXPECT_ERRC(Errc::busy, take_run("run", slow_, &fast_));
       EXPECT_TRUE(is_there("slow/" + litter)) << "nothing is swept while another process works";
-      EXPECT_FALSE(fast->paired("run")->has_value()) << "nothing is noted either";
+      EXPECT_FALSE(fast->recorded_slow_store("run")->has_value()) << "nothing is noted either";
     }
   }
   {

@@ -18,8 +18,8 @@ std::optional<double> safe_since(const CheckpointTimes& times, Failure failure, 
   return times.asked_s + *after;
 }
 
-std::vector<Stretch> drains(std::span<const CheckpointTimes> times) {
-  std::vector<Stretch> all;
+std::vector<Period> drains(std::span<const CheckpointTimes> times) {
+  std::vector<Period> all;
   for (const CheckpointTimes& one : times)
     if (one.drain_begin_s && one.drain_s)
       all.push_back({*one.drain_begin_s, *one.drain_begin_s + *one.drain_s});
@@ -27,10 +27,10 @@ std::vector<Stretch> drains(std::span<const CheckpointTimes> times) {
 }
 
 // Joins periods that overlap or touch.
-std::vector<Stretch> merged(std::vector<Stretch> all) {
-  std::sort(all.begin(), all.end(), [](const Stretch& a, const Stretch& b) { return a.begin_s < b.begin_s; });
-  std::vector<Stretch> apart;
-  for (const Stretch& one : all) {
+std::vector<Period> merged(std::vector<Period> all) {
+  std::sort(all.begin(), all.end(), [](const Period& a, const Period& b) { return a.begin_s < b.begin_s; });
+  std::vector<Period> apart;
+  for (const Period& one : all) {
     if (!apart.empty() && one.begin_s <= apart.back().end_s)
       apart.back().end_s = std::max(apart.back().end_s, one.end_s);
     else
@@ -39,7 +39,7 @@ std::vector<Stretch> merged(std::vector<Stretch> all) {
   return apart;
 }
 
-double shared(const Stretch& a, const Stretch& b) {
+double shared(const Period& a, const Period& b) {
   return std::max(0.0, std::min(a.end_s, b.end_s) - std::max(a.begin_s, b.begin_s));
 }
 
@@ -70,7 +70,7 @@ LostWork lost_work(std::span<const CheckpointTimes> times, double wall_s, Failur
 std::optional<double> drain_overlap(std::span<const CheckpointTimes> times) {
   double drained = 0;
   double stalled = 0;
-  for (const Stretch& drain : drains(times)) {
+  for (const Period& drain : drains(times)) {
     drained += drain.end_s - drain.begin_s;
     for (const CheckpointTimes& one : times)
       stalled += shared(drain, {one.asked_s, one.asked_s + one.block_s});
@@ -79,18 +79,18 @@ std::optional<double> drain_overlap(std::span<const CheckpointTimes> times) {
   return 1.0 - stalled / drained;
 }
 
-std::optional<double> step_inflation(std::span<const Stretch> steps, std::span<const CheckpointTimes> times) {
+std::optional<double> step_inflation(std::span<const Period> steps, std::span<const CheckpointTimes> times) {
   constexpr std::size_t kFewest = 3;
-  const std::vector<Stretch> busy = merged(drains(times));
+  const std::vector<Period> busy = merged(drains(times));
   std::vector<double> ratios;
   // Step times by position. alone[i]: steps in the gap before drain i, the last entry after all drains.
   // near[i]: steps in drain i.
   std::vector<std::vector<double>> alone(busy.size() + 1);
   std::vector<std::vector<double>> near(busy.size());
-  for (const Stretch& step : steps) {
+  for (const Period& step : steps) {
     const double length = step.end_s - step.begin_s;
     const auto next = std::find_if(busy.begin(), busy.end(),
-                                   [&](const Stretch& drain) { return drain.end_s > step.begin_s; });
+                                   [&](const Period& drain) { return drain.end_s > step.begin_s; });
     const auto at = static_cast<std::size_t>(next - busy.begin());
     const double together = next == busy.end() ? 0 : shared(step, *next);
     if (together <= 0)

@@ -12,7 +12,7 @@
 namespace penstock {
 
 // A period from begin to end, in seconds.
-struct Stretch {
+struct Period {
   double begin_s = 0;
   double end_s = 0;
 };
@@ -39,7 +39,7 @@ std::optional<double> drain_overlap(std::span<const CheckpointTimes> times);
 // drain it takes two medians: of the steps with at least half of their time in the drain, and of the steps in
 // the gaps before and after it. Returns the median of the ratios of the first to the second. Nothing if no
 // drain has three steps of each kind.
-std::optional<double> step_inflation(std::span<const Stretch> steps, std::span<const CheckpointTimes> times);
+std::optional<double> step_inflation(std::span<const Period> steps, std::span<const CheckpointTimes> times);
 
 // The seconds between checkpoints with the least total loss. C = cost_s is how long a save blocks the
 // training; M = mtbf_s is the mean time between failures. Young: "A first order approximation to the optimum

@@ -59,7 +59,7 @@ TEST(DrainOverlap, IsTheShareOfTheDrainsDuringTheTraining) {
 
 TEST(StepInflation, ComparesStepsInADrainWithOthers) {
   const std::vector<CheckpointTimes> times = {burst(9, 1, 7)};  // drains from 10 to 16
-  std::vector<Stretch> steps;
+  std::vector<Period> steps;
   for (int i = 0; i < 10; ++i) steps.push_back({i + 0.0, i + 0.8});
   for (int i = 10; i < 16; ++i) steps.push_back({i + 0.0, i + 0.88});
   EXPECT_NEAR(*step_inflation(steps, times), 1.1, 1e-9);
@@ -70,7 +70,7 @@ TEST(StepInflation, ComparesEachDrainWithWhatLiesAroundIt) {
   // The machine gets slower all the time. During the first two drains steps take a tenth longer than between
   // them.
   std::vector<CheckpointTimes> times;
-  std::vector<Stretch> steps;
+  std::vector<Period> steps;
   for (int gap = 0; gap < 4; ++gap) {
     const double begin = 100.0 * gap;
     const double length = 1.0 + gap;
@@ -85,7 +85,7 @@ TEST(StepInflation, ComparesEachDrainWithWhatLiesAroundIt) {
 
 TEST(StepInflation, StepsAtTheEdgeOfADrainCountForNeither) {
   const std::vector<CheckpointTimes> times = {burst(9, 1, 5), burst(14, 0, 3)};  // one drain, from 10 to 17
-  std::vector<Stretch> steps;
+  std::vector<Period> steps;
   for (int i = 0; i < 9; ++i) steps.push_back({i + 0.0, i + 1.0});
   steps.push_back({9.0, 10.1});
   for (int i = 0; i < 3; ++i) steps.push_back({10.1 + 2 * i, 12.1 + 2 * i});

@@ -16,8 +16,8 @@ namespace penstock {
 struct SavingFacts {
   std::span<const CheckpointTimes> checkpoints;
   CheckpointCounts counts;
-  std::span<const Stretch> steps;  // on the same clock as the checkpoints
-  double wall_s = 0;               // length of the training
+  std::span<const Period> steps;  // on the same clock as the checkpoints
+  double wall_s = 0;              // length of the training
   bool fast_tier = false;
   bool fast_is_volatile = false;
   bool snapshot = false;                 // saves go to memory, so no ceiling of a tier applies

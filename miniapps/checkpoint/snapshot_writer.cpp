@@ -38,7 +38,7 @@ SnapshotWriter::~SnapshotWriter() {
     const std::lock_guard lock(mutex_);
     stop_ = true;
   }
-  over_ = true;
+  heed_signals_ = true;
   changed_.notify_all();
 }
 
@@ -131,9 +131,9 @@ void SnapshotWriter::abandon() {
 }
 
 // The writer's thread: one write after the other, without the lock. An exception ends that write, not the
-// thread. A signal ends neither, before the destructor sets over_.
+// thread. A signal ends neither, before the destructor sets heed_signals_.
 void SnapshotWriter::work() noexcept {
-  const IgnoreInterrupt through_signals(over_);
+  const IgnoreInterrupt through_signals(heed_signals_);
   for (;;) {
     {
       std::unique_lock lock(mutex_);

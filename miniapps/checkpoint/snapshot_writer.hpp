@@ -66,7 +66,7 @@ class SnapshotWriter {
   Buffer memory_;
   std::uint64_t step_ = 0;  // of the last snapshot
   std::atomic<bool> given_up_ = false;
-  std::atomic<bool> over_ = false;
+  std::atomic<bool> heed_signals_ = false;
 
   std::mutex mutex_;
   std::condition_variable changed_;

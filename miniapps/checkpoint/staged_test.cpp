@@ -44,7 +44,7 @@ TEST_P(StagedCheckpoint, IsThereWhenCommittedAndNotBefore) {
   EXPECT_FALSE(*store_->has("run", {20, 3}));
   const auto committed = (*staged)->commit(manifest);
   ASSERT_OK(committed);
-  EXPECT_EQ(committed->store, store_->uuid());
+  EXPECT_EQ(committed->store_uuid, store_->uuid());
   EXPECT_FALSE(committed->commit_time.empty());
   EXPECT_EQ(committed->trainer, manifest.trainer);
   EXPECT_TRUE(*store_->has("run", {20, 3}));
@@ -66,7 +66,7 @@ TEST_P(StagedCheckpoint, LeavesNothingWhenDropped) {
     EXPECT_EQ(names_in(store_.backend(), "tmp").size(), 1U);
     EXPECT_EQ(names_in(store_.backend(), "reserved"), names_in(store_.backend(), "tmp"));
     ASSERT_OK((*staged)->write("a", 0, pattern(10)));
-    ASSERT_OK((*staged)->leave_part(0, {}));
+    ASSERT_OK((*staged)->report_files(0, {}));
   }
   EXPECT_TRUE(names_in(store_.backend(), "tmp").empty());
   EXPECT_TRUE(names_in(store_.backend(), "reserved").empty());
@@ -140,8 +140,8 @@ TEST_P(StagedCheckpoint, IsMadeByAllRanksAndCommittedByOne) {
   ASSERT_OK(staged);
   std::vector<CheckpointFile> all;
   for (std::uint64_t rank = 0; rank < 3; ++rank) {
-    const auto joined = rank == 0 ? nullptr : *Staged::join(*store_, (*staged)->folder());
-    Staged& mine = rank == 0 ? **staged : *joined;
+    const auto joined = rank == 0 ? nullptr : *PendingCheckpoint::join(*store_, (*staged)->folder());
+    PendingCheckpoint& mine = rank == 0 ? **staged : *joined;
     std::vector<CheckpointFile> files;
     for (const char* name : {"b-", "a-"}) {
       const auto file = mine.write(name + std::to_string(rank), rank, pattern(100 + rank));
@@ -149,12 +149,12 @@ TEST_P(StagedCheckpoint, IsMadeByAllRanksAndCommittedByOne) {
       files.push_back(*file);
     }
     if (rank == 2) {
-      EXPECT_ERRC(Errc::not_found, (*staged)->take_parts(3), "rank 2 of 3");
+      EXPECT_ERRC(Errc::not_found, (*staged)->collect_files(3), "rank 2 of 3");
       EXPECT_ERRC(Errc::internal, mine.commit(manifest_of("run", {4, 0})), "not this process's");
     }
-    ASSERT_OK(mine.leave_part(rank, files));
+    ASSERT_OK(mine.report_files(rank, files));
   }
-  const auto files = (*staged)->take_parts(3);
+  const auto files = (*staged)->collect_files(3);
   ASSERT_OK(files);
   CheckpointManifest manifest = manifest_of("run", {4, 0});
   manifest.ranks = 3;
@@ -169,14 +169,15 @@ TEST_P(StagedCheckpoint, IsMadeByAllRanksAndCommittedByOne) {
 TEST_P(StagedCheckpoint, DamagedPartsAreNoParts) {
   const auto staged = store_->stage("run", "save", 1000, 0);
   ASSERT_OK(staged);
-  ASSERT_OK((*staged)->leave_part(0, std::vector{*(*staged)->write("a", 0, pattern(5))}));
+  ASSERT_OK((*staged)->report_files(0, std::vector{*(*staged)->write("a", 0, pattern(5))}));
   const std::string part = (*staged)->folder() + "/part-0.json";
   change(store_.backend(), part, [](std::string& text) { text.resize(text.size() / 2); });
-  EXPECT_ERRC(Errc::corrupt, (*staged)->take_parts(1), "part-0.json");
+  EXPECT_ERRC(Errc::corrupt, (*staged)->collect_files(1), "part-0.json");
 }
 
 TEST_P(StagedCheckpoint, IsNotJoinedWhereItIsNot) {
-  EXPECT_ERRC(Errc::not_found, Staged::join(*store_, "tmp/run.save." + std::string(32, 'a')), "do all ranks");
+  EXPECT_ERRC(Errc::not_found, PendingCheckpoint::join(*store_, "tmp/run.save." + std::string(32, 'a')),
+              "do all ranks");
 }
 
 TEST_P(StagedCheckpoint, StopsAtASignal) {

@@ -1,7 +1,7 @@
 // A store: how it is made, opened and locked, and how a checkpoint gets into it.
 //
-// Threads: one thread uses a Staged; the rest keeps no state. Staged::write() computes checksums on an extra
-// thread, which reads the caller's bytes and ends before write() returns.
+// Threads: one thread uses a PendingCheckpoint; the rest keeps no state. PendingCheckpoint::write() computes
+// checksums on an extra thread, which reads the caller's bytes and ends before write() returns.
 // Locks: stage() holds the lock of the store while it counts and reserves bytes; other processes wait for it.
 // The caller holds the run's lock.
 // Memory: write() allocates a checksum for each chunk. Names, texts and errors allocate.
@@ -36,7 +36,7 @@ using Json = nlohmann::ordered_json;
 
 constexpr std::uint64_t kStoreFormat = 1;
 constexpr std::string_view kStoreKind = "checkpoint store";
-constexpr std::size_t kLongestWhat = 20;
+constexpr std::size_t kLongestPurpose = 20;
 
 constexpr std::string_view kRoles[] = {"fast", "slow"};  // indexed by the values of StoreRole
 constexpr std::string_view kNode = "node";
@@ -196,27 +196,29 @@ Result<void> CheckpointStore::still_there() const {
                                           tier().root, why));
 }
 
-Result<std::unique_ptr<Lock>> CheckpointStore::lock_run(std::string_view run, std::string_view what) {
+Result<std::unique_ptr<Lock>> CheckpointStore::lock_run(std::string_view run, std::string_view purpose) {
   PENSTOCK_TRY(check_run_name(run));
-  PENSTOCK_TRY(check_what(what));
+  PENSTOCK_TRY(check_purpose(purpose));
   PENSTOCK_TRY(still_there());
-  auto lock = files_.backend().names().lock(below(kStoreLocks, fmt::format("{}.{}", run, what)));
+  auto lock = files_.backend().names().lock(below(kStoreLocks, fmt::format("{}.{}", run, purpose)));
   if (!lock && lock.error().code == Errc::busy)
     return make_error(Errc::busy, fmt::format("run '{}' has somebody else at its {} in store '{}': {}", run,
-                                              what, tier().name, lock.error().message()));
+                                              purpose, tier().name, lock.error().message()));
   return files_.named(std::move(lock));
 }
 
-Result<std::unique_ptr<Staged>> CheckpointStore::stage(std::string_view run, std::string_view what,
-                                                       std::uint64_t bytes, std::uint64_t headroom) {
+Result<std::unique_ptr<PendingCheckpoint>> CheckpointStore::stage(std::string_view run,
+                                                                  std::string_view purpose,
+                                                                  std::uint64_t bytes,
+                                                                  std::uint64_t headroom) {
   PENSTOCK_TRY(check_run_name(run));
-  PENSTOCK_TRY(check_what(what));
+  PENSTOCK_TRY(check_purpose(purpose));
   PENSTOCK_TRY(still_there());
-  const std::string name = new_making(run, what);
-  std::unique_ptr<Staged> staged(new Staged(*this, below(kStoreTmp, name), true));
+  const std::string name = new_pending_name(run, purpose);
+  std::unique_ptr<PendingCheckpoint> staged(new PendingCheckpoint(*this, below(kStoreTmp, name), true));
   {
     PENSTOCK_ASSIGN(const auto lock, lock_space());
-    PENSTOCK_ASSIGN(const std::uint64_t left, room());
+    PENSTOCK_ASSIGN(const std::uint64_t left, free_space());
     if (headroom > left || bytes > left - headroom)
       return files_.error(
           Errc::no_space,
@@ -230,23 +232,23 @@ Result<std::unique_ptr<Staged>> CheckpointStore::stage(std::string_view run, std
   return staged;
 }
 
-Staged::Staged(CheckpointStore& store, std::string folder, bool owner)
+PendingCheckpoint::PendingCheckpoint(CheckpointStore& store, std::string folder, bool owner)
     : store_(store), files_(store.files()), folder_(std::move(folder)), owner_(owner) {}
 
-Staged::~Staged() {
+PendingCheckpoint::~PendingCheckpoint() {
   if (!spent_) discard();
 }
 
 // Ignores errors: the next process that saves or drains removes what stays (sweep()).
-void Staged::discard() {
+void PendingCheckpoint::discard() {
   spent_ = true;
   if (!owner_) return;
   static_cast<void>(files_.remove_tree(folder_));
   forget_promise(files_, last_part(folder_));
 }
 
-Result<CheckpointFile> Staged::write_pieces(std::string_view name, std::uint64_t rank, std::uint64_t bytes,
-                                            const Pieces& more) {
+Result<CheckpointFile> PendingCheckpoint::write_pieces(std::string_view name, std::uint64_t rank,
+                                                       std::uint64_t bytes, const Pieces& more) {
   PENSTOCK_TRY(files_.named(check_checkpoint_file_name(name)));
   CheckpointFile file{.name = std::string(name), .rank = rank, .bytes = bytes, .chunks = {}};
   const std::string object = below(folder_, name);
@@ -266,8 +268,8 @@ Result<CheckpointFile> Staged::write_pieces(std::string_view name, std::uint64_t
 
 // The checksums are computed on another thread while the bytes are written. For a tier in memory they take a
 // quarter of the time of the writing.
-Result<CheckpointFile> Staged::write(std::string_view name, std::uint64_t rank,
-                                     std::span<const std::byte> bytes) {
+Result<CheckpointFile> PendingCheckpoint::write(std::string_view name, std::uint64_t rank,
+                                                std::span<const std::byte> bytes) {
   std::vector<std::uint32_t> chunks(whole_chunks(bytes.size()));
   const auto piece = [&](std::uint64_t offset) {
     return bytes.subspan(offset, std::min(kCheckpointChunk, bytes.size() - offset));
@@ -301,7 +303,7 @@ Result<CheckpointFile> Staged::write(std::string_view name, std::uint64_t rank,
 
 // Checked before the commit: a rank that died, or wrote to another folder, must not leave an unreadable
 // checkpoint.
-Result<void> Staged::all_there(const CheckpointManifest& manifest) const {
+Result<void> PendingCheckpoint::all_there(const CheckpointManifest& manifest) const {
   PENSTOCK_ASSIGN(const std::vector<Entry> entries, files_.list(folder_));
   std::map<std::string_view, std::uint64_t> there;
   for (const Entry& entry : entries) {
@@ -325,7 +327,7 @@ Result<void> Staged::all_there(const CheckpointManifest& manifest) const {
 // in the folder, the name of the run's folder, and after the rename the new name and the removal of the old
 // one. Until the rename, discard() can undo everything. After it, spent_ keeps the destructor from removing
 // the committed checkpoint.
-Result<void> Staged::publish(const CheckpointManifest& manifest) {
+Result<void> PendingCheckpoint::publish(const CheckpointManifest& manifest) {
   PENSTOCK_TRY(store_.still_there());
   PENSTOCK_TRY(all_there(manifest));
   const std::string text = serialize(manifest);
@@ -344,10 +346,10 @@ Result<void> Staged::publish(const CheckpointManifest& manifest) {
   return files_.sync_dir(kStoreTmp);
 }
 
-Result<CheckpointManifest> Staged::commit(CheckpointManifest manifest) {
+Result<CheckpointManifest> PendingCheckpoint::commit(CheckpointManifest manifest) {
   if (spent_ || !owner_)
     return files_.error(Errc::internal, fmt::format("'{}' is not this process's to commit", folder_));
-  manifest.store = store_.uuid();
+  manifest.store_uuid = store_.uuid();
   manifest.commit_time = utc_now();
   std::sort(manifest.files.begin(), manifest.files.end(), by_rank_and_name);
   Result<void> done = files_.named(check_manifest(manifest, below(folder_, kCheckpointManifest)));
@@ -368,19 +370,19 @@ std::string_view last_part(std::string_view name) {
   return name.substr(name.rfind('/') + 1);
 }
 
-Result<void> check_what(std::string_view what) {
-  const bool good = !what.empty() && what.size() <= kLongestWhat &&
-                    std::all_of(what.begin(), what.end(), [](char c) { return c >= 'a' && c <= 'z'; });
+Result<void> check_purpose(std::string_view purpose) {
+  const bool good = !purpose.empty() && purpose.size() <= kLongestPurpose &&
+                    std::all_of(purpose.begin(), purpose.end(), [](char c) { return c >= 'a' && c <= 'z'; });
   if (good) return success();
-  return make_error(Errc::invalid_argument, fmt::format("'{}' is nothing to do for a run", what));
+  return make_error(Errc::invalid_argument, fmt::format("'{}' is nothing to do for a run", purpose));
 }
 
-std::string new_making(std::string_view run, std::string_view what) {
-  return fmt::format("{}.{}.{}", run, what, random_id(kUuidDigits));
+std::string new_pending_name(std::string_view run, std::string_view purpose) {
+  return fmt::format("{}.{}.{}", run, purpose, random_id(kUuidDigits));
 }
 
-bool is_making(std::string_view name, std::string_view run, std::string_view what) {
-  const std::string front = fmt::format("{}.{}.", run, what);
+bool is_pending_name(std::string_view name, std::string_view run, std::string_view purpose) {
+  const std::string front = fmt::format("{}.{}.", run, purpose);
   return name.size() == front.size() + kUuidDigits && name.starts_with(front) &&
          name.find_first_not_of("0123456789abcdef", front.size()) == std::string_view::npos;
 }

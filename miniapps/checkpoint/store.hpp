@@ -4,10 +4,10 @@
 //   STORE.json                              uuid, format, role, durability
 //   lock                                    held while free space is counted and reserved
 //   pairs/<run>                             in a fast store: uuid of the slow store that the run drains to
-//   locks/<run>.<what>                      held by the process that saves (or drains) the run
-//   reserved/<run>.<what>.<uuid>            bytes reserved for the folder of the same name in tmp/
-//   taken/<run>.<what>.<uuid>.<rank>        how many of these bytes the rank has allocated on the tier
-//   tmp/<run>.<what>.<uuid>/                a pending checkpoint; what = save, drain
+//   locks/<run>.<purpose>                   held by the process that saves (or drains) the run
+//   reserved/<run>.<purpose>.<uuid>         bytes reserved for the folder of the same name in tmp/
+//   taken/<run>.<purpose>.<uuid>.<rank>     how many of these bytes the rank has allocated on the tier
+//   tmp/<run>.<purpose>.<uuid>/             a pending checkpoint; purpose = save, drain
 //   ckpt/<run>/<step>.<generation>/         a committed checkpoint: files and MANIFEST
 //   trash/ quarantine/                      being removed; found wrong, and kept for people to inspect
 //   LATEST                                  a hint for people; never read
@@ -18,7 +18,8 @@
 // files are unlinked.
 //
 // Errors name the tier and the object. A store that cannot be read is an error, never an empty store.
-// Threads: any thread may call the const functions and those that take names. One thread uses a Staged.
+// Threads: any thread may call the const functions and those that take names. One thread uses a
+// PendingCheckpoint.
 #pragma once
 
 #include <cstddef>
@@ -63,13 +64,13 @@ std::string below(std::string_view folder, std::string_view name);
 // Returns "b" for "a/b".
 std::string_view last_part(std::string_view name);
 
-// invalid_argument unless `what` is 1 to 20 small letters. With such names, "<run>.<what>" can be read in one
-// way only.
-Result<void> check_what(std::string_view what);
-// The name of a pending checkpoint, "<run>.<what>.<uuid>", with a new uuid. is_making(): whether a name is
-// such a name of this run and `what`.
-std::string new_making(std::string_view run, std::string_view what);
-bool is_making(std::string_view name, std::string_view run, std::string_view what);
+// invalid_argument unless `purpose` is 1 to 20 small letters. With such names, "<run>.<purpose>" can be read
+// in one way only.
+Result<void> check_purpose(std::string_view purpose);
+// The name of a pending checkpoint, "<run>.<purpose>.<uuid>", with a new uuid. is_pending_name(): whether a
+// name is such a name of this run and `purpose`.
+std::string new_pending_name(std::string_view run, std::string_view purpose);
+bool is_pending_name(std::string_view name, std::string_view run, std::string_view purpose);
 
 // The operations of a store on the files and folders of its tier. Each error names the store. Any thread, as
 // for the Backend. The tier must outlive this.
@@ -128,11 +129,11 @@ class CheckpointStore;
 
 // A pending checkpoint of one process. The destructor removes one that is not committed and ignores errors;
 // the next sweep() removes what remains. One thread.
-class Staged {
+class PendingCheckpoint {
  public:
-  ~Staged();
-  Staged(const Staged&) = delete;
-  Staged& operator=(const Staged&) = delete;
+  ~PendingCheckpoint();
+  PendingCheckpoint(const PendingCheckpoint&) = delete;
+  PendingCheckpoint& operator=(const PendingCheckpoint&) = delete;
 
   const std::string& folder() const { return folder_; }  // below the root; other ranks pass it to join()
 
@@ -146,24 +147,24 @@ class Staged {
   Result<CheckpointFile> write_pieces(std::string_view name, std::uint64_t rank, std::uint64_t bytes,
                                       const Pieces& more);
 
-  // Writes MANIFEST, syncs, and renames the folder into ckpt/. Sets `store` and `commit_time`. already_exists
-  // if that checkpoint exists. Call it once: the Staged cannot be used afterwards, even after an error. After
-  // an error that comes later than the rename, the checkpoint exists and may or may not be durable; it must
-  // not be acknowledged.
+  // Writes MANIFEST, syncs, and renames the folder into ckpt/. Sets `store_uuid` and `commit_time`.
+  // already_exists if that checkpoint exists. Call it once: the PendingCheckpoint cannot be used afterwards,
+  // even after an error. After an error that comes later than the rename, the checkpoint exists and may or
+  // may not be durable; it must not be acknowledged.
   Result<CheckpointManifest> commit(CheckpointManifest manifest);
 
   // For ranks other than the one that called stage(): they write into its folder, and it commits or removes
   // the folder. not_found, with advice, if this rank does not see the folder.
-  static Result<std::unique_ptr<Staged>> join(CheckpointStore& store, std::string folder);
-  // How ranks report what they wrote to the rank that commits. leave_part(): writes the list of this rank's
-  // files into the folder and syncs it. take_parts(): reads the lists of all ranks and then removes them.
+  static Result<std::unique_ptr<PendingCheckpoint>> join(CheckpointStore& store, std::string folder);
+  // How ranks report what they wrote to the rank that commits. report_files(): writes the list of this rank's
+  // files into the folder and syncs it. collect_files(): reads the lists of all ranks and then removes them.
   // not_found if the list of a rank is missing.
-  Result<void> leave_part(std::uint64_t rank, std::span<const CheckpointFile> files);
-  Result<std::vector<CheckpointFile>> take_parts(std::uint64_t ranks);
+  Result<void> report_files(std::uint64_t rank, std::span<const CheckpointFile> files);
+  Result<std::vector<CheckpointFile>> collect_files(std::uint64_t ranks);
 
  private:
   friend class CheckpointStore;
-  Staged(CheckpointStore& store, std::string folder, bool owner);
+  PendingCheckpoint(CheckpointStore& store, std::string folder, bool owner);
   Result<void> publish(const CheckpointManifest& manifest);
   Result<void> all_there(const CheckpointManifest& manifest) const;
   void discard();
@@ -214,31 +215,31 @@ class CheckpointStore {
   // before each write, so that nothing is written below the mount point of a tier that was unmounted.
   Result<void> still_there() const;
 
-  // The lock for the one process that does `what` ("save", "drain") for the run. Does not wait: `busy`,
+  // The lock for the one process that does `purpose` ("save", "drain") for the run. Does not wait: `busy`,
   // naming run and store, if another process holds it.
-  Result<std::unique_ptr<Lock>> lock_run(std::string_view run, std::string_view what);
+  Result<std::unique_ptr<Lock>> lock_run(std::string_view run, std::string_view purpose);
 
-  // paired(): the uuid of the slow store that this run drains to from here; nothing if none is recorded.
-  // pair(): records it for ever. With it, an empty folder is not mistaken for the slow tier that should be
-  // mounted there.
-  Result<std::optional<std::string>> paired(std::string_view run) const;
-  Result<void> pair(std::string_view run, const CheckpointStore& slow);
+  // recorded_slow_store(): the uuid of the slow store that this run drains to from here; nothing if none is
+  // recorded. record_slow_store(): records it for ever. With it, an empty folder is not mistaken for the slow
+  // tier that should be mounted there.
+  Result<std::optional<std::string>> recorded_slow_store(std::string_view run) const;
+  Result<void> record_slow_store(std::string_view run, const CheckpointStore& slow);
 
   // Reserves `bytes` and makes an empty folder in tmp/. no_space if less than bytes + headroom is free after
-  // all other reservations are subtracted. The caller holds the run's lock for `what`. Holds the lock of the
-  // store meanwhile: it waits up to 5 s for it, then `busy`.
-  Result<std::unique_ptr<Staged>> stage(std::string_view run, std::string_view what, std::uint64_t bytes,
-                                        std::uint64_t headroom);
+  // all other reservations are subtracted. The caller holds the run's lock for `purpose`. Holds the lock of
+  // the store meanwhile: it waits up to 5 s for it, then `busy`.
+  Result<std::unique_ptr<PendingCheckpoint>> stage(std::string_view run, std::string_view purpose,
+                                                   std::uint64_t bytes, std::uint64_t headroom);
   // The bytes that stage() would find free, without headroom. Each byte of a pending checkpoint counts once:
   // as used on the tier if it is allocated, else as reserved.
-  Result<std::uint64_t> room() const;
-  // As room(), but as if all committed and pending checkpoints were removed.
-  Result<std::uint64_t> room_if_all_went() const;
+  Result<std::uint64_t> free_space() const;
+  // As free_space(), but as if all committed and pending checkpoints were removed.
+  Result<std::uint64_t> space_if_emptied() const;
 
-  // Removes the files that dead processes left in tmp/, reserved/ and taken/ for this run and `what`, and all
-  // of trash/. The caller holds the run's lock for `what`. Returns the number of folders that it removed. It
-  // also syncs ckpt/: a process may have been killed between its rename and its sync.
-  Result<std::uint64_t> sweep(std::string_view run, std::string_view what);
+  // Removes the files that dead processes left in tmp/, reserved/ and taken/ for this run and `purpose`, and
+  // all of trash/. The caller holds the run's lock for `purpose`. Returns the number of folders that it
+  // removed. It also syncs ckpt/: a process may have been killed between its rename and its sync.
+  Result<std::uint64_t> sweep(std::string_view run, std::string_view purpose);
 
   // Removes the files of a killed ceiling measurement that are at least one hour old; returns whether there
   // were any. sweep() calls it too.
@@ -274,7 +275,7 @@ class CheckpointStore {
   void hint_latest(std::string_view run, const CheckpointId& id) noexcept;
 
  private:
-  friend class Staged;
+  friend class PendingCheckpoint;
   CheckpointStore(const StoreFiles& files, std::string uuid, StoreRole role, std::string durability)
       : files_(files), uuid_(std::move(uuid)), role_(role), durability_(std::move(durability)) {}
   Result<std::unique_ptr<Lock>> lock_space() const;

@@ -169,7 +169,7 @@ TEST_P(CheckpointStores, LockRunsByWhatIsDone) {
 
 TEST(CheckpointRoom, IsWhatIsLeftOfWhatIsPromised) {
   TestStore store(StoreRole::fast, "mem", "capacity=1MiB");
-  const auto empty = store->room();
+  const auto empty = store->free_space();
   ASSERT_OK(empty);
   EXPECT_LT(*empty, 1U << 20);  // STORE.json takes some of it
   EXPECT_ERRC(Errc::no_space, store->stage("run", "save", 1U << 20, 0), "no room");
@@ -181,21 +181,21 @@ TEST(CheckpointRoom, IsWhatIsLeftOfWhatIsPromised) {
     const auto first = store->stage("run", "save", 600 << 10, 0);
     ASSERT_OK(first);
     EXPECT_ERRC(Errc::no_space, store->stage("other", "save", 600 << 10, 0));
-    EXPECT_LE(*store->room(), *empty - (600U << 10));
+    EXPECT_LE(*store->free_space(), *empty - (600U << 10));
     EXPECT_OK(store->stage("other", "save", 300 << 10, 0));
   }
-  EXPECT_EQ(*store->room(), *empty);
+  EXPECT_EQ(*store->free_space(), *empty);
 }
 
 TEST(CheckpointRoom, IsGivenBackByACommit) {
   TestStore store(StoreRole::fast, "mem", "capacity=100MiB");
-  const std::uint64_t before = *store->room();
+  const std::uint64_t before = *store->free_space();
   const CheckpointManifest saved = save(*store, "run", {1, 0});
-  EXPECT_LE(*store->room(), before - saved.bytes());
-  EXPECT_GT(*store->room(), before - saved.bytes() - 4096);
+  EXPECT_LE(*store->free_space(), before - saved.bytes());
+  EXPECT_GT(*store->free_space(), before - saved.bytes() - 4096);
   EXPECT_TRUE(names_in(store.backend(), "reserved").empty());
   ASSERT_OK(store->remove("run", {1, 0}));
-  EXPECT_EQ(*store->room(), before);
+  EXPECT_EQ(*store->free_space(), before);
 }
 
 // A checkpoint that is being written uses space of the tier. Its bytes must count once, and not again as
@@ -205,7 +205,7 @@ TEST(CheckpointRoom, OfWhatIsInTheWritingCountsOnce) {
   for (const std::string backend : {"mem", "posix"}) {
     SCOPED_TRACE(backend);
     TestStore store(StoreRole::fast, backend, "capacity=100MiB");
-    const std::uint64_t empty = *store->room();
+    const std::uint64_t empty = *store->free_space();
     const std::vector<std::byte> bytes = pattern(40 * kMiB);
     {
       const auto staged = store->stage("run", "save", bytes.size(), 0);
@@ -213,53 +213,53 @@ TEST(CheckpointRoom, OfWhatIsInTheWritingCountsOnce) {
       std::uint64_t least = empty;
       const auto written = (*staged)->write_pieces(
           "a", 0, bytes.size(), [&](std::uint64_t offset) -> Result<std::span<const std::byte>> {
-            least = std::min(least, *store->room());
+            least = std::min(least, *store->free_space());
             return std::span(bytes).subspan(offset, std::min(kCheckpointChunk, bytes.size() - offset));
           });
       ASSERT_OK(written);
       EXPECT_GE(least, empty - bytes.size() - 20 * kMiB) << "but for what is not worth a note yet";
-      EXPECT_LE(*store->room(), empty - bytes.size()) << "and not less than once";
-      EXPECT_GE(*store->room(), empty - bytes.size() - 20 * kMiB);
+      EXPECT_LE(*store->free_space(), empty - bytes.size()) << "and not less than once";
+      EXPECT_GE(*store->free_space(), empty - bytes.size() - 20 * kMiB);
       EXPECT_OK(store->stage("other", "save", 35 * kMiB, 0));
       EXPECT_ERRC(Errc::no_space, store->stage("other", "save", 65 * kMiB, 0));
-      EXPECT_GE(*store->room_if_all_went(), empty - kMiB - 20 * kMiB);
+      EXPECT_GE(*store->space_if_emptied(), empty - kMiB - 20 * kMiB);
       EXPECT_EQ(names_in(store.backend(), "taken").size(), 1U);
     }
     EXPECT_TRUE(names_in(store.backend(), "taken").empty());
-    EXPECT_EQ(*store->room(), empty);
+    EXPECT_EQ(*store->free_space(), empty);
   }
 }
 
 TEST(CheckpointRoom, NotesOfNoPromiseAreOfNoConsequence) {
   TestStore store(StoreRole::fast, "mem", "capacity=1MiB");
-  const std::string making = "a.save." + std::string(32, 'a');
-  put_text(store.backend(), "reserved/" + making, "500000\n");
-  const std::uint64_t before = *store->room();
-  put_text(store.backend(), "taken/" + making + "0.0", "400000\n");
-  put_text(store.backend(), "taken/" + making + ".x", "400000\n");
-  put_text(store.backend(), "taken/" + making, "400000\n");
+  const std::string pending_name = "a.save." + std::string(32, 'a');
+  put_text(store.backend(), "reserved/" + pending_name, "500000\n");
+  const std::uint64_t before = *store->free_space();
+  put_text(store.backend(), "taken/" + pending_name + "0.0", "400000\n");
+  put_text(store.backend(), "taken/" + pending_name + ".x", "400000\n");
+  put_text(store.backend(), "taken/" + pending_name, "400000\n");
   put_text(store.backend(), "taken/b.save." + std::string(32, 'a') + ".0", "400000\n");
-  EXPECT_LE(*store->room(), before);
-  put_text(store.backend(), "taken/" + making + ".0", "300000\n");
-  put_text(store.backend(), "taken/" + making + ".12", "100000\n");
-  EXPECT_GT(*store->room(), before + 390'000);
-  put_text(store.backend(), "taken/" + making + ".1", "99999999999\n");
-  EXPECT_GT(*store->room(), before + 490'000);
-  EXPECT_LT(*store->room(), before + 500'000);
+  EXPECT_LE(*store->free_space(), before);
+  put_text(store.backend(), "taken/" + pending_name + ".0", "300000\n");
+  put_text(store.backend(), "taken/" + pending_name + ".12", "100000\n");
+  EXPECT_GT(*store->free_space(), before + 390'000);
+  put_text(store.backend(), "taken/" + pending_name + ".1", "99999999999\n");
+  EXPECT_GT(*store->free_space(), before + 490'000);
+  EXPECT_LT(*store->free_space(), before + 500'000);
   ASSERT_OK(store->sweep("a", "save"));
   EXPECT_EQ(names_in(store.backend(), "taken").size(), 3U) << "those of no run, and of another run";
 }
 
 TEST(CheckpointRoom, TornPromisesPromiseNothing) {
   TestStore store(StoreRole::fast, "mem", "capacity=1MiB");
-  const std::uint64_t before = *store->room();
+  const std::uint64_t before = *store->free_space();
   put_text(store.backend(), "reserved/a", "");
   put_text(store.backend(), "reserved/b", "99999999999999999999999\n");
   put_text(store.backend(), "reserved/c", "5000");
   put_text(store.backend(), "reserved/d", "cake\n");
-  EXPECT_GT(*store->room(), before - 1000);
+  EXPECT_GT(*store->free_space(), before - 1000);
   put_text(store.backend(), "reserved/e", "5000\n");
-  EXPECT_LT(*store->room(), before - 5000);
+  EXPECT_LT(*store->free_space(), before - 5000);
 }
 
 TEST(CheckpointRoom, IsCountedByOneAtATime) {

@@ -1,7 +1,7 @@
 // Removes from a store what dead processes left.
 //
 // Threads: any thread.
-// Locks: the caller of sweep() holds the run's lock for `what`. sweep_ceiling() needs none, because it
+// Locks: the caller of sweep() holds the run's lock for `purpose`. sweep_ceiling() needs none, because it
 // removes only files that did not change for an hour.
 // Memory: names and entries allocate.
 // Ctrl-C: not checked.
@@ -47,9 +47,9 @@ Result<void> sync_committed(const StoreFiles& files) {
 
 }  // namespace
 
-Result<std::uint64_t> CheckpointStore::sweep(std::string_view run, std::string_view what) {
+Result<std::uint64_t> CheckpointStore::sweep(std::string_view run, std::string_view purpose) {
   PENSTOCK_TRY(check_run_name(run));
-  PENSTOCK_TRY(check_what(what));
+  PENSTOCK_TRY(check_purpose(purpose));
   PENSTOCK_TRY(still_there());
   std::uint64_t swept = 0;
   for (const std::string_view folder : {kStoreReserved, kStoreTaken, kStoreTmp, kStoreTrash}) {
@@ -58,7 +58,7 @@ Result<std::uint64_t> CheckpointStore::sweep(std::string_view run, std::string_v
     for (const Entry& entry : entries) {
       std::string_view name = last_part(entry.name);
       if (folder == kStoreTaken) name = name.substr(0, name.rfind('.'));
-      if (folder != kStoreTrash && !is_making(name, run, what)) continue;
+      if (folder != kStoreTrash && !is_pending_name(name, run, purpose)) continue;
       PENSTOCK_TRY(files_.remove_tree(entry));
       if (folder == kStoreTmp || folder == kStoreTrash) ++swept;
     }

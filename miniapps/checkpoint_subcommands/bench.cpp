@@ -28,7 +28,7 @@ namespace {
 
 class Bench {
  public:
-  Bench(const CommandContext& context, const BenchSetup& setup, Run& run, TrainedState& state)
+  Bench(const CommandContext& context, const BenchSetup& setup, Run& run, PayloadState& state)
       : context_(context),
         setup_(setup),
         run_(run),
@@ -97,7 +97,7 @@ class Bench {
     if (fast) trial.sample(bench_metrics::kCeilingOf, "fast", *fast_ceiling_);
     trial.sample(shared_metrics::kWall, done.wall_s);
     trial.sample(bench_metrics::kFinalize, done.finalize_s);
-    for (const Stretch& step : done.steps) trial.sample(saving_metrics::kStep, step.end_s - step.begin_s);
+    for (const Period& step : done.steps) trial.sample(saving_metrics::kStep, step.end_s - step.begin_s);
     if (setup_.burner) {
       trial.sample(accelerator_metrics::kBurnRate, setup_.burner->rounds_per_s());
       trial.sample(accelerator_metrics::kBurnSpread, setup_.burner->spread());
@@ -115,7 +115,7 @@ class Bench {
                    .steps = done.steps,
                    .wall_s = done.wall_s,
                    .fast_tier = fast,
-                   .fast_is_volatile = fast && forgets(*setup_.fast()),
+                   .fast_is_volatile = fast && is_volatile(*setup_.fast()),
                    .snapshot = snapshot,
                    .steps_are_work = setup_.burner != nullptr,
                    .mtbf_s = setup_.mtbf_s,
@@ -150,7 +150,7 @@ class Bench {
 
   static std::vector<double> steps_ended(const SavingRun& done) {
     std::vector<double> ended(done.slow_bytes.size());
-    for (const Stretch& step : done.steps) {
+    for (const Period& step : done.steps) {
       const auto at = static_cast<std::size_t>(step.end_s / done.interval_s);
       if (at < ended.size()) ended[at] += 1;
     }
@@ -160,7 +160,7 @@ class Bench {
   const CommandContext& context_;
   const BenchSetup& setup_;
   Run& run_;
-  TrainedState& state_;
+  PayloadState& state_;
   const RandomStream order_;
   double slow_ceiling_ = 0;  // bytes per second, measured before the current arms
   std::optional<double> fast_ceiling_;
@@ -186,7 +186,7 @@ Result<int> run_bench(const CommandContext& context) {
   PENSTOCK_TRY(on_root(ranks, [&] { return sweep_dead_runs(setup); }));
   PENSTOCK_ASSIGN(Run run, Run::begin(context));
   for (const Tier& tier : setup.tiers) run.check_tier(tier);
-  Result<std::unique_ptr<TrainedState>> state = TrainedState::make(
+  Result<std::unique_ptr<PayloadState>> state = PayloadState::make(
       setup.payload.shard(rank, static_cast<std::uint64_t>(ranks.size())), rank, context.seed);
   PENSTOCK_TRY(all_ok(ranks, state));
   if (setup.burner) {

@@ -45,7 +45,7 @@ std::string heading(const BenchSetup& setup, int ranks, const Output& output) {
                   printable(setup.slow().name),
                   setup.fast() == nullptr ? ""
                                           : fmt::format(" behind {}{}", printable(setup.fast()->name),
-                                                        forgets(*setup.fast()) ? " (volatile)" : ""));
+                                                        is_volatile(*setup.fast()) ? " (volatile)" : ""));
   if (!setup.burner) return text + "\n";
   text += fmt::format("a step is work for {:g} processor{} that takes {} when nothing else goes on\n",
                       setup.processors, setup.processors == 1 ? "" : "s", step);

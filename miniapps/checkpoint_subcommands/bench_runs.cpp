@@ -52,10 +52,10 @@ bool is_bench_run(std::string_view run) {
 Result<bool> remove_bench_run(CheckpointStore& store, const std::string& run) {
   {
     std::vector<std::unique_ptr<Lock>> locks;
-    const Result<void> locked = lock_works(store, run, locks);
+    const Result<void> locked = take_run_locks(store, run, locks);
     if (!locked.ok() && locked.error().code == Errc::busy) return false;
     PENSTOCK_TRY(locked);
-    PENSTOCK_TRY(outcome_of(sweep_works(store, run)));
+    PENSTOCK_TRY(outcome_of(sweep_run(store, run)));
     PENSTOCK_ASSIGN(const std::vector<ListedCheckpoint> found, list_checkpoints(store, run));
     for (const ListedCheckpoint& one : found) PENSTOCK_TRY(store.remove(run, one.id));
   }

@@ -80,7 +80,7 @@ Result<BenchSetup> resolve_bench(const CommandContext& context) {
   return setup;
 }
 
-bool forgets(const Tier& tier) {
+bool is_volatile(const Tier& tier) {
   return tier.facts.memory || tier.backend->caps().volatile_memory;
 }
 

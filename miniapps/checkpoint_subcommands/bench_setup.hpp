@@ -41,7 +41,7 @@ struct BenchSetup {
 Result<BenchSetup> resolve_bench(const CommandContext& context);
 
 // Whether the tier is in memory, so that it loses all data with the machine, even synced data.
-bool forgets(const Tier& tier);
+bool is_volatile(const Tier& tier);
 
 // A table with a row for each arm, and sentences about the arms.
 std::string bench_report(const BenchSetup& setup, int ranks, std::span<const Record> records,

@@ -61,7 +61,7 @@ Result<SavedContent> SavedContent::of_payload(const std::string& payload, std::u
   PENSTOCK_ASSIGN(const Payload found, find_payload(payload));
   SavedContent content;
   content.payload_ = found.name;
-  PENSTOCK_ASSIGN(content.state_, TrainedState::make(found.shard(rank, ranks), rank, seed));
+  PENSTOCK_ASSIGN(content.state_, PayloadState::make(found.shard(rank, ranks), rank, seed));
   content.state_->advance_to(step);
   for (std::size_t i = 0; i < content.state_->files().size(); ++i)
     content.files_.push_back({content.state_->files()[i].name, content.state_->file(i)});

@@ -32,7 +32,7 @@ class SavedContent {
 
  private:
   std::string payload_;
-  std::unique_ptr<TrainedState> state_;  // null: the files are of a folder
+  std::unique_ptr<PayloadState> state_;  // null: the files are of a folder
   std::vector<Buffer> memory_;           // of a folder's files
   std::vector<FileView> files_;          // views into either
 };

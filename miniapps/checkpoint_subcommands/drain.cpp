@@ -91,7 +91,7 @@ Result<void> Drain::drain(const FoundCheckpoint& found, bool read_there, Progres
   CopyRequest request{
       .read_back = context_.options.flag("read-back"), .read_there = read_there, .memory = &memory_};
   bool written = !found.durable();
-  request.gone_on = [&](std::uint64_t more) {
+  request.on_written = [&](std::uint64_t more) {
     shown.advance(more);
     return go_on();
   };
@@ -117,7 +117,8 @@ Result<void> Drain::drain(const FoundCheckpoint& found, bool read_there, Progres
             "checkpoint {} of '{}' on '{}' is another one than that on '{}': both are left as they are",
             short_name(found.id), run_, fast_.tier().name, slow_.tier().name));
       case DrainFate::later:
-        if (!found_wrong(copy.error().code) && copy.error().code != Errc::already_exists) return copy.error();
+        if (!is_data_error(copy.error().code) && copy.error().code != Errc::already_exists)
+          return copy.error();
         return stays(failed.why);
     }
   }
@@ -152,7 +153,7 @@ Result<void> Drain::evict(const std::vector<FoundCheckpoint>& all) {
 }
 
 Result<void> Drain::work() {
-  PENSTOCK_ASSIGN(const std::optional<std::string> before, fast_.paired(run_));
+  PENSTOCK_ASSIGN(const std::optional<std::string> before, fast_.recorded_slow_store(run_));
   if (before && *before != slow_.uuid())
     return make_error(
         Errc::invalid_argument,

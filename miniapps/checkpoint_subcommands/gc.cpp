@@ -77,7 +77,7 @@ Result<std::uint64_t> prune(CheckpointStore& slow, const std::string& run, std::
     const Result<void> verified = slow.verify(run, *each->manifest);
     if (verified.ok())
       ++whole;
-    else if (found_wrong(verified.error().code) || verified.error().code == Errc::not_found)
+    else if (is_data_error(verified.error().code) || verified.error().code == Errc::not_found)
       warn(verified.error().message());
     else
       return verified.error();
@@ -95,7 +95,7 @@ Result<std::uint64_t> evict(std::span<CheckpointStore* const> stores, const std:
     const ListedCheckpoint* const fast = found->in(StoreRole::fast);
     const ListedCheckpoint* const slow = found->in(StoreRole::slow);
     if (fast == nullptr || slow == nullptr || !same_content(*fast->manifest, *slow->manifest)) continue;
-    PENSTOCK_ASSIGN(const std::optional<std::string> pair, fast->store->paired(run));
+    PENSTOCK_ASSIGN(const std::optional<std::string> pair, fast->store->recorded_slow_store(run));
     if (pair && *pair != slow->store->uuid()) continue;
     if (stay > 0) {
       --stay;
@@ -104,7 +104,7 @@ Result<std::uint64_t> evict(std::span<CheckpointStore* const> stores, const std:
     PENSTOCK_TRY(check_interrupt());
     // A right manifest does not prove that the files are right.
     if (const Result<void> whole = slow->store->verify(run, *slow->manifest); !whole.ok()) {
-      if (!found_wrong(whole.error().code)) return whole.error();
+      if (!is_data_error(whole.error().code)) return whole.error();
       warn(fmt::format("{}; the copy on '{}' stays: penstock checkpoint drain makes a new one of it",
                        whole.error().message(), fast->store->tier().name));
       continue;
@@ -120,7 +120,7 @@ Result<Cleared> clear(std::span<CheckpointStore* const> stores, const std::strin
   Cleared cleared{.run = run, .locked = ""};
   std::vector<std::unique_ptr<Lock>> locks;
   for (CheckpointStore* store : stores) {
-    const Result<void> locked = lock_works(*store, run, locks);
+    const Result<void> locked = take_run_locks(*store, run, locks);
     if (!locked.ok() && locked.error().code == Errc::busy && !options.has("run")) {
       cleared.locked = locked.error().message();
       return cleared;
@@ -128,7 +128,7 @@ Result<Cleared> clear(std::span<CheckpointStore* const> stores, const std::strin
     PENSTOCK_TRY(locked);
   }
   for (CheckpointStore* store : stores) {
-    PENSTOCK_ASSIGN(const std::uint64_t swept, sweep_works(*store, run));
+    PENSTOCK_ASSIGN(const std::uint64_t swept, sweep_run(*store, run));
     cleared.swept += swept;
     if (!options.given("keep") || store->role() != StoreRole::slow) continue;
     PENSTOCK_ASSIGN(const std::uint64_t pruned,

@@ -96,7 +96,7 @@ Result<void> remove_run(const Tier& tier, const std::string& run) {
   return outcome_of(remove_bench_run(*store, run));
 }
 
-SaveRequest request_of(const TrainedState& state, std::uint64_t step, const Payload& payload) {
+SaveRequest request_of(const PayloadState& state, std::uint64_t step, const Payload& payload) {
   SaveRequest request{.step = step, .payload = payload.name, .payload_seed = state.seed()};
   request.trainer.step_of_epoch = step;
   request.trainer.seed = state.seed();
@@ -126,7 +126,7 @@ Result<void> finish(Checkpointer& saver, std::chrono::nanoseconds patience, Comm
 
 // Collective. Runs the steps and the saves. An error of one rank ends all ranks, at the next save or at the
 // end.
-Result<void> train(const BenchSetup& setup, Checkpointer& saver, TrainedState& state, Communicator& ranks,
+Result<void> train(const BenchSetup& setup, Checkpointer& saver, PayloadState& state, Communicator& ranks,
                    Clock::time_point begin, SavingRun& into, const std::function<void()>& tick) {
   Result<void> mine = success();
   for (std::uint64_t step = 1; step <= setup.steps; ++step) {
@@ -148,7 +148,7 @@ Result<void> train(const BenchSetup& setup, Checkpointer& saver, TrainedState& s
 }  // namespace
 
 Result<SavingRun> run_saving(std::string_view arm, const std::string& name, const BenchSetup& setup,
-                             TrainedState& state, Communicator& ranks, const std::function<void()>& tick) {
+                             PayloadState& state, Communicator& ranks, const std::function<void()>& tick) {
   CheckpointPolicy own = setup.policy;
   own.run = name;
   own.snapshot = arm == kSnapshotArm;
@@ -196,7 +196,7 @@ Result<SavingRun> run_saving(std::string_view arm, const std::string& name, cons
   return run;
 }
 
-Result<double> write_ceiling(const Tier& tier, const TrainedState& state, Communicator& ranks) {
+Result<double> write_ceiling(const Tier& tier, const PayloadState& state, Communicator& ranks) {
   Backend& backend = *tier.backend;
   const std::string folder = std::string(kCeilingFolder) + "/";
   const auto write = [&]() -> Result<std::uint64_t> {

@@ -20,7 +20,7 @@ namespace penstock {
 struct SavingRun {
   std::vector<CheckpointTimes> checkpoints;  // times since the first step began
   CheckpointCounts counts;
-  std::vector<Stretch> steps;
+  std::vector<Period> steps;
   double wall_s = 0;      // of steps and saves, until the training ended
   double finalize_s = 0;  // from then until all was durable
   MovedBytes slow;        // bytes that this process moved through the back end
@@ -34,11 +34,11 @@ struct SavingRun {
 // burner the step sleeps for step_time. `name` is the name of the run, which is removed from both stores at
 // the end, also after an error. Calls `tick` after each step. Collective.
 Result<SavingRun> run_saving(std::string_view arm, const std::string& name, const BenchSetup& setup,
-                             TrainedState& state, Communicator& ranks, const std::function<void()>& tick);
+                             PayloadState& state, Communicator& ranks, const std::function<void()>& tick);
 
 // The highest rate at which the tier takes this payload, in bytes per second over all ranks. Each rank writes
 // its files in order, in pieces of 4 MiB, with nothing but the back end's Writer, and syncs bytes and names.
 // The slowest rank counts. The files are then removed. Collective.
-Result<double> write_ceiling(const Tier& tier, const TrainedState& state, Communicator& ranks);
+Result<double> write_ceiling(const Tier& tier, const PayloadState& state, Communicator& ranks);
 
 }  // namespace penstock

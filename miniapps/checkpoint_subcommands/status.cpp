@@ -100,7 +100,7 @@ Result<Status> look(const CheckpointStore& store) {
   PENSTOCK_ASSIGN(status.quarantined, entries(store, "quarantine"));
   PENSTOCK_ASSIGN(status.trash, entries(store, "trash"));
   PENSTOCK_ASSIGN(status.locks, held_locks(store));
-  if (const Result<std::uint64_t> room = store.room(); room.ok()) status.room_bytes = *room;
+  if (const Result<std::uint64_t> room = store.free_space(); room.ok()) status.room_bytes = *room;
   return status;
 }
 

@@ -111,8 +111,8 @@ Result<std::string> one_run(std::span<CheckpointStore* const> stores, const Opti
 }
 
 std::string shown_name(const CheckpointStore& store) {
-  const bool forgets = store.durability() == kVolatile;
-  return printable(store.tier().name) + (forgets ? " (volatile)" : "");
+  const bool is_volatile = store.durability() == kVolatile;
+  return printable(store.tier().name) + (is_volatile ? " (volatile)" : "");
 }
 
 }  // namespace penstock

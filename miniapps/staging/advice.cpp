@@ -51,12 +51,14 @@ class Advisor {
   }
 
   StagingProblem problem(std::uint64_t capacity) const {
-    return {.items = items_, .capacity = capacity, .epoch = [this](const Demand& slow, const Demand& fast) {
+    return {.items = items_,
+            .capacity = capacity,
+            .epoch = [this](const ReadDemand& slow, const ReadDemand& fast) {
               return epoch(slow, fast, medians_);
             }};
   }
 
-  double epoch(const Demand& slow, const Demand& fast, const Times& times) const {
+  double epoch(const ReadDemand& slow, const ReadDemand& fast, const Times& times) const {
     return epoch_seconds(slow_work(slow, times), fast_work(fast, times), reader_);
   }
 
@@ -75,10 +77,10 @@ class Advisor {
   // opposite directions. The errors of different sizes are not assumed to cancel: the files were chosen by
   // the same measurements, and the choice prefers sizes where noise favours the fast tier.
   PredictedGain predict(const PolicyOutcome& outcome) const {
-    Demand slow{};
-    Demand fast{};
-    Demand all{};  // on the slow tier if nothing is staged
-    Demand none{};
+    ReadDemand slow{};
+    ReadDemand fast{};
+    ReadDemand all{};  // on the slow tier if nothing is staged
+    ReadDemand none{};
     add_demands(items_, outcome.chosen, slow, fast);
     add_demands(items_, {}, all, none);
     PredictedGain gain{
@@ -98,7 +100,8 @@ class Advisor {
     const CellTimes slow_errors = time_errors(speeds_.slow);
     const CellTimes fast_errors = time_errors(speeds_.fast);
     const auto gain_at = [&](double side) {
-      const Times times{off_by(medians_.slow, slow_errors, side), off_by(medians_.fast, fast_errors, -side)};
+      const Times times{shift_times(medians_.slow, slow_errors, side),
+                        shift_times(medians_.fast, fast_errors, -side)};
       return epoch(all, none, times) / epoch(slow, fast, times) - 1;
     };
     gain.low = std::min({percentile(lows, kLowest), gain_at(-1), gain.gain});
@@ -114,21 +117,21 @@ class Advisor {
   double threads() const { return reader_.threads; }
 
  private:
-  Work slow_work(const Demand& demand, const Times& times) const {
+  Work slow_work(const ReadDemand& demand, const Times& times) const {
     return Work(speeds_.slow, times.slow, demand);
   }
-  Work fast_work(const Demand& demand, const Times& times) const {
+  Work fast_work(const ReadDemand& demand, const Times& times) const {
     return Work(speeds_.fast, times.fast, demand);
   }
-  double apart_epoch(const Demand& slow, const Demand& fast, const Times& times) const {
+  double apart_epoch(const ReadDemand& slow, const ReadDemand& fast, const Times& times) const {
     return epoch_seconds_apart(slow_work(slow, times), fast_work(fast, times), reader_);
   }
 
   // Each copying thread reads a whole file, writes it and reads it back, in this order. The cached part of a
   // file takes no time to read.
   double copy_seconds(const Chosen& chosen) const {
-    Demand read{};
-    Demand write{};
+    ReadDemand read{};
+    ReadDemand write{};
     for (const std::size_t i : chosen) {
       const auto bytes = static_cast<double>(items_[i].bytes);
       add(read, speeds_.slow.reads_of(bytes), 1 - work_.files[i].cached);

@@ -12,7 +12,7 @@ namespace {
 
 constexpr std::size_t kLooks = 2048;  // the most positions at which best_cut() calculates an epoch
 constexpr double kAsGood = 1.001;     // an epoch longer by this factor but with fewer files is as good
-constexpr double kExactPays = 0.995;  // if density saves this part of the maximum, exactly() is not tried
+constexpr double kExactPays = 0.995;  // if density saves this part of the maximum, best_fit() is not tried
 
 // Indices of items that save time and fit by themselves.
 std::vector<std::size_t> candidates(const StagingProblem& problem) {
@@ -53,8 +53,8 @@ std::vector<std::size_t> by_falling_density(const StagingProblem& problem) {
 
 // How many items of `order` to take so that the epoch is shortest.
 std::size_t best_cut(const StagingProblem& problem, const Chosen& order) {
-  Demand slow{};
-  Demand fast{};
+  ReadDemand slow{};
+  ReadDemand fast{};
   add_demands(problem.items, {}, slow, fast);
   const std::size_t step = std::max<std::size_t>(order.size() / kLooks, 1);
   std::vector<std::pair<std::size_t, double>> looks{{0, problem.epoch(slow, fast)}};
@@ -62,7 +62,7 @@ std::size_t best_cut(const StagingProblem& problem, const Chosen& order) {
     add(slow, problem.items[order[n]].slow, -1);
     add(fast, problem.items[order[n]].fast);
     // After many subtractions, rounding errors would be left in place of 0.
-    if (n + 1 == problem.items.size()) slow = Demand{};
+    if (n + 1 == problem.items.size()) slow = ReadDemand{};
     if ((n + 1) % step == 0 || n + 1 == order.size()) looks.emplace_back(n + 1, problem.epoch(slow, fast));
   }
   const auto shortest = std::min_element(looks.begin(), looks.end(),
@@ -100,7 +100,7 @@ Chosen dense(const StagingProblem& problem) {
     if (problem.epoch_with(other) * kAsGood < problem.epoch_with(best)) best = std::move(other);
   };
   consider(best_single(problem));
-  if (exact_pays) consider(exactly(problem));
+  if (exact_pays) consider(best_fit(problem));
   return best;
 }
 
@@ -125,7 +125,8 @@ Chosen as_they_came(const StagingProblem& problem) {
 
 }  // namespace
 
-void add_demands(std::span<const StagingItem> items, const Chosen& chosen, Demand& slow, Demand& fast) {
+void add_demands(std::span<const StagingItem> items, const Chosen& chosen, ReadDemand& slow,
+                 ReadDemand& fast) {
   std::size_t next = 0;
   for (std::size_t i = 0; i < items.size(); ++i) {
     const bool staged = next < chosen.size() && chosen[next] == i;
@@ -135,8 +136,8 @@ void add_demands(std::span<const StagingItem> items, const Chosen& chosen, Deman
 }
 
 double StagingProblem::epoch_with(const Chosen& chosen) const {
-  Demand slow{};
-  Demand fast{};
+  ReadDemand slow{};
+  ReadDemand fast{};
   add_demands(items, chosen, slow, fast);
   return epoch(slow, fast);
 }
@@ -167,7 +168,7 @@ Chosen best_single(const StagingProblem& problem) {
   return best == all.end() ? Chosen{} : Chosen{*best};
 }
 
-Chosen exactly(const StagingProblem& problem) {
+Chosen best_fit(const StagingProblem& problem) {
   const std::vector<std::size_t> all = candidates(problem);
   if (all.empty() || all.size() > kExactItems) return {};
   const std::uint64_t unit = std::max<std::uint64_t>((problem.capacity + kExactUnits - 1) / kExactUnits, 1);

@@ -19,18 +19,20 @@ struct StagingItem {
   // Per epoch if only this file is moved: its reading time on the slow tier minus that on the fast tier.
   double saved_s = 0;
   std::int64_t first_ns = 0;  // when it was first read
-  Demand slow{};  // demand of the file in one epoch on the slow tier, and on the fast tier once it is there
-  Demand fast{};
+  // Of the file in one epoch: on the slow tier, and on the fast tier once it is there.
+  ReadDemand slow{};
+  ReadDemand fast{};
 };
 
 // A choice: indices of items, in ascending order.
 using Chosen = std::vector<std::size_t>;
 
 // Adds up the demand on each tier in one epoch if the chosen items are on the fast tier.
-void add_demands(std::span<const StagingItem> items, const Chosen& chosen, Demand& slow, Demand& fast);
+void add_demands(std::span<const StagingItem> items, const Chosen& chosen, ReadDemand& slow,
+                 ReadDemand& fast);
 
 // The length of an epoch, in seconds, with these demands on the two tiers.
-using EpochOf = std::function<double(const Demand& slow, const Demand& fast)>;
+using EpochOf = std::function<double(const ReadDemand& slow, const ReadDemand& fast)>;
 
 struct StagingProblem {
   std::span<const StagingItem> items;
@@ -57,6 +59,6 @@ Chosen best_single(const StagingProblem& problem);
 // kExactItems items.
 inline constexpr std::size_t kExactItems = 10'000;
 inline constexpr std::uint64_t kExactUnits = 10'000;
-Chosen exactly(const StagingProblem& problem);
+Chosen best_fit(const StagingProblem& problem);
 
 }  // namespace penstock

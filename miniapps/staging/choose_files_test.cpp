@@ -20,10 +20,10 @@ StagingItem item(std::uint64_t bytes, double slow_s, double fast_s, std::int64_t
 }
 
 // The time of an epoch with one thread is the sum; with many threads it is that of the slower tier.
-double sum_of(const Demand& slow, const Demand& fast) {
+double sum_of(const ReadDemand& slow, const ReadDemand& fast) {
   return slow[0] + fast[0];
 }
-double most_of(const Demand& slow, const Demand& fast) {
+double most_of(const ReadDemand& slow, const ReadDemand& fast) {
   return std::max(slow[0], fast[0]);
 }
 
@@ -68,7 +68,7 @@ TEST(ChooseFiles, ExactIsAsGoodAsTryingAll) {
     const RandomStream random(seed, "exact");
     const std::vector<StagingItem> items = random_items(random, 12);
     const StagingProblem problem{items, 50 + random.below(99, 400), sum_of};
-    const Chosen chosen = exactly(problem);
+    const Chosen chosen = best_fit(problem);
     EXPECT_LE(bytes_of(problem, chosen), problem.capacity);
     EXPECT_NEAR(problem.epoch_with(chosen), best_by_trying(problem), 1e-9) << seed;
   }
@@ -157,7 +157,7 @@ TEST(ChooseFiles, ManyItemsAreNoMatter) {
   const Chosen chosen = choose_files(problem, "density");
   EXPECT_LE(bytes_of(problem, chosen), problem.capacity);
   EXPECT_GT(chosen.size(), 1000U);
-  EXPECT_TRUE(exactly(problem).empty());
+  EXPECT_TRUE(best_fit(problem).empty());
 }
 
 TEST(ChooseFiles, PoliciesHaveNames) {

@@ -27,12 +27,12 @@ double student_t(std::size_t freedom) {
 
 }  // namespace
 
-void add(Demand& sum, const Demand& more, double times) {
+void add(ReadDemand& sum, const ReadDemand& more, double times) {
   for (std::size_t i = 0; i < kMostKnots; ++i) sum[i] += more[i] * times;
 }
 
-Demand SpeedTable::reads_of(double bytes) const {
-  Demand demand{};
+ReadDemand SpeedTable::reads_of(double bytes) const {
+  ReadDemand demand{};
   if (sizes.size() == 1) {
     demand[0] = 1;
     return demand;
@@ -85,7 +85,7 @@ CellTimes time_errors(const SpeedTable& table) {
   return errors;
 }
 
-CellTimes off_by(CellTimes times, const CellTimes& errors, double many) {
+CellTimes shift_times(CellTimes times, const CellTimes& errors, double many) {
   constexpr double kLeastLeft = 0.1;
   for (std::size_t t = 0; t < times.size(); ++t)
     for (std::size_t k = 0; k < times[t].size(); ++k)
@@ -144,7 +144,7 @@ LineFit fit_line(const SpeedTable& table, const CellTimes& times, std::size_t th
           .only_size = table.sizes.front()};
 }
 
-Work::Work(const SpeedTable& table, const CellTimes& times, const Demand& demand) {
+Work::Work(const SpeedTable& table, const CellTimes& times, const ReadDemand& demand) {
   const bool nothing = std::all_of(demand.begin(), demand.end(), [](double part) { return part == 0; });
   if (nothing) return;
   for (std::size_t i = 0; i < table.threads.size(); ++i) {

@@ -25,8 +25,8 @@ inline constexpr std::size_t kMostKnots = 8;
 
 // Reads of any sizes, expressed as a number of reads of each size in a table. The time of a demand is the sum
 // of these numbers times the measured times. A size between two measured sizes is interpolated linearly.
-using Demand = std::array<double, kMostKnots>;
-void add(Demand& sum, const Demand& more, double times = 1);
+using ReadDemand = std::array<double, kMostKnots>;
+void add(ReadDemand& sum, const ReadDemand& more, double times = 1);
 
 // The measurements of one tier. Immutable once filled; any thread.
 struct SpeedTable {
@@ -38,7 +38,7 @@ struct SpeedTable {
   std::vector<double> write_s;
 
   // The demand of one read of `bytes` bytes. Above the largest size it extrapolates from the two largest.
-  Demand reads_of(double bytes) const;
+  ReadDemand reads_of(double bytes) const;
 };
 
 // One value for each cell of a table's read_s: the medians, or the means of repeats drawn at random.
@@ -52,7 +52,7 @@ CellTimes drawn_times(const SpeedTable& table, Draw draw);
 // all cells together or of the cell itself, whichever is larger. 0.1 if no cell has two repeats.
 CellTimes time_errors(const SpeedTable& table);
 // Adds `many` errors to each time. At least 10% of each time is left.
-CellTimes off_by(CellTimes times, const CellTimes& errors, double many);
+CellTimes shift_times(CellTimes times, const CellTimes& errors, double many);
 
 // The reads of files of nearly one size: mean size and mean time.
 struct SizeSeen {
@@ -76,7 +76,7 @@ LineFit fit_line(const SpeedTable& table, const CellTimes& times, std::size_t th
 // The time W(m) of one demand on one tier.
 class Work {
  public:
-  Work(const SpeedTable& table, const CellTimes& times, const Demand& demand);
+  Work(const SpeedTable& table, const CellTimes& times, const ReadDemand& demand);
 
   // Seconds with this many threads. Rates are interpolated between the measured thread counts, and constant
   // above the last. 0 for an empty demand.

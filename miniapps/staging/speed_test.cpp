@@ -22,7 +22,7 @@ SpeedTable table_of(double latency_s, double bytes_per_s, std::vector<unsigned> 
 }
 
 Work work_of(const SpeedTable& table, double reads, double bytes) {
-  Demand demand{};
+  ReadDemand demand{};
   add(demand, table.reads_of(bytes), reads);
   return Work(table, median_times(table), demand);
 }
@@ -116,8 +116,8 @@ TEST(Speed, ATierThatManyThreadsSlowDownIsTakenSo) {
   SpeedTable table = table_of(0, 94e6, {1, 16});
   table.read_s[1] = {{1e5 / 77e6}, {1e6 / 77e6}, {1e7 / 77e6}};  // tf-Darshan's disk
   const Work disk = work_of(table, 1000, 1e6);
-  EXPECT_NEAR(epoch_seconds(disk, Work(table, median_times(table), Demand{}), {16, 0}), 1e9 / 77e6, 0.01);
-  EXPECT_NEAR(epoch_seconds(disk, Work(table, median_times(table), Demand{}), {1, 0}), 1e9 / 94e6, 0.01);
+  EXPECT_NEAR(epoch_seconds(disk, Work(table, median_times(table), ReadDemand{}), {16, 0}), 1e9 / 77e6, 0.01);
+  EXPECT_NEAR(epoch_seconds(disk, Work(table, median_times(table), ReadDemand{}), {1, 0}), 1e9 / 94e6, 0.01);
 }
 
 TEST(Speed, ThreadsForIsTheWayBackOfSeconds) {
@@ -140,8 +140,8 @@ TEST(Speed, ErrorsComeFromHowFarRepeatsLieApart) {
   table.read_s = {{{1}, {2}, {3}}};
   EXPECT_DOUBLE_EQ(time_errors(table)[0][1], 0.1) << "nobody knows";
   const CellTimes times{{10, 20}};
-  EXPECT_EQ(off_by(times, {{0.1, 0.5}}, -1), (CellTimes{{9, 10}}));
-  EXPECT_EQ(off_by(times, {{0.1, 3}}, -1), (CellTimes{{9, 2}})) << "something is left";
+  EXPECT_EQ(shift_times(times, {{0.1, 0.5}}, -1), (CellTimes{{9, 10}}));
+  EXPECT_EQ(shift_times(times, {{0.1, 3}}, -1), (CellTimes{{9, 2}})) << "something is left";
 }
 
 TEST(Speed, DrawnTimesLieWithinTheRepeats) {

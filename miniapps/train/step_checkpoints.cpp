@@ -20,8 +20,8 @@ using Clock = std::chrono::steady_clock;
 constexpr std::chrono::milliseconds kLook{200};  // how often drain() tests for signals
 
 // The intervals of the steps. The time of observers between two steps belongs to none.
-std::vector<Stretch> stretches(const TrainingRun& run, double offset_s) {
-  std::vector<Stretch> all;
+std::vector<Period> stretches(const TrainingRun& run, double offset_s) {
+  std::vector<Period> all;
   std::int64_t free = 0;
   for (const StepTimes& step : run.steps) {
     const double begin_s = static_cast<double>(free + step.observer_ns) * 1e-9;
@@ -45,7 +45,7 @@ Result<std::unique_ptr<StepCheckpoints>> StepCheckpoints::open(const StepSaving&
   const auto prepare = [&]() -> Result<void> {
     const auto rank = static_cast<std::uint64_t>(ranks.rank());
     PENSTOCK_ASSIGN(self.state_,
-                    TrainedState::make(saving.payload.shard(rank, static_cast<std::uint64_t>(ranks.size())),
+                    PayloadState::make(saving.payload.shard(rank, static_cast<std::uint64_t>(ranks.size())),
                                        rank, at.seed));
     if (saving.ack_log.empty() || !ranks.root()) return success();
     PENSTOCK_ASSIGN(acknowledged, log_acknowledgements(saving.ack_log));
@@ -135,7 +135,7 @@ void StepCheckpoints::record(const TrainingRun& run, SteadyTime start, bool step
     one.asked_s -= offset_s;
     if (one.drain_begin_s) *one.drain_begin_s -= offset_s;
   }
-  const std::vector<Stretch> steps = stretches(run, 0);
+  const std::vector<Period> steps = stretches(run, 0);
   SavingFacts facts{.checkpoints = times, .counts = saver_->counts(), .steps = steps};
   facts.wall_s = steps.empty() ? 0 : steps.back().end_s;
   facts.steps_are_work = steps_are_work;

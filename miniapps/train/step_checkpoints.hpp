@@ -53,7 +53,7 @@ class StepCheckpoints final : public StepObserver {
   Communicator& ranks_;
   const std::uint64_t made_;
   TrainerState at_;
-  std::unique_ptr<TrainedState> state_;
+  std::unique_ptr<PayloadState> state_;
   std::unique_ptr<Checkpointer> saver_;
   double drained_s_ = 0;  // how long drain() took
 

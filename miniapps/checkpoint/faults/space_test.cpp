@@ -174,7 +174,7 @@ TEST_F(FullTier, Row18ForeignFileTakesRoom) {
   hog.go();
   const Tier tier = fast();
   const auto store = CheckpointStore::open(tier).value();
-  std::unique_ptr<Staged> promised;
+  std::unique_ptr<PendingCheckpoint> promised;
   const Outcome later = train({.steps = {60, 80, 100},
                                .slow_options = stuck,
                                .stops_at_error = false,

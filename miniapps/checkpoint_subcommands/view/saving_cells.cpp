@@ -155,8 +155,8 @@ std::string fast_name(const Record& record) {
   const Json* const tier = role_of(record, "burst_buffer");
   if (tier == nullptr) return "";
   const auto memory = tier->find("memory");
-  const bool forgets = memory != tier->end() && memory->is_boolean() && memory->get<bool>();
-  return role_name(record, "burst_buffer") + (forgets ? " (volatile)" : "");
+  const bool is_volatile = memory != tier->end() && memory->is_boolean() && memory->get<bool>();
+  return role_name(record, "burst_buffer") + (is_volatile ? " (volatile)" : "");
 }
 
 std::string saved_how(const Record& record, std::string_view arm) {
