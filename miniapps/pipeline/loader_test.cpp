@@ -123,7 +123,7 @@ TEST(BatchLoader, OpensWhatIsWrapped) {
   const std::vector<TestSample> samples = test_samples({&field, 1}, 8);
   const Tier tier = open_tier("mem:loader-test", kNoNamedTiers).value();
   const auto format = format_of("tfrecord", {{"compression", "gzip"}});
-  const Made made = make_object(*tier.backend, *format, "shard", {&field, 1}, samples).value();
+  const MadeObject made = make_object(*tier.backend, *format, "shard", {&field, 1}, samples).value();
   ScriptedBackend scripted;
   const auto load = [&](std::vector<std::byte> bytes, BadSample bad) {
     scripted.put("shard", std::move(bytes));
