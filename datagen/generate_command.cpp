@@ -159,7 +159,8 @@ void print_result(const CommandContext& context, const Generation& generation, c
                         format_number(static_cast<double>(result.samples_made) / result.seconds),
                         format_rate(static_cast<double>(result.bytes_made) / result.seconds, context.output),
                         rate_unit(context.output));
-  if (const std::string range_of_ranks = rank_difference_text("the ranks", rank_rates(result.ranks), context.output);
+  if (const std::string range_of_ranks =
+          rank_difference_text("the ranks", rank_rates(result.ranks), context.output);
       !range_of_ranks.empty())
     text += range_of_ranks + "\n";
   print_text(text);

@@ -93,7 +93,7 @@ struct ReadOptions {
 struct RunTally;
 
 // How to join and record one figure of RunTally. Numbers are added. With `max`, the larger number counts if
-// two runs were at the same time. Other types are merged by add() in run_tally.cpp.
+// two runs were at the same time. Other types are merged by add() in read_engine.cpp.
 struct RunFigure {
   bool max = false;  // join() takes the larger value, as for a time
   const MetricInfo* value = nullptr;

@@ -114,7 +114,8 @@ Result<void> ReadWorker::prepare() {
   for (std::size_t i = 0; i < depth; ++i)
     slots_[i].room = memory_.first(depth * room).subspan(i * room, room);
   if (options_.decode) PENSTOCK_TRY(checks_.prepare_decoder());
-  if (depth == 1 && (options_.open_loop || !work_.backend->caps().queue_of_one)) return success();
+  if (depth == 1 && (options_.collective || options_.open_loop || !work_.backend->caps().queue_of_one))
+    return success();
   free_slots_.reserve(depth);
   return reader_.use_queue(depth, memory_.first(depth * room));
 }

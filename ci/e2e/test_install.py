@@ -21,7 +21,7 @@ CONSUMER = """
 int main() {
   penstock::Histogram histogram;
   histogram.add(7);
-  auto tier = penstock::open_tier("here=posix:.");
+  auto tier = penstock::open_tier("here=posix:.", penstock::kNoNamedTiers);
   if (!tier.ok()) return 1;
   std::printf("%s %.0f\\n", tier->name.c_str(), histogram.percentile(50));
   return 0;

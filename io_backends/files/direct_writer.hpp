@@ -5,8 +5,8 @@
 #include <memory>
 #include <string_view>
 
-#include "io_backends/backend/sharded_counter.hpp"
 #include "io_backends/backend/backend.hpp"
+#include "io_backends/backend/sharded_counter.hpp"
 #include "io_backends/files/direct_io.hpp"
 #include "io_backends/files/posix_root.hpp"
 

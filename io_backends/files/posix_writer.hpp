@@ -6,8 +6,8 @@
 #include <string>
 #include <string_view>
 
-#include "io_backends/backend/sharded_counter.hpp"
 #include "io_backends/backend/backend.hpp"
+#include "io_backends/backend/sharded_counter.hpp"
 #include "io_backends/core/system/fd.hpp"
 #include "io_backends/files/posix_root.hpp"
 

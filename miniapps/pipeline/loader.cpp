@@ -120,8 +120,9 @@ void SampleLoader::request(const Ticket& ticket) {
 
 void SampleLoader::move_to(StoredSample& other) {
   Slot& slot = slots_[*returned_slot_];
-  if (slot.in_place) slot.stored.reader = reader_.take_reader(*returned_slot_);
-  std::swap(slot.stored, other);
+  other.bytes = slot.stored.bytes;
+  if (!slot.in_place) return std::swap(slot.stored.memory, other.memory);
+  other.reader = reader_.take_reader(*returned_slot_);
 }
 
 // At a depth of 1 the object stays open for the next sample. Else every slot could keep one open: closes it.

@@ -34,8 +34,8 @@ std::string bars_html(const std::string& caption, const std::vector<Bar>& bars, 
                               segment.kind, 100 * segment.seconds / longest, escape(bar.label + text));
     }
     out += "<div class=\"bar\"><span class=\"bar-label\">" + escape(bar.label) +
-           "</span><span class=\"track\" role=\"img\" aria-label=\"" + escape(description) + "\">" + segments +
-           "</span></div>\n";
+           "</span><span class=\"track\" role=\"img\" aria-label=\"" + escape(description) + "\">" +
+           segments + "</span></div>\n";
   }
   return out + "<div class=\"bar-scale\"><span>0</span><span>" + escape(format_seconds(longest)) +
          "</span></div></figure>\n";

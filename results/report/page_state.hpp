@@ -26,7 +26,7 @@ struct PageState {
   std::vector<Sheet> sheets;                                  // the numbers of every picture, in order
   std::vector<std::pair<std::string, std::string>> contents;  // id and title of every section
   std::vector<Sentence> sentences;                            // the sentences about all records
-  const Record* first_record = nullptr;                              // the first of the array of all records
+  const Record* first_record = nullptr;                       // the first of the array of all records
 
   std::string add_chart(Chart chart);  // stores the chart and returns its HTML element
   // The HTML of a chart next to the table with its numbers. Without lines only the table.
