@@ -51,6 +51,8 @@ class DirectWriter final : public PosixWriter {
 // does so only after an open without O_DIRECT succeeded, because EINVAL may have other causes.
 Result<void> DirectWriter::open_file() {
   direct_ = mode_.on();
+  // Before the file exists: if there is no memory, no file is left.
+  if (direct_) stage_.grow(kDirectBlock);
   Result<void> opened = create_file(direct_ ? O_DIRECT : 0);
   if (!opened && direct_ && opened.error().sys_errno == EINVAL) {
     if (!mode_.may_turn_off()) return no_direct_io(folder_.full(name_));
@@ -58,7 +60,6 @@ Result<void> DirectWriter::open_file() {
     opened = create_file(0);
     if (opened) mode_.turn_off();
   }
-  if (opened && direct_) stage_.grow(kDirectBlock);
   return opened;
 }
 

@@ -38,7 +38,8 @@ Result<ExportOutcome> write_session_records(const ExportRequest& request) {
   PENSTOCK_ASSIGN(const fs::path file,
                   write_records(request.output.empty() ? kResults : request.output, records));
   ExportOutcome outcome{.file = file.string(), .counted = "records", .count = records.size()};
-  for (const Record& record : records) outcome.json.push_back(to_json(record));
+  if (request.context.output.json)
+    for (const Record& record : records) outcome.json.push_back(to_json(record));
   return outcome;
 }
 
