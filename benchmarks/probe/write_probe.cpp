@@ -19,7 +19,8 @@ std::uint64_t word_count(std::uint64_t bytes) {
   return (bytes + kWord - 1) / kWord * kWord;
 }
 
-// With memcpy, because compilers turn such a loop into vector instructions.
+// XORs each 8 bytes with `by`. `bytes`: a multiple of 8. Compilers vectorize this loop, also with memcpy,
+// which avoids a cast.
 void change(std::byte* at, std::uint64_t bytes, std::uint64_t by) {
   for (std::byte* const end = at + bytes; at != end; at += kWord) {
     std::uint64_t word = 0;

@@ -19,7 +19,8 @@ using Clock = std::chrono::steady_clock;
 
 constexpr std::chrono::milliseconds kBriefProbe{50};
 constexpr std::chrono::milliseconds kLongProbe{500};
-// A longer first pass of a queue is not discarded.
+// A queued probe discards its first pass, unless that lasted at least this long and as long as the run must
+// last.
 constexpr std::chrono::nanoseconds kLongPass = std::chrono::seconds(1);
 
 std::function<std::uint64_t(std::uint64_t)> order_of(const ReadWork& work, const ReadOptions& options) {

@@ -1,10 +1,12 @@
 // Threads: one thread calls prepare(). It starts helper threads (parallel_for) that ask about files, evict or
 // read them, and joins them before it returns.
 // Lock: the local mutex of measure_residency() guards the sums of all files. It is not held during a system
-// call. Ctrl-C: helpers check for it before each file, and prepare() then fails with `interrupted`. A file
-// that is being read is read to its end. Memory: paths, errors and JSON allocate. Crash: no file changes.
-// Dirty pages may have been written back. Ranks: only prepare_together() communicates. A rank that fails
-// still takes part in its collective call.
+// call.
+// Ctrl-C: helpers check for it before each file, and prepare() then fails with `interrupted`. A file that is
+// being read is read to its end.
+// Memory: paths, errors and JSON allocate.
+// Crash: no file changes. Dirty pages may have been written back.
+// Ranks: only prepare_together() communicates. A rank that fails still takes part in its collective call.
 #include "datagen/cache/cache_control.hpp"
 
 #include <unistd.h>
@@ -105,7 +107,8 @@ CacheState CacheControl::layers() const {
   return state;
 }
 
-// True if the state is fixed by where the data are, and no preparation can change it.
+// True if the state is fixed by where the data are, and no preparation can change it. Then it also fills the
+// client layers of `state`.
 bool CacheControl::state_is_fixed(CacheState& state) const {
   if (tier_.facts.memory || tier_.backend->caps().volatile_memory) {
     state.client_data = "memory";

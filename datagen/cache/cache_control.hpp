@@ -107,7 +107,8 @@ class CacheControl {
 // of their results on all ranks. With one rank it is cache.prepare().
 Result<CacheOutcome> prepare_together(Communicator& ranks, CacheControl& cache);
 
-// Changes each layer of `state` to the worse of both states.
+// Joins the client layers of two nodes into `state`. If they differ, data become `unverified` or `unknown`,
+// and metadata `warm` or `unknown`. Keeps the worse fraction.
 void keep_worse(CacheState& state, const CacheState& other);
 
 std::string_view cache_request_name(CacheRequest requested);

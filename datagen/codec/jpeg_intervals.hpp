@@ -115,7 +115,8 @@ class JpegCodes {
   std::array<Table, 2> dc_;  // luma, colour
   std::array<Table, 2> ac_;
   Word end_of_block_;  // of a colour block
-  // For each n below 8: coefficients whose codes have n bits, or one or two bytes more. Count 0: none exists.
+  // [n], n = 1 to 7: the shortest sequence of coefficients with n, n + 8 or n + 16 bits. fill_last_byte()
+  // puts it in place of n padding bits. Count 0: the tables allow none.
   std::array<Word, 8> paddings_;
 };
 

@@ -148,7 +148,8 @@ Result<std::string> read_string(ByteWindow& object, Extent extent) {
   return std::string(as_text(bytes));
 }
 
-// If several features have the same purpose, the first of these names is used.
+// Names of features, the preferred one first. Text labels come before numbers. Without image/encoded, the
+// longest bytes feature is the payload.
 constexpr std::string_view kPayloadKey = "image/encoded";
 constexpr std::array<std::string_view, 2> kTextKeys{"image/class/text", "label/text"};
 constexpr std::array<std::string_view, 2> kNumberKeys{"image/class/label", "label"};

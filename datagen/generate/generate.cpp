@@ -1,8 +1,9 @@
 // The ranks meet here: Generator and Repairer are one rank's part, and the collective calls come between
 // their steps. (generate_share.cpp has those that exchange results.)
 //
-// Threads: every rank calls generate() from one thread. All functions here run on it, but for the work that
-// all_ok() gets with `stop`; Generator and Repairer start threads.
+// Threads: every rank calls generate() from one thread. All functions here run on it. Only the work that
+// all_ok() gets together with `stop` runs on a thread of its own (with one rank: on the same thread).
+// Generator and Repairer start threads.
 // Lock: the target's lock (a file) keeps other processes away. Rank 0 takes it before it inspects the target,
 // and holds it until generate() returns. The system releases it if the process ends.
 // Memory: everything allocates. guarded() turns an exception into an error, because the other ranks would

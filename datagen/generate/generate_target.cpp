@@ -61,7 +61,7 @@ Result<bool> is_finished(Tier& tier, const GenerationState& state) {
   return existing.error();
 }
 
-// Whether a finished corpus is the one that is wanted.
+// True if the finished corpus is the requested one, else an error that says how it differs.
 Result<bool> check_finished(Tier& tier, const GenerationState& requested) {
   PENSTOCK_ASSIGN(const GenerationState existing, load_finished(tier));
   const std::string differs = difference(existing, requested);

@@ -12,8 +12,10 @@
 namespace penstock {
 namespace {
 
-constexpr std::uint64_t kTrialSamples = 256;  // samples of an object
-// Plans; if all of these are small, the others are taken to be small too.
+// The most samples of the trial object, from which the overhead is computed.
+constexpr std::uint64_t kTrialSamples = 256;
+// Samples whose size check_largest() inspects first. If all are below kStorableByAll, it takes the others to
+// be small too.
 constexpr std::uint64_t kInspectedPlans = 16384;
 // Every format can store a sample below this size.
 constexpr std::uint64_t kStorableByAll = std::uint64_t{128} << 20U;

@@ -34,7 +34,7 @@ class Chunks {
       to += part.size();
     }
   }
-  // New elements are T{}.
+  // Elements that never existed before are T{}. Shrinking does not clear.
   void resize(std::uint64_t size) {
     while (chunks_.size() * kPerChunk < size) chunks_.push_back(std::make_unique<T[]>(kPerChunk));
     size_ = size;

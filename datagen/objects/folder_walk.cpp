@@ -1,7 +1,7 @@
 // Threads: one thread of a command calls walk_folders(), which lists folders with several threads. Each
-// writes to its own FolderWalk, without a lock. They share only the Frontier. The parts are merged after the
-// threads have ended.
-// Lock: Frontier::mutex_. It is not held while a folder is listed.
+// writes to its own FolderWalk, without a lock. They share only the FolderQueue. The parts are merged after
+// the threads have ended.
+// Lock: FolderQueue::mutex_. It is not held while a folder is listed.
 // Memory: everything allocates. A std::bad_alloc in a thread stops all of them (AtScopeEnd), and
 // on_threads() turns it into an error.
 // Ctrl-C: a thread checks for it at each entry and then stops the others. This also ends a wait in take().

@@ -112,8 +112,8 @@ Canvas dead_leaves(RandomStream random, const LeafStyle& style, const LeafNoise&
   canvas.y.assign(kSceneryArea + kSceneryBlock, 128);
   std::vector<std::uint8_t> colour_index(kSceneryArea + kSceneryBlock, 0);
   std::array<Colour, 256> colours{};
-  // A density of r^-3 means that each octave of radii paints the same area. So the octave with the least
-  // painted area is next, and leaves of all sizes cover leaves of all sizes.
+  // The number of leaves falls with their radius as r^-3, so each octave of radii must paint the same area.
+  // The next leaf is from the octave that has painted least. So large and small leaves cover each other.
   const std::int64_t wanted = static_cast<std::int64_t>(kSceneryArea) * style.layers_percent / 100;
   std::array<std::int64_t, kSceneryBits> painted{};
   unsigned octaves = 0;

@@ -22,8 +22,8 @@ constexpr std::size_t kPart = std::size_t{1} << (kOctaves - 1);  // elements of 
 using Part = std::array<std::int32_t, kPart>;
 
 // A ring of noise. Each octave joins random points of +-2^18 by straight lines, and the octaves are added.
-// Twelve octaves stay within +-2^22, with a deviation of about 1.7 * 2^18. They are made from the longest
-// lines to the shortest, since the middle of each line is a point of the next octave.
+// Twelve octaves stay within +-2^22, with a deviation of about 1.7 * 2^18. Octaves are made from the
+// coarsest to the finest: the middle of each line is a point of the next octave.
 class NoiseRing {
  public:
   NoiseRing(std::size_t elements, const RandomStream& random) : elements_(elements) {

@@ -218,7 +218,8 @@ void PhotoComposer::draw_bits(ClassCopy& copy, RandomStream bits) {
     const Strip& strip = copy.stock->strips[strip_index];
     const std::span edges(copy.stock->edges.data() + strip.first_edge, strip.edges);
     for (const std::uint32_t at : edges) __builtin_prefetch(&copy.bytes[strip.begin + at], 1);
-    is_repeated_.push_back(!copy.used[strip_index]);  // clears the mark of the strip's first use
+    // The first use still finds the mark, which the next statement clears. So each later use is a repeat.
+    is_repeated_.push_back(!copy.used[strip_index]);
     copy.used[strip_index] = false;
     for (std::uint32_t first = 0; first < strip.flips; first += 64) {
       const std::uint32_t left = strip.flips - first;

@@ -16,8 +16,8 @@ constexpr std::uint64_t kMostMedian = 64'000'000;
 constexpr double kLeastBytes = 1500;  // the headers alone take 623
 constexpr double kMostBytes = 256e6;
 
-// The longer side is 500 (Flickr's "medium"). Most pictures are four to three, then three to two. One fifth
-// is upright.
+// The longer side is 500 (Flickr's "medium"). Most pictures are four to three, then three to two. 22%
+// are turned upright.
 PhotoShape draw_proportions(Draws& draws) {
   const int kind = draws.between(0, 99);
   std::uint32_t shorter = 375;

@@ -27,7 +27,7 @@ namespace penstock {
 namespace {
 
 constexpr std::uint32_t kSheets = 6;       // pictures from which a class is cut
-constexpr std::uint32_t kEnds = 5;         // for each height that ends have
+constexpr std::uint32_t kEnds = 5;         // pictures from which the ends of one height are cut
 constexpr std::uint32_t kMostEndRows = 3;  // number of such heights
 constexpr std::uint32_t kStripLines = 16;  // in a row of coding units
 

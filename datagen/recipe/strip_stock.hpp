@@ -71,9 +71,10 @@ struct StripClass {
   std::vector<std::byte> header;  // of a picture of this class, of any height
   std::size_t height_at = 0;      // offset of the height in the header
   std::vector<std::byte> bytes;
-  std::vector<Flip> flips;           // by strip
-  std::vector<std::uint32_t> edges;  // by strip: bytes of it where groups of flips begin and end
-  std::vector<Strip> strips;         // `full` strips with strip_rows() rows, then lower ones
+  std::vector<Flip> flips;  // by strip
+  // By strip: for each group of flips, the offsets of its first and last byte in the strip.
+  std::vector<std::uint32_t> edges;
+  std::vector<Strip> strips;  // `full` strips with strip_rows() rows, then lower ones
   std::size_t full = 0;
   std::vector<std::uint32_t> by_size;  // indexes of all strips, the smallest first
   std::vector<std::uint32_t> sizes;    // their sizes, in the same order

@@ -79,7 +79,7 @@ class Meter {
   bool counted_ = false;
 };
 
-// Is its own hook for its writes.
+// Passes itself to DecoratedWriter as the hook (wrapper.hpp), so around() gets each of its writes.
 class CappedWriter final : public DecoratedWriter<CappedWriter> {
  public:
   CappedWriter(std::unique_ptr<Writer> inner, std::string_view name, Meter& meter)

@@ -47,7 +47,7 @@ constexpr Strike kStrikes[] = {
 
 class Faults {
  public:
-  // `root`: the name of the object "" in errors.
+  // `root`: how errors call the tier's root, whose name is "".
   Faults(const std::vector<Fault>& faults, std::uint64_t seed, std::string root) : root_(std::move(root)) {
     for (std::size_t i = 0; i < faults.size(); ++i)
       rules_.push_back(std::make_unique<Rule>(faults[i], RandomStream(seed, "fault").substream(i)));
@@ -140,7 +140,8 @@ std::string root_of(const Backend& backend) {
   return path ? path->string() : "(the tier's root)";
 }
 
-// Is its own hook for its writes. A fault closes the wrapped Writer.
+// Passes itself to DecoratedWriter as the hook (wrapper.hpp), so around() gets each of its writes. A fault
+// closes the wrapped Writer.
 class FaultyWriter final : public DecoratedWriter<FaultyWriter> {
  public:
   FaultyWriter(std::unique_ptr<Writer> inner, std::string_view name, Faults& faults)

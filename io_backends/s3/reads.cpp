@@ -133,8 +133,9 @@ Result<void> Reads::outcome(const Piece& piece, const Answer& answer) {
   Read& read = *piece.read;
   const Wanted& wanted = read.wanted;
   if (answer.status == 416 && wanted.whole) {
-    if (read.length) return replaced(wanted.name);  // by a shorter object, which a later try found
-    read.length = 0;                                // an empty object answers 416 to any range
+    // An earlier answer had a size: the object was since replaced by a shorter one.
+    if (read.length) return replaced(wanted.name);
+    read.length = 0;  // an empty object answers 416 to any range
     return success();
   }
   if (answer.status == 416) return truncated_error(wanted.name, wanted.offset, *read.length);

@@ -329,7 +329,8 @@ void Transfers::start_due() {
   }
 }
 
-// Ends reads (GET, HEAD) after a signal, each at its own deadline. Changes are not touched.
+// Ends reads (GET, HEAD) after a signal, each at its own deadline. Requests that change the store (PUT, POST,
+// DELETE) go on.
 void Transfers::cut_off() {
   const Result<void> go_on = check_interrupt();
   if (go_on.ok() || in_flight_ == 0) return;

@@ -221,7 +221,7 @@ Result<TierSpec> expand(const OptionWord& named, const TierText& given) {
   std::string_view rest = own.options;
   for (const OptionWord& option : before.options) {
     const std::size_t end = std::min(rest.find(',', 1), rest.size());
-    // comes from "direct:" in the head, which is copied already
+    // direct=1 from a head "direct:PATH" is not in `rest`; `text` already has that head.
     if (option.key == "direct" && !rest.starts_with(",direct=")) continue;
     const auto same_key = [&](const OptionWord& word) { return word.key == option.key; };
     if (std::none_of(over.options.begin(), over.options.end(), same_key)) text += rest.substr(0, end);
@@ -231,8 +231,9 @@ Result<TierSpec> expand(const OptionWord& named, const TierText& given) {
   return parse_tier(text, kNoNamedTiers);
 }
 
-// Prints how a word was understood, if it could be both a named tier and a folder. `meant`: the named tier;
-// null: the folder.
+// Prints how a word was understood if the user may have meant the other: a named tier although a folder has
+// that name, or a path that does not exist yet although named tiers exist. `meant`: the named tier; null: the
+// path.
 void describe_choice(std::string_view head, NamedTiers named, const OptionWord* meant) {
   if (named.empty() || !is_tier_name(head)) return;
   std::error_code unknown;

@@ -248,7 +248,8 @@ Result<void> TieredCheckpointer::finalize(std::chrono::nanoseconds patience) {
   return on_root(ranks_, [&] { return drainer_ == nullptr ? success() : drainer_->wait_until_idle(until); });
 }
 
-// A checkpoint that is still in memory also has its generation, and keeps it when it is tried again.
+// Rank 0. The first generation of this step that no checkpoint has, on either tier or as the snapshot in
+// memory. If `work` is in the ledger (a retry), the snapshot's own generation does not count as taken.
 Result<std::uint64_t> TieredCheckpointer::next_generation(const SaveWork& work) const {
   for (CheckpointId id{.step = work.id.step};; ++id.generation) {
     PENSTOCK_ASSIGN(bool taken, stores_.slow->has(policy_.run, id));

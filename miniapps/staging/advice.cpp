@@ -22,7 +22,8 @@ double uncached(const ReadFile& file) {
   return file.requests * (1 - file.cached);
 }
 
-// The times of one random draw, or the medians.
+// Times of all cells of both tiers: the medians, the medians shifted by their errors, or means of repeats
+// drawn at random.
 struct Times {
   CellTimes slow;
   CellTimes fast;

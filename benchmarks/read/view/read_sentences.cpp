@@ -349,7 +349,7 @@ void describe_cold_warm(const std::vector<ReadGroup>& groups, std::vector<Senten
           text = cannot_be_distinguished(curve.tier + " cold and warm", *rows);
         else if (rows->times() < 1 + kSameRate)
           text = fmt::format("{} is as fast cold as warm at {}", curve.tier, rows->at);
-        // The title without its "cold", which names how this work differs from other work.
+        // The title without the leading "cold, ": how this work differs from other work.
         const std::string work = cold.title.size() > 6 ? cold.title.substr(6) : "";
         describe_pair(*rows, text, work, "cold_warm", i, out);
       }
