@@ -12,6 +12,7 @@
 #include "datagen/corpus/corpus_samples.hpp"
 #include "datagen/format/sample_opener.hpp"
 #include "datagen/staging/overlay.hpp"
+#include "io_backends/core/cli/progress.hpp"
 
 namespace penstock {
 namespace {

@@ -5,6 +5,7 @@
 
 #include "datagen/format/sample_opener.hpp"
 #include "datagen/staging/overlay.hpp"
+#include "io_backends/core/cli/progress.hpp"
 #include "io_backends/core/units.hpp"
 
 namespace penstock {
