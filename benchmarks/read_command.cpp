@@ -260,7 +260,7 @@ Result<void> parse_order_and_cache(const Options& line, ReadOptions& options) {
     return make_error(Errc::invalid_argument, "--cold-by says how the cache is emptied: add --cache cold");
   if (line.given("window") && options.order != SampleOrder::physical)
     return make_error(Errc::invalid_argument, "--window is of --order physical: add that, or leave it out");
-  options.cold_by = line.text("cold-by") == "drop" ? ColdMethod::drop : ColdMethod::evict;
+  options.cold_method = line.text("cold-by") == "drop" ? ColdMethod::drop : ColdMethod::evict;
   return success();
 }
 

@@ -68,7 +68,7 @@ struct Store {
 
   // The folder, made if it is missing. Null if an object has the name of a folder in the path. The caller
   // holds the mutex exclusively. Folders that were made before a failure remain.
-  Node* make(std::string_view folder) {
+  Node* make_folder(std::string_view folder) {
     Node* node = &root;
     while (!folder.empty()) {
       const std::string_view part = take_part(folder, '/');
@@ -164,7 +164,7 @@ class MemWriter final : public Writer {
       auto blob = std::make_shared<const Bytes>(std::move(bytes_));
       const auto [folder, last] = split_last(name_);
       const std::lock_guard lock(store_.mutex);
-      Node* parent = store_.make(folder);
+      Node* parent = store_.make_folder(folder);
       if (parent == nullptr) {
         done = errno_error(ENOTDIR, "cannot publish", name_);
         return;
@@ -191,7 +191,7 @@ class MemWriter final : public Writer {
     return make_error(Errc::invalid_argument, "the writer of '" + name_ + "' has failed or published before");
   }
 
-  Result<void> put(std::uint64_t offset, std::span<const std::byte> bytes, bool moves_on) {
+  Result<void> put(std::uint64_t offset, std::span<const std::byte> bytes, bool advances_position) {
     PENSTOCK_TRY(usable());
     auto done = guarded(name_, [&] {
       if (offset > bytes_.max_size() - bytes.size()) throw std::length_error("object");
@@ -206,7 +206,7 @@ class MemWriter final : public Writer {
       spent_ = true;
       return done;
     }
-    if (moves_on) position_ += bytes.size();
+    if (advances_position) position_ += bytes.size();
     moved_.add_written(bytes.size());
     return success();
   }
@@ -269,7 +269,7 @@ class MemNamespace final : public Namespace {
   Result<void> make_folders(std::string_view folder) override {
     PENSTOCK_TRY(check_folder_name(folder));
     const std::lock_guard lock(store_->mutex);
-    if (store_->make(folder) == nullptr) return errno_error(ENOTDIR, "cannot make folder", folder);
+    if (store_->make_folder(folder) == nullptr) return errno_error(ENOTDIR, "cannot make folder", folder);
     return success();
   }
 
@@ -317,7 +317,7 @@ class MemNamespace final : public Namespace {
     PENSTOCK_TRY(check_object_name(name));
     const auto [folder, last] = split_last(name);
     const std::lock_guard lock(store_->mutex);
-    Node* parent = store_->make(folder);
+    Node* parent = store_->make_folder(folder);
     if (parent == nullptr) return errno_error(ENOTDIR, "cannot lock", name);
     // Does not wait, but fails with `busy` if the lock is held. The empty object remains after the lock is
     // released, as a file does.

@@ -60,7 +60,7 @@ std::uint64_t thread_number() {
 }
 
 // Whether the same call may succeed if it is repeated.
-bool again(int sys_errno) {
+bool is_transient(int sys_errno) {
   return sys_errno == EINTR || sys_errno == EAGAIN || sys_errno == EBUSY;
 }
 
@@ -109,14 +109,14 @@ class UringFiles final : public DirectFiles {
   // because it would have to wait.
   int open_flags() const {
     return O_RDONLY | O_LARGEFILE | (direct_.on() ? O_DIRECT : 0) |
-           (waits_.load(std::memory_order_relaxed) ? 0 : O_NONBLOCK);
+           (opens_blocking_.load(std::memory_order_relaxed) ? 0 : O_NONBLOCK);
   }
-  void allow_waits() { waits_.store(true, std::memory_order_relaxed); }
+  void allow_waits() { opens_blocking_.store(true, std::memory_order_relaxed); }
 
  private:
   const bool sqpoll_;
   // Set once by any queue's thread; a thread that sees it late repeats one more read.
-  std::atomic<bool> waits_{false};
+  std::atomic<bool> opens_blocking_{false};
 };
 
 class UringQueue final : public Queue {
@@ -142,7 +142,7 @@ class UringQueue final : public Queue {
   enum Step : std::uint64_t { kOpen, kRead, kClose };
   static constexpr unsigned kStepBits = 2;
   // The Slot::result of a complete read.
-  static constexpr int kAll = std::numeric_limits<int>::min();
+  static constexpr int kCompleteRead = std::numeric_limits<int>::min();
   // A slot of the ring's table of files. Its file stays open after its Reader is destroyed, until another
   // file replaces it or the queue ends. A Reader may be destroyed on any thread, but only the queue's thread
   // may change the table.
@@ -156,7 +156,7 @@ class UringQueue final : public Queue {
     Operation operation;
     AlignedRead read;
     std::size_t bytes = 0;  // bytes that the operation asks for
-    int result = kAll;
+    int result = kCompleteRead;
     bool in_kernel = false;
     TableSlot* in_table = nullptr;  // slot of the file in the table, or null
     bool open_failed = false;
@@ -168,9 +168,9 @@ class UringQueue final : public Queue {
   void start(const Operation& operation);
   Result<bool> start_read(std::uint32_t slot, const ReadAt& read);
   Result<bool> start_object(std::uint32_t slot, const ReadObject& object);
-  static bool plan(Slot& slot, const std::optional<DirectAlignment>& direct, std::uint64_t offset,
-                   std::span<std::byte> room);
-  io_uring_sqe* entry(unsigned together);
+  static bool plan_slot_read(Slot& slot, const std::optional<DirectAlignment>& direct, std::uint64_t offset,
+                             std::span<std::byte> room);
+  io_uring_sqe* next_request(unsigned together);
   void prepare_read(io_uring_sqe* sqe, int file, const AlignedRead& read) const;
   TableSlot* table_slot_of(const UringReader& reader);
   void push();
@@ -214,11 +214,11 @@ void UringQueue::register_buffers() {
   std::vector<iovec> pieces;
   for (std::size_t at = 0; at < registered_.size(); at += kMaxBuffer)
     pieces.push_back({registered_.data() + at, std::min(kMaxBuffer, registered_.size() - at)});
-  const int kept =
+  const int result =
       ::io_uring_register_buffers(&ring_->get(), pieces.data(), static_cast<unsigned>(pieces.size()));
-  is_registered_ = kept == 0;
+  is_registered_ = result == 0;
   if (!is_registered_)
-    files_.remark(std::string("reads go without registered buffers (") + std::strerror(-kept) +
+    files_.remark(std::string("reads go without registered buffers (") + std::strerror(-result) +
                   "): `ulimit -l` says how much memory may be kept in place");
 }
 
@@ -242,12 +242,12 @@ std::size_t UringQueue::submit(std::span<const Operation> operations, Start star
 }
 
 void UringQueue::start(const Operation& operation) {
-  // The slot is taken first, because entry() may push and drain, which return other slots to free_.
+  // The slot is taken first, because next_request() may push and drain, which return other slots to free_.
   const std::uint32_t index = free_.back();
   free_.pop_back();
   Slot& slot = slots_[index];
   slot.operation = operation;
-  slot.result = kAll;
+  slot.result = kCompleteRead;
   slot.open_failed = false;
   const auto* const read = std::get_if<ReadAt>(&operation.what);
   Result<bool> started =
@@ -268,9 +268,9 @@ Result<bool> UringQueue::start_read(std::uint32_t index, const ReadAt& read) {
   Slot& slot = slots_[index];
   slot.bytes = read.out.size();
   const auto& reader = static_cast<const UringReader&>(*read.reader);
-  if (!plan(slot, reader.direct(), read.offset, read.out)) return false;
+  if (!plan_slot_read(slot, reader.direct(), read.offset, read.out)) return false;
   TableSlot* const in_table = table_slot_of(reader);
-  io_uring_sqe* const sqe = entry(1);
+  io_uring_sqe* const sqe = next_request(1);
   if (sqe == nullptr) return false;
   if (in_table == nullptr) {
     prepare_read(sqe, reader.fd(), slot.read);
@@ -293,9 +293,9 @@ Result<bool> UringQueue::start_object(std::uint32_t index, const ReadObject& obj
   PENSTOCK_ASSIGN(root_, files_.root().fd());
   Slot& slot = slots_[index];
   slot.bytes = object.length_hint;
-  if (!plan(slot, files_.likely_alignment(), 0, object.out)) return false;
+  if (!plan_slot_read(slot, files_.likely_alignment(), 0, object.out)) return false;
   slot.path.assign(object.name);
-  io_uring_sqe* sqe = entry(3);
+  io_uring_sqe* sqe = next_request(3);
   if (sqe == nullptr) return false;
   const std::uint64_t mark = std::uint64_t{index} << kStepBits;
   ::io_uring_prep_openat_direct(sqe, root_, slot.path.c_str(), files_.open_flags(), 0, index);
@@ -313,15 +313,15 @@ Result<bool> UringQueue::start_object(std::uint32_t index, const ReadObject& obj
 
 // False if one request cannot read all bytes. The kernel would read fewer and report success, and a chain
 // does not report how many bytes it read.
-bool UringQueue::plan(Slot& slot, const std::optional<DirectAlignment>& direct, std::uint64_t offset,
-                      std::span<std::byte> room) {
+bool UringQueue::plan_slot_read(Slot& slot, const std::optional<DirectAlignment>& direct,
+                                std::uint64_t offset, std::span<std::byte> room) {
   if (slot.bytes > kMostAtOnce) return false;
   slot.read = plan_read(direct, offset, slot.bytes, room, slot.bounce);
   return slot.read.padded <= kMostAtOnce;
 }
 
 // The first of `together` entries of one submit. Null only if the kernel accepts no more requests.
-io_uring_sqe* UringQueue::entry(unsigned together) {
+io_uring_sqe* UringQueue::next_request(unsigned together) {
   io_uring& ring = ring_->get();
   for (int tries = 0; ::io_uring_sq_space_left(&ring) < together; ++tries) {
     if (tries > 1000) return nullptr;
@@ -374,7 +374,7 @@ void UringQueue::push() {
     const int result = ::io_uring_submit(&ring);
     if (result >= 0 && files_.sqpoll()) return;
     if (result >= 0 || result == -EINTR) continue;
-    if (!again(-result)) return;
+    if (!is_transient(-result)) return;
     drain();
     static_cast<void>(::io_uring_get_events(&ring));
   }
@@ -387,7 +387,7 @@ int UringQueue::wait(unsigned completions) {
     const int result = ::io_uring_submit_and_wait(&ring, completions);
     if (result >= 0) return 0;
     if (result == -EINTR) continue;
-    if (again(-result)) {
+    if (is_transient(-result)) {
       if (::io_uring_cq_ready(&ring) > 0) return 0;
       static_cast<void>(::io_uring_get_events(&ring));
       continue;
@@ -407,7 +407,7 @@ std::size_t UringQueue::reap(std::span<Completion> out, std::size_t at_least) {
   if (count >= wanted) {
     push();
     const int result = wanted == 0 ? ::io_uring_get_events(&ring_->get()) : 0;
-    take_or_fail(result < 0 && !again(-result) ? -result : 0);
+    take_or_fail(result < 0 && !is_transient(-result) ? -result : 0);
     take();
     return count;
   }
@@ -464,7 +464,7 @@ void UringQueue::completed(std::uint64_t what, int result) {
 void UringQueue::finish(std::uint32_t index) {
   Slot& slot = slots_[index];
   if (slot.result == -EAGAIN) files_.allow_waits();
-  const std::int64_t got = slot.result == kAll ? static_cast<std::int64_t>(slot.read.padded) : slot.result;
+  const auto got = slot.result == kCompleteRead ? static_cast<std::int64_t>(slot.read.padded) : slot.result;
   finish(index, files_.finish_read(slot.operation, slot.read, slot.bytes, got,
                                    slot.open_failed ? "cannot open" : "cannot read"));
 }

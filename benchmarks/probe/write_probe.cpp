@@ -12,16 +12,16 @@ namespace penstock {
 namespace {
 
 constexpr std::uint64_t kWord = sizeof(std::uint64_t);
-constexpr std::uint64_t kCheckClock =
-    64U << 10U;  // bytes between two reads of the clock, because one costs as much as several writes of 4 KiB
+// A read of the clock costs as much as several writes of 4 KiB.
+constexpr std::uint64_t kBytesBetweenClockReads = 64U << 10U;
 
-std::uint64_t word_count(std::uint64_t bytes) {
+std::uint64_t round_up_to_word(std::uint64_t bytes) {
   return (bytes + kWord - 1) / kWord * kWord;
 }
 
 // XORs each 8 bytes with `by`. `bytes`: a multiple of 8. Compilers vectorize this loop, also with memcpy,
 // which avoids a cast.
-void change(std::byte* at, std::uint64_t bytes, std::uint64_t by) {
+void xor_each_word(std::byte* at, std::uint64_t bytes, std::uint64_t by) {
   for (std::byte* const end = at + bytes; at != end; at += kWord) {
     std::uint64_t word = 0;
     std::memcpy(&word, at, kWord);
@@ -33,16 +33,16 @@ void change(std::byte* at, std::uint64_t bytes, std::uint64_t by) {
 }  // namespace
 
 BlockNoise::BlockNoise(std::uint64_t seed, std::uint64_t most_bytes)
-    : buffer_(word_count(most_bytes)), random_(seed, "probe") {
+    : buffer_(round_up_to_word(most_bytes)), random_(seed, "probe") {
   const RandomStream bytes = random_.substream(0);
-  for (std::uint64_t at = 0; at < word_count(most_bytes); at += kWord) {
+  for (std::uint64_t at = 0; at < round_up_to_word(most_bytes); at += kWord) {
     const std::uint64_t word = bytes.bits(at);
     std::memcpy(buffer_.data() + at, &word, kWord);
   }
 }
 
 std::span<const std::byte> BlockNoise::next(std::uint64_t bytes) {
-  change(buffer_.data(), word_count(bytes), random_.bits(blocks_++));
+  xor_each_word(buffer_.data(), round_up_to_word(bytes), random_.bits(blocks_++));
   return std::as_const(buffer_).first(bytes);
 }
 
@@ -99,11 +99,11 @@ Result<void> WriteProbe::write_object(std::uint64_t n, BlockNoise& noise, Clock:
   PENSTOCK_ASSIGN(const std::unique_ptr<Writer> writer, backend_.create(name_(n), shape_.object_bytes));
   std::uint64_t bytes = 0;
   std::uint64_t written = 0;
-  for (std::uint64_t inspected = 0; written < blocks; ++written) {
-    if (written == 0 || bytes - inspected >= kCheckClock) {
+  for (std::uint64_t bytes_at_check = 0; written < blocks; ++written) {
+    if (written == 0 || bytes - bytes_at_check >= kBytesBetweenClockReads) {
       PENSTOCK_TRY(check_interrupt());
       if (written > 0 && Clock::now() >= until) break;
-      inspected = bytes;
+      bytes_at_check = bytes;
     }
     const std::uint64_t offset = (shape_.random ? order.at(written) : written) * shape_.block;
     const std::span<const std::byte> block = noise.next(std::min(shape_.block, shape_.object_bytes - offset));

@@ -30,8 +30,8 @@ namespace {
 
 using Clock = std::chrono::steady_clock;
 
-constexpr std::chrono::seconds kUntimedAtLeast{30};
-constexpr int kUntimedTimes = 10;
+constexpr std::chrono::seconds kExtraRepeatTime{30};
+constexpr int kMostTimesWanted = 10;
 
 // Called on the thread of run() while the other threads work. The reads are relaxed, and each count is
 // written by one worker only. The sum is exact only at the end.
@@ -71,7 +71,7 @@ class FinishLatch {
 
 // Called after all threads are joined, so no lock is needed.
 RunTally gather(ReadRun& run) {
-  RunTally all = std::move(run.shared);
+  RunTally all = std::move(run.run_figures);
   std::int64_t last_done_ns = 0;
   for (const std::unique_ptr<ReadWorker>& worker : run.workers) {
     all.join(worker->tally());
@@ -81,7 +81,7 @@ RunTally gather(ReadRun& run) {
     const std::int64_t ends_ns = run.deadline_ns;
     last_done_ns = std::max(last_done_ns, ends_ns);
     all.due = run.arrivals->between(run.spec.ramp.count(), ends_ns);
-    all.open_s = run.seconds_after_ramp(ends_ns);
+    all.due_within_s = run.seconds_after_ramp(ends_ns);
   }
   all.passes = run.source.passes();
   all.wall_s = run.seconds_after_ramp(last_done_ns);
@@ -329,7 +329,7 @@ std::optional<RepeatFigures> run_repeat(ReadTeam& team, Tier& tier, CacheControl
   RepeatFigures figures;
   figures.device_bytes = 0;
   const std::chrono::nanoseconds wanted = std::max(time_limit(plan.spec.end), shortest(plan.spec.end));
-  const Clock::time_point latest = Clock::now() + kUntimedAtLeast + kUntimedTimes * wanted;
+  const Clock::time_point latest = Clock::now() + kExtraRepeatTime + kMostTimesWanted * wanted;
   for (bool first = true;; first = false) {
     if (plan.note) plan.note("preparing the cache");
     const auto prepared = team.prepare(cache);

@@ -65,7 +65,7 @@ struct ReadOptions {
   SampleOrder order = SampleOrder::sequential;
   std::uint64_t window = 1;  // for SampleOrder::physical: how many samples are sorted at a time
   CacheRequest cache = CacheRequest::asis;
-  ColdMethod cold_by = ColdMethod::evict;
+  ColdMethod cold_method = ColdMethod::evict;
   bool decode = false;  // the thread that read a sample also decodes it, from JPEG or PNG to RGB
   // Verifies checksums also in measured repeats. The warm-up pass always does if there are checksums.
   bool verify = false;
@@ -125,9 +125,9 @@ struct RunTally {
   // Time of one sample, from before the open (in an open loop: from when it was due) until after the close.
   // It includes decoding and verification.
   Histogram latency_ns;
-  Histogram late_ns;      // open loop: time from when a sample was due until before its open
-  std::uint64_t due = 0;  // open loop that reached its time limit: samples that were due in open_s
-  double open_s = 0;      // seconds in which `due` samples were due; wall_s is not shorter
+  Histogram late_ns;        // open loop: time from when a sample was due until before its open
+  std::uint64_t due = 0;    // open loop that reached its time limit: samples that were due in due_within_s
+  double due_within_s = 0;  // seconds in which `due` samples were due; wall_s is not shorter
   // Entry i has the bytes of the i-th second of wall_s. The last second may be shorter.
   std::vector<std::uint64_t> bytes_by_second;
   std::vector<std::string> first_errors;  // texts of the first errors, at most kErrorsNamed
@@ -155,8 +155,8 @@ struct RunTally {
           {.rate = &kStonewallRate, .seconds = &T::stonewall_s, .unless_zero = true});
     visit("latency_ns", &T::latency_ns, {.percentiles = kOfLatency});
     visit("late_ns", &T::late_ns, {.percentiles = kOfLateness});
-    visit("due", &T::due, {.rate = &kOfferedRate, .seconds = &T::open_s, .unless_zero = true});
-    visit("open_s", &T::open_s, {.max = true});
+    visit("due", &T::due, {.rate = &kOfferedRate, .seconds = &T::due_within_s, .unless_zero = true});
+    visit("due_within_s", &T::due_within_s, {.max = true});
     visit("bytes_by_second", &T::bytes_by_second, {});
     visit("first_errors", &T::first_errors, {});
     visit("first_wrong", &T::first_wrong, {});

@@ -105,7 +105,7 @@ RankShare ReadTeam::share(std::uint64_t shift) const {
 
 RunTally ReadTeam::run(const ReadSpec& spec, const Mine& mine) {
   if (alone()) return mine(spec);
-  const bool by_time = spec.max_passes == 0 && time_limit(spec.end).count() == 0;
+  const bool more_may_follow = spec.max_passes == 0 && time_limit(spec.end).count() == 0;
   const double wanted_s = std::chrono::duration<double>(shortest(spec.end) + spec.ramp).count();
   const SignalsForAll signals(ranks_);
   RunTally all;
@@ -114,7 +114,7 @@ RunTally ReadTeam::run(const ReadSpec& spec, const Mine& mine) {
   whole.at_gate = [&] { together = ranks_.barrier(); };
   if (std::holds_alternative<Stonewall>(spec.end))
     whole.at_stonewall = [&](std::uint64_t taken) { return reduced(taken, Reduction::max); };
-  if (by_time) {
+  if (more_may_follow) {
     whole.max_passes = 1;
     if (std::holds_alternative<Passes>(whole.end)) whole.end = Passes{kNoBound};
   }
@@ -122,7 +122,8 @@ RunTally ReadTeam::run(const ReadSpec& spec, const Mine& mine) {
   while (true) {
     all.append(joined(mine(leg)));
     if (!together.ok() && !all.failure) all.failure = together.error();
-    if (!by_time || all.failure || stopped_ || all.passes == 0 || all.elapsed_s >= wanted_s) return all;
+    if (!more_may_follow || all.failure || stopped_ || all.passes == 0 || all.elapsed_s >= wanted_s)
+      return all;
     const double a_pass_s = std::max(all.elapsed_s / static_cast<double>(all.passes), 1e-9);
     leg = rest_of(whole, all);
     leg.max_passes = static_cast<std::uint64_t>(

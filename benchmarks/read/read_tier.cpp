@@ -18,7 +18,7 @@ Result<void> ReadTier::open(const Manifest& manifest, const SampleList& samples,
                       .share = share};
   PENSTOCK_ASSIGN(engine, ReadEngine::make(work, options));
   yardsticks = std::make_unique<Yardsticks>(work, options);
-  cache = std::make_unique<CacheControl>(tier, manifest, samples, options.cache, options.cold_by,
+  cache = std::make_unique<CacheControl>(tier, manifest, samples, options.cache, options.cold_method,
                                          options.most_threads());
   return success();
 }

@@ -36,8 +36,8 @@ ReadRun::ReadRun(std::uint64_t samples, const ReadOptions& options, const RankSh
       first_pass(first),
       deadline_ns(time_limit(what.end).count()),
       skip_errors(options.skip_errors),
-      ready_(static_cast<std::ptrdiff_t>(all.size()) - 1),
-      at_stonewall_(static_cast<std::ptrdiff_t>(all.size())) {
+      workers_ready_(static_cast<std::ptrdiff_t>(all.size()) - 1),
+      workers_at_stonewall_(static_cast<std::ptrdiff_t>(all.size())) {
   if (options.open_loop && spec.measured)
     arrivals.emplace(*options.open_loop, options.seed, share, *spec.measured);
 }
@@ -45,13 +45,13 @@ ReadRun::ReadRun(std::uint64_t samples, const ReadOptions& options, const RankSh
 // Called by each worker. The first worker is the thread of open_gate(), so the gate is already open for it.
 bool ReadRun::wait_at_gate(const ReadWorker& one) {
   if (workers.front().get() == &one) return true;
-  ready_.count_down();
+  workers_ready_.count_down();
   gate_.wait();
   return !called_off_;
 }
 
 void ReadRun::open_gate() {
-  ready_.wait();
+  workers_ready_.wait();
   // The other ranks wait in at_gate, so the clock starts after it. start_ is written before the gate opens,
   // because the workers read it.
   if (spec.at_gate) spec.at_gate();
@@ -68,9 +68,9 @@ void ReadRun::call_off() {
 // Each worker calls this after its loop, also after an error or Ctrl-C. A worker that skipped the call would
 // block the others for ever.
 void ReadRun::wait_at_stonewall(const ReadWorker& one) {
-  at_stonewall_.count_down();
-  if (workers.front().get() != &one) return stonewall_latch_.wait();
-  at_stonewall_.wait();
+  workers_at_stonewall_.count_down();
+  if (workers.front().get() != &one) return stonewall_open_.wait();
+  workers_at_stonewall_.wait();
   // All other workers wait at this point. Each wrote its plain members before it counted down, so they may be
   // read.
   std::uint64_t taken = 0;
@@ -78,20 +78,21 @@ void ReadRun::wait_at_stonewall(const ReadWorker& one) {
   for (const std::unique_ptr<ReadWorker>& worker : workers) {
     taken += worker->taken();
     last_done_ns = std::max(last_done_ns, worker->last_done_ns());
-    shared.stonewall_bytes += worker->bytes_after_ramp();
+    run_figures.stonewall_bytes += worker->bytes_after_ramp();
   }
-  shared.stonewall_s = seconds_after_ramp(last_done_ns);
+  run_figures.stonewall_s = seconds_after_ramp(last_done_ns);
   const std::uint64_t most = spec.at_stonewall ? spec.at_stonewall(taken) : taken;
   missing_samples_ = most > taken ? most - taken : 0;
-  stonewall_latch_.count_down();
+  stonewall_open_.count_down();
 }
 
 // Any thread calls this. The other threads see stop_ soon and end before their next sample.
 void ReadRun::note_error(Error error) {
   std::lock_guard lock(mutex_);
-  if (shared.first_errors.size() < RunTally::kErrorsNamed) shared.first_errors.push_back(error.message());
+  if (run_figures.first_errors.size() < RunTally::kErrorsNamed)
+    run_figures.first_errors.push_back(error.message());
   if (skip_errors) return;
-  if (!shared.failure) shared.failure = std::move(error);
+  if (!run_figures.failure) run_figures.failure = std::move(error);
   stop_.store(true, std::memory_order_relaxed);
 }
 
@@ -335,9 +336,9 @@ void ReadWorker::done(ReadRun& run) {
   tally_.samples = delivered_samples() - ramp_samples_;
   tally_.bytes = bytes_after_ramp();
   if (run.someone_done.exchange(true)) return;
-  run.shared.first_done_s = run.seconds_after_ramp(now);
+  run.run_figures.first_done_s = run.seconds_after_ramp(now);
   for (const std::unique_ptr<ReadWorker>& worker : run.workers)
-    run.shared.first_done_bytes += worker->bytes_after_ramp();
+    run.run_figures.first_done_bytes += worker->bytes_after_ramp();
 }
 
 void ReadWorker::close_second() {

@@ -69,17 +69,18 @@ class ReadRun {
   const bool skip_errors;
   std::optional<Arrivals> arrivals;  // the due times of an open loop
 
-  std::atomic<bool> someone_done{false};  // the first worker that sets it writes first_done_* of `shared`
+  std::atomic<bool> someone_done{
+      false};  // the first worker that sets it writes first_done_* of `run_figures`
   // Figures of the whole run: errors (guarded by mutex_), first_done_* (written by the worker that set
   // someone_done) and stonewall_* (written by the first worker).
-  RunTally shared;
+  RunTally run_figures;
 
  private:
   std::mutex mutex_;
-  std::latch ready_;               // counts the workers at the gate, without the first
-  std::latch gate_{1};             // counted down by open_gate() or call_off()
-  std::latch at_stonewall_;        // counts the workers at the stonewall
-  std::latch stonewall_latch_{1};  // counted down by the first worker
+  std::latch workers_ready_;         // counts the workers at the gate, without the first
+  std::latch gate_{1};               // counted down by open_gate() or call_off()
+  std::latch workers_at_stonewall_;  // counts the workers at the stonewall
+  std::latch stonewall_open_{1};     // counted down by the first worker
   bool called_off_ = false;
   std::atomic<bool> stop_{false};
   std::uint64_t missing_samples_ = 0;

@@ -69,7 +69,7 @@ TEST(RunTally, OfRanksAtTheSameTimeAmountsAddAndTheLongestTimeCounts) {
   EXPECT_EQ(all.samples, 300U);
   EXPECT_EQ(all.passes, slow.passes);
   EXPECT_EQ(all.wall_s, slow.wall_s);
-  EXPECT_EQ(all.open_s, slow.open_s);
+  EXPECT_EQ(all.due_within_s, slow.due_within_s);
   EXPECT_EQ(all.first_done_s, 2);
   EXPECT_EQ(all.first_done_bytes, 100U) << "the slow one had read half of its bytes by then";
   EXPECT_EQ(all.latency_ns.count(), 2U);

@@ -70,9 +70,10 @@ RunTally Yardsticks::baseline(const ReadSpec& spec) {
 
 std::vector<LoopShape> Yardsticks::probe_series(unsigned threads) const {
   std::vector<LoopShape> probes = ceiling_probes(plan_, threads);
-  const LoopShape as_deep{LoopKind::queued, threads, options_.depth};
-  const auto same = [&](const LoopShape& probe) { return probe.name() == as_deep.name(); };
-  if (options_.depth > 1 && std::none_of(probes.begin(), probes.end(), same)) probes.push_back(as_deep);
+  const LoopShape with_read_depth{LoopKind::queued, threads, options_.depth};
+  const auto same = [&](const LoopShape& probe) { return probe.name() == with_read_depth.name(); };
+  if (options_.depth > 1 && std::none_of(probes.begin(), probes.end(), same))
+    probes.push_back(with_read_depth);
   return probes;
 }
 
@@ -106,7 +107,7 @@ RunTally Yardsticks::probe(const LoopShape& shape, const ReadSpec& spec) {
 // long a pass takes. The second reads the rest. The time to make queues is not counted.
 RunTally Yardsticks::timed(const ReadSpec& spec, const Loop& loop, double a_pass_s) {
   RunTally tally;
-  const std::uint64_t pass = work_.samples->size();
+  const std::uint64_t samples_per_pass = work_.samples->size();
   const std::uint64_t counted_before = work_.backend->moved_bytes().read;
   const double wanted_s = std::chrono::duration<double>(shortest(spec.end) + spec.ramp).count();
   if (spec.at_gate) spec.at_gate();
@@ -120,7 +121,7 @@ RunTally Yardsticks::timed(const ReadSpec& spec, const Loop& loop, double a_pass
     const std::chrono::nanoseconds limit = time_limit(spec.end);
     if (limit.count() != 0) end.at = start + untimed + limit;
     const bool whole_passes = spec.max_passes != 0 || limit.count() == 0;
-    if (whole_passes) end.samples = passes_more * pass;
+    if (whole_passes) end.samples = passes_more * samples_per_pass;
     const Result<LoopDone> done = loop(end);
     if (done.ok()) untimed += done->untimed;
     tally.wall_s = std::chrono::duration<double>(Clock::now() - start - untimed).count();
@@ -131,7 +132,7 @@ RunTally Yardsticks::timed(const ReadSpec& spec, const Loop& loop, double a_pass
     }
     tally.samples += done->samples;
     tally.bytes += done->bytes;
-    tally.passes = tally.samples / pass;
+    tally.passes = tally.samples / samples_per_pass;
     if (interrupted() || !whole_passes || done->samples < end.samples) break;
     if (tally.wall_s >= wanted_s || tally.passes == spec.max_passes) break;
     a_pass_s = std::max(tally.wall_s / static_cast<double>(tally.passes), 1e-9);

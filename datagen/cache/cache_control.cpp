@@ -100,7 +100,7 @@ CacheControl::CacheControl(const Tier& tier, const Manifest& manifest, const Sam
       calls_(std::move(calls)),
       host_(host_cache()) {}
 
-CacheState CacheControl::layers() const {
+CacheState CacheControl::initial_state() const {
   CacheState state;
   state.server = is_on_this_machine(tier_.facts) ? "none" : "unknown";
   state.host = host_;
@@ -181,7 +181,7 @@ Result<void> CacheControl::make_cold(CacheState& state) {
 
 Result<CacheOutcome> CacheControl::prepare() {
   CacheOutcome outcome;
-  outcome.state = layers();
+  outcome.state = initial_state();
   CacheState& state = outcome.state;
   if (state_is_fixed(state)) {
     // Direct reads bypass the page cache. But names and inodes come from the kernel's common caches.

@@ -85,7 +85,7 @@ class CacheControl {
 
  private:
   bool state_is_fixed(CacheState& state) const;
-  CacheState layers() const;
+  CacheState initial_state() const;
   Result<Residency> measure_residency(bool warm_missing);  // residency of all files together
   bool drop_all(CacheState& state);                        // false if it is not requested or not permitted
   Result<void> make_cold(CacheState& state);

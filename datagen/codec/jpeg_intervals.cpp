@@ -115,9 +115,9 @@ bool may_flip(std::span<const std::byte> jpeg, const FlippableBit& bit) {
 }
 
 // Selects bits for the groups. Bits are offered in the order of their positions.
-class Wanted {
+class BitSelector {
  public:
-  explicit Wanted(FlipGroups groups) : groups_(groups) {}
+  explicit BitSelector(FlipGroups groups) : groups_(groups) {}
 
   // It accepts no bit before this position.
   std::size_t from() const { return from_; }
@@ -229,21 +229,21 @@ Result<void> JpegCodes::read_tables(std::span<const std::byte> payload, std::siz
 }
 
 Result<JpegCodes> JpegCodes::of(std::span<const std::byte> header) {
-  JpegCodes bits;
+  JpegCodes codes;
   PENSTOCK_TRY(for_each_segment(
       header,
       [&](std::uint8_t marker, std::span<const std::byte> payload, std::size_t where) -> Result<void> {
-        return marker == kHuffmanTables ? bits.read_tables(payload, where) : success();
+        return marker == kHuffmanTables ? codes.read_tables(payload, where) : success();
       }));
   for (const std::size_t which : {0U, 1U})
-    if (bits.dc_[which].by_16.empty() || bits.ac_[which].by_16.empty())
+    if (codes.dc_[which].by_16.empty() || codes.ac_[which].by_16.empty())
       return not_ours(header.size(), "the header ends without all Huffman tables");
   for (const std::size_t which : {0U, 1U}) {
-    fill_skips(bits.dc_[which], true, bits.ac_[which]);
-    fill_skips(bits.ac_[which], false, bits.ac_[which]);
+    fill_skips(codes.dc_[which], true, codes.ac_[which]);
+    fill_skips(codes.ac_[which], false, codes.ac_[which]);
   }
-  bits.find_fillings();
-  return bits;
+  codes.find_fillings();
+  return codes;
 }
 
 // For each n from 1 to 7 finds the shortest sequence of coefficients whose codes have n bits, or n + 8 or
@@ -251,7 +251,7 @@ Result<JpegCodes> JpegCodes::of(std::span<const std::byte> header) {
 void JpegCodes::find_fillings() {
   constexpr unsigned kFurthest = 4;  // zeros before a coefficient, plus 1
   constexpr unsigned kMostBits = 24;
-  std::vector<Word> waves;
+  std::vector<Word> short_coefficients;
   const std::vector<Symbol>& symbols = ac_[1].by_16;
   for (std::size_t next = 0; next < symbols.size();) {
     const Symbol symbol = symbols[next];
@@ -259,7 +259,8 @@ void JpegCodes::find_fillings() {
     const unsigned code_bits = symbol.bits - symbol.size;
     const auto code = static_cast<std::uint32_t>(next >> (16U - code_bits));
     if (symbol.ahead >= kEndOfBlock) end_of_block_ = {code, code_bits};
-    if (symbol.size == 1 && symbol.ahead <= kFurthest) waves.push_back({code << 1U | 1U, code_bits + 1});
+    if (symbol.size == 1 && symbol.ahead <= kFurthest)
+      short_coefficients.push_back({code << 1U | 1U, code_bits + 1});
     next += std::size_t{1} << (16U - code_bits);
   }
   std::array<Word, kMostBits + 1> shortest{};  // the row for each exact number of bits
@@ -268,17 +269,17 @@ void JpegCodes::find_fillings() {
     if (!known[count]) continue;
     if (count > 0 && paddings_[count % 8].count == 0 && count % 8 != 0)
       paddings_[count % 8] = shortest[count];
-    for (const Word& wave : waves) {
-      const unsigned longer = count + wave.count;
+    for (const Word& coefficient : short_coefficients) {
+      const unsigned longer = count + coefficient.count;
       if (longer > kMostBits || known[longer]) continue;
       known[longer] = true;
-      shortest[longer] = {shortest[count].bits << wave.count | wave.bits, longer};
+      shortest[longer] = {shortest[count].bits << coefficient.count | coefficient.bits, longer};
     }
   }
 }
 
 // `first` has the table of the first symbol, `ac` the table of those after it.
-void JpegCodes::fill_skips(Table& first, bool direct, const Table& ac) {
+void JpegCodes::fill_skips(Table& first, bool is_dc, const Table& ac) {
   for (std::size_t next = 0; next < first.skips.size(); ++next) {
     Skip skip;
     bool ended = false;
@@ -288,7 +289,7 @@ void JpegCodes::fill_skips(Table& first, bool direct, const Table& ac) {
       const unsigned code_bits = symbol.bits - symbol.size;
       if (symbol.bits == 0 || skip.bits + code_bits > kSkipBits) break;
       skip.bits = static_cast<std::uint8_t>(skip.bits + symbol.bits);
-      skip.ahead = static_cast<std::uint8_t>(skip.ahead + (of_first && direct ? 1U : symbol.ahead));
+      skip.ahead = static_cast<std::uint8_t>(skip.ahead + (of_first && is_dc ? 1U : symbol.ahead));
       ended = skip.ahead >= kEndOfBlock;
     }
     first.skips[next] = skip;
@@ -301,7 +302,7 @@ Result<IntervalBits> JpegCodes::find(std::span<const std::byte> jpeg, const Jpeg
       interval.begin > jpeg.size() - interval.bytes)
     return not_ours(jpeg.size(), "the interval is cut short");
   Bits bits(jpeg, interval);
-  Wanted wanted(groups);
+  BitSelector selector(groups);
   // The end of a block is unpredictable, so there is no branch on it: the next table is looked up.
   constexpr std::size_t kBlocks = 6;  // blocks of a coding unit: four of luma, then one of each colour
   std::array<const Table*, 2 * kBlocks> tables{};
@@ -313,13 +314,13 @@ Result<IntervalBits> JpegCodes::find(std::span<const std::byte> jpeg, const Jpeg
   std::size_t block = 0;
   unsigned coefficient = 0;  // coefficients of the current block that are decoded
   for (std::size_t left = units * kBlocks; left != 0;) {
-    const bool direct = coefficient == 0;
-    const Table& table = *tables[2 * block + (direct ? 0 : 1)];
+    const bool is_dc = coefficient == 0;
+    const Table& table = *tables[2 * block + (is_dc ? 0 : 1)];
     const std::uint64_t next = bits.at(position);
     const Skip skip = table.skips[next >> (64 - kSkipBits)];
     Symbol symbol;
     // Far before the next wanted bit, and if the block cannot become full, it skips several symbols at once.
-    if (position + kFurthestSkip <= wanted.from() && skip.bits != 0 &&
+    if (position + kFurthestSkip <= selector.from() && skip.bits != 0 &&
         coefficient + skip.ahead % kEndOfBlock < 64) {
       position += skip.bits;
       coefficient += skip.ahead;
@@ -327,20 +328,20 @@ Result<IntervalBits> JpegCodes::find(std::span<const std::byte> jpeg, const Jpeg
       symbol = table.find(next);
       if (symbol.bits == 0) return not_ours(interval.begin, kCannotBeDecoded);
       position += symbol.bits;
-      coefficient = direct ? 1 : coefficient + symbol.ahead;
+      coefficient = is_dc ? 1 : coefficient + symbol.ahead;
     }
     if (position > bits.size() || (coefficient > 64 && coefficient < kEndOfBlock))
       return not_ours(interval.begin, kCannotBeDecoded);
-    if (position > wanted.from() && !direct && symbol.size >= 2) {
+    if (position > selector.from() && !is_dc && symbol.size >= 2) {
       const FlippableBit bit = bits.bit(position - 1);
-      if (may_flip(jpeg, bit)) wanted.offer(bit, position - 1);
+      if (may_flip(jpeg, bit)) selector.offer(bit, position - 1);
     }
     const bool ended = coefficient >= 64;
     coefficient = ended ? 0 : coefficient;
     left -= ended ? 1 : 0;
     block = block + (ended ? 1 : 0) == kBlocks ? 0 : block + (ended ? 1 : 0);
   }
-  return IntervalBits{std::move(wanted).taken(), bits.size() - position};
+  return IntervalBits{std::move(selector).taken(), bits.size() - position};
 }
 
 namespace {

@@ -108,7 +108,7 @@ class JpegCodes {
   };
 
   JpegCodes() = default;
-  static void fill_skips(Table& first, bool direct, const Table& ac);
+  static void fill_skips(Table& first, bool is_dc, const Table& ac);
   Result<void> read_tables(std::span<const std::byte> payload, std::size_t where);
   void find_fillings();
 

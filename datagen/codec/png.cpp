@@ -77,13 +77,13 @@ bool chunks_are_whole(std::span<const std::byte> png) {
   return false;
 }
 
-void take(png_structp png, png_bytep to, std::size_t bytes) {
+void read_source(png_structp png, png_bytep to, std::size_t bytes) {
   auto& left = *static_cast<std::span<const std::byte>*>(png_get_io_ptr(png));
   if (bytes > left.size()) png_error(png, "it ends too early");
   std::memcpy(to, left.data(), bytes);
   left = left.subspan(bytes);
 }
-void give(png_structp png, png_bytep from, std::size_t bytes) {
+void write_output(png_structp png, png_bytep from, std::size_t bytes) {
   auto& left = *static_cast<std::span<std::byte>*>(png_get_io_ptr(png));
   if (bytes > left.size()) png_error(png, "it is larger than any picture of its size");
   std::memcpy(left.data(), from, bytes);
@@ -112,7 +112,7 @@ struct Reading {
       return false;
     }
     if (setjmp(guard.escape) != 0) return false;
-    png_set_read_fn(png, &left, take);
+    png_set_read_fn(png, &left, read_source);
     png_set_user_limits(png, kMostSide, kMostSide);
     if (!kChecksumsCount) png_set_crc_action(png, PNG_CRC_QUIET_USE, PNG_CRC_QUIET_USE);
     png_read_info(png, info);
@@ -162,7 +162,7 @@ struct Writing {
     if (info == nullptr) return false;
     if (setjmp(guard.escape) != 0) return false;
     png_set_user_limits(png, kMostSide, kMostSide);
-    png_set_write_fn(png, &left, give, flush);
+    png_set_write_fn(png, &left, write_output, flush);
     png_set_IHDR(png, info, width, height, 8, PNG_COLOR_TYPE_RGB, PNG_INTERLACE_NONE,
                  PNG_COMPRESSION_TYPE_DEFAULT, PNG_FILTER_TYPE_DEFAULT);
     png_set_compression_level(png, kLevel);

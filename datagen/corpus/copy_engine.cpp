@@ -129,14 +129,14 @@ Result<TargetState> Copy::inspect_target() {
   const auto started = read_mark(*to_.backend, kCopyingName);
   if (started.ok() && *started == manifest_.checksum()) return TargetState::started;
   // Earlier builds did not sync the mark, so a power cut could leave a mark of zeros. It names no corpus.
-  const bool lost = started.ok() && started->find_first_not_of('\0') == std::string::npos;
-  if (started.ok() && !lost)
+  const bool mark_lost = started.ok() && started->find_first_not_of('\0') == std::string::npos;
+  if (started.ok() && !mark_lost)
     return make_error(Errc::already_exists,
                       fmt::format("a copy of another corpus was begun in '{}': {}", to_.root, remedy));
   if (!started.ok() && started.error().code != Errc::not_found) return started.error();
   if (manifest.error().code == Errc::not_found) {
     PENSTOCK_ASSIGN(const std::string found,
-                    first_foreign_entry(to_, std::span(&kCopyingName, lost ? 1 : 0)));
+                    first_foreign_entry(to_, std::span(&kCopyingName, mark_lost ? 1 : 0)));
     if (found.empty() || options_.replace) return TargetState::fresh;
     return make_error(Errc::already_exists,
                       fmt::format("'{}' is not empty (there is '{}'), and no copy of this corpus was begun "
@@ -406,11 +406,12 @@ Result<CopyOutcome> Copy::run() {
   PENSTOCK_TRY(check_free_space());
   PENSTOCK_ASSIGN(const bool was_empty, target_is_empty());
   if (target_ == TargetState::fresh) {
-    const std::string whose = manifest_.checksum();
+    const std::string corpus_checksum = manifest_.checksum();
     PENSTOCK_TRY(
         // Durable before the first object. Otherwise a power cut could leave objects without a mark. The next
         // copy would then refuse the folder, because it could belong to another program.
-        put_object(*to_.backend, kCopyingName, std::as_bytes(std::span(whose)), Durability::file_and_name));
+        put_object(*to_.backend, kCopyingName, std::as_bytes(std::span(corpus_checksum)),
+                   Durability::file_and_name));
   }
   std::vector<Worker> workers(options_.threads);
   Result<void> done = begin_sync();

@@ -102,26 +102,26 @@ class ChunkTree {
   ChunkTree(const ArrayPlan& dataset, std::uint64_t address, std::uint64_t data)
       : dataset_(dataset), address_(address), data_(data) {}
 
-  std::vector<std::byte> take() {
+  std::vector<std::byte> make_nodes() {
     std::uint64_t children = dataset_.chunks;
-    std::uint64_t chunks_each = 1;
+    std::uint64_t chunks_per_child = 1;
     for (unsigned level = 0;; ++level) {
-      const std::uint64_t below = first_;
+      const std::uint64_t first_node_below = first_;
       first_ = tree_.size() / node_bytes(dataset_);
       const std::uint64_t nodes = (children + kNodeEntries - 1) / kNodeEntries;
       for (std::uint64_t node = 0; node < nodes; ++node)
         add_node(level, node, nodes, std::min<std::uint64_t>(kNodeEntries, children - node * kNodeEntries),
-                 chunks_each, below);
+                 chunks_per_child, first_node_below);
       if (nodes == 1) return tree_.take();
       children = nodes;
-      chunks_each *= kNodeEntries;
+      chunks_per_child *= kNodeEntries;
     }
   }
 
  private:
   std::uint64_t node_address(std::uint64_t node) const { return address_ + node * node_bytes(dataset_); }
 
-  void key(std::uint64_t chunk) {
+  void put_key(std::uint64_t chunk) {
     const std::uint64_t rows = dataset_.shape[0] / dataset_.chunks;
     const bool is_end_mark = chunk >= dataset_.chunks;  // this key only marks the end of the last chunk
     const std::uint64_t from = std::min(chunk, dataset_.chunks) * rows;
@@ -130,18 +130,18 @@ class ChunkTree {
   }
 
   void add_node(unsigned level, std::uint64_t node, std::uint64_t nodes, std::uint64_t children,
-                std::uint64_t chunks_each, std::uint64_t below) {
+                std::uint64_t chunks_per_child, std::uint64_t first_node_below) {
     const std::size_t begin = tree_.size();
     tree_.text("TREE").u8(1).u8(level).u16(children);
     tree_.u64(node == 0 ? kNoAddress : node_address(first_ + node - 1));
     tree_.u64(node + 1 == nodes ? kNoAddress : node_address(first_ + node + 1));
     const std::uint64_t first = node * kNodeEntries;
     for (std::uint64_t child = first; child < first + children; ++child) {
-      key(child * chunks_each);
+      put_key(child * chunks_per_child);
       tree_.u64(level == 0 ? data_ + child * (dataset_.bytes() / dataset_.chunks)
-                           : node_address(below + child));
+                           : node_address(first_node_below + child));
     }
-    key((first + children) * chunks_each);
+    put_key((first + children) * chunks_per_child);
     tree_.zeros(node_bytes(dataset_) - (tree_.size() - begin));
   }
 
@@ -272,7 +272,8 @@ std::vector<std::byte> Hdf5Layout::metadata() const {
   for (const Group& group : groups_) bytes.append(group_header(group));
   for (std::size_t i = 0; i < datasets_.size(); ++i) bytes.append(dataset_header(i));
   for (std::size_t i = 0; i < datasets_.size(); ++i)
-    if (datasets_[i].chunks != 0) bytes.append(ChunkTree(datasets_[i], trees_[i], addresses_[i]).take());
+    if (datasets_[i].chunks != 0)
+      bytes.append(ChunkTree(datasets_[i], trees_[i], addresses_[i]).make_nodes());
   return bytes.zeros(static_cast<std::size_t>(data_begin() - bytes.size())).take();
 }
 

@@ -343,7 +343,7 @@ void find_left_out(std::span<const StoredArray> arrays, const std::vector<bool>&
                             !labels_do_not_fit(arrays, arrays[i], choice));
   const std::vector<bool> series =
       choice.layout == Layout::whole ? series_of(arrays, choice.payload, may_belong) : std::vector<bool>();
-  const auto belongs = [&](std::size_t i) {
+  const auto is_part_of_samples = [&](std::size_t i) {
     const StoredArray& array = arrays[i];
     if (is_label_name(array.name) || holds_offsets(arrays, array)) return true;
     switch (choice.layout) {
@@ -360,7 +360,7 @@ void find_left_out(std::span<const StoredArray> arrays, const std::vector<bool>&
   for (std::size_t i = 0; i < arrays.size(); ++i) {
     if (sample[i] || last_part(arrays[i].name) == kStatistics) continue;
     const bool labels_of_others = may_belong[i] && labels_do_not_fit(arrays, arrays[i], choice);
-    if (may_belong[i] && !labels_of_others && belongs(i)) continue;
+    if (may_belong[i] && !labels_of_others && is_part_of_samples(i)) continue;
     ++choice.left_out;
     if (!choice.first_left_out || (labels_of_others && !choice.labels_do_not_fit)) choice.first_left_out = i;
     choice.labels_do_not_fit = choice.labels_do_not_fit || labels_of_others;

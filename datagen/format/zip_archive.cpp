@@ -10,12 +10,12 @@
 namespace penstock {
 namespace {
 
-constexpr std::uint32_t kLocal = 0x04034b50;
-constexpr std::uint32_t kTrailer = 0x08074b50;
-constexpr std::uint32_t kEntry = 0x02014b50;
-constexpr std::uint32_t kEnd = 0x06054b50;
-constexpr std::uint32_t kEnd64 = 0x06064b50;
-constexpr std::uint32_t kLocator64 = 0x07064b50;
+constexpr std::uint32_t kLocalSignature = 0x04034b50;
+constexpr std::uint32_t kTrailerSignature = 0x08074b50;
+constexpr std::uint32_t kEntrySignature = 0x02014b50;
+constexpr std::uint32_t kEndSignature = 0x06054b50;
+constexpr std::uint32_t kEnd64Signature = 0x06064b50;
+constexpr std::uint32_t kLocator64Signature = 0x07064b50;
 constexpr std::size_t kLocalBytes = 30;
 constexpr std::size_t kEntryBytes = 46;
 constexpr std::size_t kEndBytes = 22;
@@ -63,7 +63,7 @@ std::vector<std::byte> zip_local_header(const ZipMember& member) {
     extra.u16(kExtraPadding).u16(padding - 4).u16(kZipAlignment).zeros(padding - kPaddingHeaderBytes);
   const std::uint64_t size = wide ? kSeeZip64 : member.bytes;
   HeaderBytes header;
-  header.u32(kLocal).u16(wide ? kVersionForZip64 : kVersionNeeded).u16(flags_of(member));
+  header.u32(kLocalSignature).u16(wide ? kVersionForZip64 : kVersionNeeded).u16(flags_of(member));
   header.u16(0).u16(0).u16(kDate);  // method (stored), time and date
   header.u32(member.streamed ? 0 : member.crc32).u32(size).u32(size);
   header.u16(member.name.size()).u16(extra.size());
@@ -71,7 +71,7 @@ std::vector<std::byte> zip_local_header(const ZipMember& member) {
 }
 
 std::vector<std::byte> zip_trailer(const ZipMember& member) {
-  return HeaderBytes().u32(kTrailer).u32(member.crc32).u64(member.bytes).u64(member.bytes).take();
+  return HeaderBytes().u32(kTrailerSignature).u32(member.crc32).u64(member.bytes).u64(member.bytes).take();
 }
 
 std::vector<std::byte> zip_directory(std::span<const ZipMember> members, std::uint64_t offset) {
@@ -84,7 +84,7 @@ std::vector<std::byte> zip_directory(std::span<const ZipMember> members, std::ui
     if (wide) extra.u64(member.bytes).u64(member.bytes);
     if (far) extra.u64(member.header);
     const std::uint64_t size = wide ? kSeeZip64 : member.bytes;
-    directory.u32(kEntry).u16(kVersionForZip64);  // version of the writer
+    directory.u32(kEntrySignature).u16(kVersionForZip64);  // version of the writer
     directory.u16(needs_local_zip64(member) || far ? kVersionForZip64 : kVersionNeeded).u16(flags_of(member));
     directory.u16(0).u16(0).u16(kDate);  // method (stored), time and date
     directory.u32(member.crc32).u32(size).u32(size).u16(member.name.size()).u16(extra.size());
@@ -95,12 +95,12 @@ std::vector<std::byte> zip_directory(std::span<const ZipMember> members, std::ui
   const std::uint64_t count = members.size();
   const bool wide = offset >= kSeeZip64 || bytes >= kSeeZip64 || count >= 0xffff;
   if (wide) {
-    directory.u32(kEnd64).u64(kEnd64Bytes - 12).u16(kVersionForZip64).u16(kVersionForZip64);
+    directory.u32(kEnd64Signature).u64(kEnd64Bytes - 12).u16(kVersionForZip64).u16(kVersionForZip64);
     directory.zeros(8).u64(count).u64(count);
-    directory.u64(bytes).u64(offset).u32(kLocator64).u32(0).u64(offset + bytes).u32(1);
+    directory.u64(bytes).u64(offset).u32(kLocator64Signature).u32(0).u64(offset + bytes).u32(1);
   }
   const std::uint64_t few = std::min<std::uint64_t>(count, wide ? 0xffff : count);
-  directory.u32(kEnd).zeros(4).u16(few).u16(few);
+  directory.u32(kEndSignature).zeros(4).u16(few).u16(few);
   return directory.u32(std::min(bytes, kSeeZip64)).u32(std::min(offset, kSeeZip64)).u16(0).take();
 }
 
@@ -121,7 +121,7 @@ Result<std::uint64_t> find_end(ObjectWindow& window) {
   const std::uint64_t begin = window.size() - tail;
   PENSTOCK_ASSIGN(const std::span<const std::byte> bytes, window.at(begin, tail));
   for (std::size_t at = tail - kEndBytes + 1; at-- > 0;)
-    if (number_at(bytes, at, 4) == kEnd && number_at(bytes, at + 20, 2) == tail - at - kEndBytes)
+    if (number_at(bytes, at, 4) == kEndSignature && number_at(bytes, at + 20, 2) == tail - at - kEndBytes)
       return begin + at;
   return window.error(Errc::truncated, window.size(),
                       "no end of a ZIP archive: the object is cut off, or none");
@@ -130,12 +130,12 @@ Result<std::uint64_t> find_end(ObjectWindow& window) {
 Result<void> read_zip64_end(ObjectWindow& window, std::uint64_t end, Directory& directory) {
   if (end < kLocator64Bytes + kEnd64Bytes) return success();
   PENSTOCK_ASSIGN(std::span<const std::byte> bytes, window.at(end - kLocator64Bytes, kLocator64Bytes));
-  if (number_at(bytes, 0, 4) != kLocator64) return success();
+  if (number_at(bytes, 0, 4) != kLocator64Signature) return success();
   const std::uint64_t end64 = number_at(bytes, 8, 8);
   if (end64 > end - kLocator64Bytes - kEnd64Bytes)
     return window.corrupt(end - kLocator64Bytes, fmt::format("a ZIP64 end record at byte {}", end64));
   PENSTOCK_ASSIGN(bytes, window.at(end64, kEnd64Bytes));
-  if (number_at(bytes, 0, 4) != kEnd64) return window.corrupt(end64, "no ZIP64 end record");
+  if (number_at(bytes, 0, 4) != kEnd64Signature) return window.corrupt(end64, "no ZIP64 end record");
   directory = {.offset = number_at(bytes, 48, 8),
                .bytes = number_at(bytes, 40, 8),
                .members = number_at(bytes, 32, 8)};
@@ -181,7 +181,7 @@ bool read_zip64_numbers(std::span<const std::byte> extra, std::uint64_t& bytes, 
 // Offset of a member's bytes. Its local header has its own extra field, whose length is needed.
 Result<std::uint64_t> find_bytes(ObjectWindow& window, std::uint64_t header, const std::string& name) {
   PENSTOCK_ASSIGN(const std::span<const std::byte> bytes, window.at(header, kLocalBytes));
-  if (number_at(bytes, 0, 4) != kLocal)
+  if (number_at(bytes, 0, 4) != kLocalSignature)
     return window.corrupt(header, fmt::format("no ZIP member begins here, though '{}' should", name));
   return header + kLocalBytes + number_at(bytes, 26, 2) + number_at(bytes, 28, 2);
 }
@@ -200,7 +200,7 @@ Result<std::vector<ArchiveMember>> read_zip(ObjectWindow& window, std::string_vi
     const std::size_t name_bytes = number_at(entry, 28, 2);
     const std::size_t extra_bytes = number_at(entry, 30, 2);
     const std::size_t whole = kEntryBytes + name_bytes + extra_bytes + number_at(entry, 32, 2);
-    if (number_at(entry, 0, 4) != kEntry || whole > end - at)
+    if (number_at(entry, 0, 4) != kEntrySignature || whole > end - at)
       return window.corrupt(at, fmt::format("no entry {} of the ZIP directory", i));
     PENSTOCK_ASSIGN(entry, window.at(at, whole));
     ArchiveMember member;

@@ -173,10 +173,11 @@ Result<void> check_no_writer(Tier& tier) {
   if (!path) return success();
   const Fd file(::open(path->c_str(), O_RDONLY | O_CLOEXEC | O_NONBLOCK));
   // F_OFD_GETLK only asks who holds the lock, without taking it. The text of the file names the holder.
-  struct flock whole {};
-  whole.l_type = F_WRLCK;
-  whole.l_whence = SEEK_SET;
-  if (!file || ::fcntl(file.get(), F_OFD_GETLK, &whole) != 0 || whole.l_type == F_UNLCK) return success();
+  struct flock lock_query {};
+  lock_query.l_type = F_WRLCK;
+  lock_query.l_whence = SEEK_SET;
+  if (!file || ::fcntl(file.get(), F_OFD_GETLK, &lock_query) != 0 || lock_query.l_type == F_UNLCK)
+    return success();
   std::array<char, 512> text{};
   const ssize_t length = ::pread(file.get(), text.data(), text.size(), 0);
   std::string_view holder(text.data(), length > 0 ? static_cast<std::size_t>(length) : 0);

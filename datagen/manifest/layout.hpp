@@ -35,7 +35,7 @@ inline constexpr std::uint64_t kMostSettings = 1024;
 
 enum Flag : std::uint32_t { kChecksums = 1, kOneObjectPerSample = 2, kObjectChecksums = 4 };
 
-enum Section : std::uint32_t { kFacts, kEntries, kObjectBytes, kObjectCrcs, kRestarts, kNames, kSections };
+enum Section : std::uint32_t { kFacts, kEntries, kObjectBytes, kObjectCrcs, kNameBlocks, kNames, kSections };
 
 struct SectionRow {
   std::uint64_t offset = 0;  // from the start of the file, a multiple of kSectionAlignment

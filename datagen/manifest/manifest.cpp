@@ -163,7 +163,7 @@ Result<Manifest> Manifest::parse(std::unique_ptr<State> state) {
   out.entries_ = as_array<SampleEntry>(from.section(manifest_layout::kEntries));
   out.object_bytes_ = as_array<std::uint64_t>(from.section(manifest_layout::kObjectBytes));
   out.object_crcs_ = as_array<std::uint32_t>(from.section(manifest_layout::kObjectCrcs));
-  out.restarts_ = as_array<std::uint64_t>(from.section(manifest_layout::kRestarts));
+  out.name_blocks_ = as_array<std::uint64_t>(from.section(manifest_layout::kNameBlocks));
   out.names_ = from.section(manifest_layout::kNames);
   return out;
 }
@@ -214,7 +214,7 @@ Result<void> Manifest::check() const {
   const State& state = *state_;
   for (const Section which :
        {manifest_layout::kEntries, manifest_layout::kObjectBytes, manifest_layout::kObjectCrcs,
-        manifest_layout::kRestarts, manifest_layout::kNames})
+        manifest_layout::kNameBlocks, manifest_layout::kNames})
     if (crc32c(state.section(which)) != state.header.rows[which].crc32c)
       return damaged(fmt::format("section {} does not match its checksum", static_cast<unsigned>(which)));
 
@@ -244,7 +244,7 @@ Result<void> Manifest::check() const {
   for (std::uint64_t object = 0; object < objects(); ++object) {
     if (object % manifest_layout::kNamesPerBlock == 0) {
       name.clear();
-      if (restarts_[object / manifest_layout::kNamesPerBlock] != names_.size() - in.left())
+      if (name_blocks_[object / manifest_layout::kNamesPerBlock] != names_.size() - in.left())
         return damaged(fmt::format("the names from object {} on are misplaced", object));
     }
     in.name(name);
@@ -281,7 +281,7 @@ std::optional<std::uint32_t> Manifest::object_crc32c(std::uint64_t object) const
 std::string_view Manifest::object_name(std::uint64_t object, std::string& scratch) const {
   scratch.clear();
   if (object >= objects()) return {};
-  const std::uint64_t start = restarts_[object / manifest_layout::kNamesPerBlock];
+  const std::uint64_t start = name_blocks_[object / manifest_layout::kNamesPerBlock];
   // A damaged manifest may have a wrong start. Cursor checks all later bounds.
   if (start > names_.size()) return {};
   Cursor in(names_.subspan(static_cast<std::size_t>(start)));

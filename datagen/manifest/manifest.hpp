@@ -115,7 +115,7 @@ class Manifest {
   std::span<const SampleEntry> entries_;
   std::span<const std::uint64_t> object_bytes_;
   std::span<const std::uint32_t> object_crcs_;
-  std::span<const std::uint64_t> restarts_;
+  std::span<const std::uint64_t> name_blocks_;
   std::span<const std::byte> names_;
 };
 
@@ -170,7 +170,7 @@ class ManifestBuilder {
   Chunks<SampleEntry, 1 << 15> entries_;
   Chunks<std::uint64_t, 1 << 16> object_bytes_;
   Chunks<std::uint32_t, 1 << 16> object_crcs_;  // one per object, if has_object_crcs_
-  Chunks<std::uint64_t, 1 << 14> restarts_;
+  Chunks<std::uint64_t, 1 << 14> name_blocks_;
   Chunks<std::byte, 1 << 20> names_;
   std::string last_name_;
   std::vector<std::byte> coded_;

@@ -57,8 +57,8 @@ bool ManifestBuilder::for_each_piece(Section section, const Header& totals,
       return object_bytes_.for_each_chunk(as_raw);
     case manifest_layout::kObjectCrcs:
       return (totals.flags & manifest_layout::kObjectChecksums) == 0 || object_crcs_.for_each_chunk(as_raw);
-    case manifest_layout::kRestarts:
-      return restarts_.for_each_chunk(as_raw);
+    case manifest_layout::kNameBlocks:
+      return name_blocks_.for_each_chunk(as_raw);
     default:
       return names_.for_each_chunk(as_raw);
   }
@@ -105,9 +105,9 @@ std::uint32_t ManifestBuilder::add_object(std::string_view name, std::uint64_t b
   else if (index > 0 && name == last_name_)
     record_mistake(fmt::format("object '{}' comes twice", name));
   coded_.clear();
-  const bool restart = index % manifest_layout::kNamesPerBlock == 0;
-  if (restart) restarts_.push_back(names_.size());
-  manifest_layout::put_name(coded_, restart ? std::string_view{} : last_name_, name);
+  const bool begins_block = index % manifest_layout::kNamesPerBlock == 0;
+  if (begins_block) name_blocks_.push_back(names_.size());
+  manifest_layout::put_name(coded_, begins_block ? std::string_view{} : last_name_, name);
   names_.append(coded_);
   last_name_ = name;
   object_bytes_.push_back(bytes);
@@ -148,8 +148,8 @@ Result<std::vector<std::byte>> ManifestBuilder::finish() {
   object_bytes_.drain(put);
   start(manifest_layout::kObjectCrcs);
   if ((header.flags & manifest_layout::kObjectChecksums) != 0) object_crcs_.drain(put);
-  start(manifest_layout::kRestarts);
-  restarts_.drain(put);
+  start(manifest_layout::kNameBlocks);
+  name_blocks_.drain(put);
   start(manifest_layout::kNames);
   names_.drain(put);
   return out;

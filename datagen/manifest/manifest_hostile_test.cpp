@@ -266,10 +266,10 @@ TEST_F(HostileManifest, SizesOfObjectsWithoutSamplesAreCheckedToo) {
 TEST_F(HostileManifest, BlocksOfMoreNamesAreRefused) {
   auto bytes = good_manifest(20);
   Header header = header_of(bytes);
-  auto& restarts = header.rows[manifest_layout::kRestarts];
-  ASSERT_EQ(restarts.bytes, 16U);
-  std::memset(bytes.data() + restarts.offset + 8, 0, 8);
-  restarts.bytes = 8;
+  auto& name_blocks = header.rows[manifest_layout::kNameBlocks];
+  ASSERT_EQ(name_blocks.bytes, 16U);
+  std::memset(bytes.data() + name_blocks.offset + 8, 0, 8);
+  name_blocks.bytes = 8;
   header.names_per_block = 20;
   put_header(bytes, header);
   seal(bytes);
@@ -343,7 +343,8 @@ TEST_F(HostileManifest, ForgedNamesAreRefusedAndHarmlessUnchecked) {
     for (const std::uint64_t to :
          {std::uint64_t{1}, header.rows[manifest_layout::kNames].bytes, UINT64_MAX}) {
       auto bytes = good;
-      std::memcpy(bytes.data() + header.rows[manifest_layout::kRestarts].offset + block * 8, &to, sizeof to);
+      std::memcpy(bytes.data() + header.rows[manifest_layout::kNameBlocks].offset + block * 8, &to,
+                  sizeof to);
       seal(bytes);
       EXPECT_FALSE(survives(bytes)) << block << " " << to;
     }

@@ -28,7 +28,7 @@ Round CollectiveOrder::round(std::uint64_t pass, std::uint64_t position) {
   if (round >= mine) return {.object = run.object, .sample = std::nullopt};
   if (!shuffled_) return {.object = run.object, .sample = run.first + begin + round};
   if (permuted_ != at.run) {
-    const std::uint64_t number = (pass * runs_.size() + at.run) * share_.ranks + share_.run(pass);
+    const std::uint64_t number = (pass * runs_.size() + at.run) * share_.ranks + share_.part_index(pass);
     permutation_ = Permutation(mine, PassOrder::pass_seed(seed_, number));
     permuted_ = at.run;
   }

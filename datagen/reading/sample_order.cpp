@@ -24,8 +24,8 @@ std::uint64_t slice_length(std::uint64_t samples, unsigned threads) {
 SampleSource::SampleSource(std::uint64_t samples, unsigned threads, std::uint64_t max_passes,
                            std::int64_t at_least_ns)
     : samples_(samples),
-      slice_(slice_length(samples, threads)),
-      slices_a_pass_((samples + slice_ - 1) / slice_),
+      slice_samples_(slice_length(samples, threads)),
+      slices_a_pass_((samples + slice_samples_ - 1) / slice_samples_),
       max_passes_(max_passes),
       at_least_ns_(at_least_ns),
       limit_(slices_a_pass_) {
@@ -65,7 +65,7 @@ bool SampleSource::extend(std::uint64_t ticket, std::int64_t now_ns) {
 Arrivals::Arrivals(const OpenLoop& loop, std::uint64_t seed, const RankShare& share, std::uint64_t run)
     : poisson_(loop.poisson),
       gap_ns_(1e9 * static_cast<double>(share.ranks) / loop.per_second),
-      first_((static_cast<double>(share.rank) + 0.5) / static_cast<double>(share.ranks)),
+      first_in_gaps_((static_cast<double>(share.rank) + 0.5) / static_cast<double>(share.ranks)),
       random_(RandomStream(seed, "arrivals").substream(run).substream(share.rank)) {}
 
 // The time at which sample `number` is due. `at_ns` is the time of the previous sample, and is set to that of
@@ -76,7 +76,7 @@ std::int64_t Arrivals::due_ns(std::uint64_t number, double& at_ns) const {
   else
     // A sample is due in the middle of its gap. So a run of n gaps has n samples, and none is due exactly at
     // its end.
-    at_ns = gap_ns_ * (static_cast<double>(number) + first_);
+    at_ns = gap_ns_ * (static_cast<double>(number) + first_in_gaps_);
   return static_cast<std::int64_t>(at_ns);
 }
 

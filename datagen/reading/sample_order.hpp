@@ -39,8 +39,8 @@ class SampleSource {
     const std::uint64_t ticket = next_.fetch_add(1, std::memory_order_relaxed);
     if (ticket >= limit_.load(std::memory_order_acquire) && !extend(ticket, now_ns)) return false;
     slice.pass = ticket / slices_a_pass_;
-    slice.begin = (ticket % slices_a_pass_) * slice_;
-    slice.end = slice.begin + slice_ < samples_ ? slice.begin + slice_ : samples_;
+    slice.begin = (ticket % slices_a_pass_) * slice_samples_;
+    slice.end = slice.begin + slice_samples_ < samples_ ? slice.begin + slice_samples_ : samples_;
     return true;
   }
 
@@ -51,7 +51,7 @@ class SampleSource {
   bool extend(std::uint64_t ticket, std::int64_t now_ns);
 
   const std::uint64_t samples_;
-  const std::uint64_t slice_;
+  const std::uint64_t slice_samples_;
   const std::uint64_t slices_a_pass_;
   const std::uint64_t max_passes_;
   const std::int64_t at_least_ns_;
@@ -61,17 +61,21 @@ class SampleSource {
   bool ended_ = false;
 };
 
-// The part of each pass that this rank reads. The corpus is divided into one run of neighbouring samples for
-// each rank. Their lengths differ by at most one sample. After each pass a rank moves on by `shift` runs.
+// The part of each pass that this rank reads. The corpus is divided into one part of neighbouring samples for
+// each rank. Their lengths differ by at most one sample. After each pass a rank moves on by `shift` parts.
 struct RankShare {
   std::uint64_t rank = 0;
   std::uint64_t ranks = 1;
   std::uint64_t shift = 0;
 
-  std::uint64_t run(std::uint64_t pass) const { return (rank + pass % ranks * (shift % ranks)) % ranks; }
-  std::uint64_t begin(std::uint64_t samples, std::uint64_t pass) const { return samples * run(pass) / ranks; }
+  std::uint64_t part_index(std::uint64_t pass) const {
+    return (rank + pass % ranks * (shift % ranks)) % ranks;
+  }
+  std::uint64_t begin(std::uint64_t samples, std::uint64_t pass) const {
+    return samples * part_index(pass) / ranks;
+  }
   std::uint64_t end(std::uint64_t samples, std::uint64_t pass) const {
-    return samples * (run(pass) + 1) / ranks;
+    return samples * (part_index(pass) + 1) / ranks;
   }
   std::uint64_t longest(std::uint64_t samples) const { return (samples + ranks - 1) / ranks; }
 };
@@ -102,7 +106,7 @@ class PassOrder {
     length_ = share_.end(samples_, pass) - first_;
     sorted_.clear();
     if (order_ != SampleOrder::sequential)
-      permutation_ = Permutation(length_, pass_seed(seed_, pass * share_.ranks + share_.run(pass)));
+      permutation_ = Permutation(length_, pass_seed(seed_, pass * share_.ranks + share_.part_index(pass)));
     return length_;
   }
 
@@ -160,7 +164,7 @@ class Arrivals {
 
   const bool poisson_;
   const double gap_ns_;
-  const double first_;  // time of the first sample, in gaps, if the gaps are equal
+  const double first_in_gaps_;  // time of the first sample, in gaps, if the gaps are equal
   const RandomStream random_;
   std::mutex mutex_;         // guards given_ and at_ns_
   std::uint64_t given_ = 0;  // number of times that next_ns() has returned

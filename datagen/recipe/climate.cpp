@@ -21,7 +21,7 @@ constexpr std::size_t kDataPart = 0;
 
 constexpr OptionSpec kOptions[] = {shape_option("16,768,1152", "channels, height and width of a sample")};
 constexpr RecipeSetting kFormatSettings[] = {{"samples_per_file", "1"}};
-constexpr RecipeSetting kSmall[] = {{"shape", "16,16,24"}};
+constexpr RecipeSetting kSmallSettings[] = {{"shape", "16,16,24"}};
 
 std::vector<ArrayPart> parts_of(const std::vector<std::uint64_t>& shape) {
   const auto field = [](std::string_view name, std::vector<std::uint64_t> sides, bool one_chunk) {
@@ -62,7 +62,7 @@ const RecipeInfo recipe_climate{
     .sizes = "60,162,304 bytes each",
     .format = "hdf5",
     .format_settings = [](const Options&) { return std::span<const RecipeSetting>(kFormatSettings); },
-    .small = kSmall,
+    .small = kSmallSettings,
     .mean_sample_bytes = 4.0 * (16 * 768 * 1152 + 768 * 1152 + 16 * 4),
     .fingerprint = 0xacf74136,
     .make = make_climate,

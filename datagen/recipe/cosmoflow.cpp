@@ -20,7 +20,7 @@ constexpr NormalSizes kSizes{2'828'486, 71'311};  // from DLIO's workload file
 
 constexpr OptionSpec kOptions[] = {mean_option("2828486"), kDeviationOption};
 constexpr RecipeSetting kFormatSettings[] = {{"samples_per_file", "1"}, {"features", "dlio"}};
-constexpr RecipeSetting kSmall[] = {{"mean", "20000"}};
+constexpr RecipeSetting kSmallSettings[] = {{"mean", "20000"}};
 
 void name_sample(std::uint64_t index, SamplePlan& out) {
   fmt::format_to(std::back_inserter(out.key), "cosmoflow_{:06}", index);
@@ -50,7 +50,7 @@ const RecipeInfo recipe_cosmoflow{
     .sizes = "normal, mean 2,828,486 bytes, deviation 71,311",
     .format = "tfrecord",
     .format_settings = [](const Options&) { return std::span<const RecipeSetting>(kFormatSettings); },
-    .small = kSmall,
+    .small = kSmallSettings,
     .mean_sample_bytes = kSizes.mean,
     .fingerprint = 0xb14e843e,
     .make = make_cosmoflow,

@@ -29,7 +29,7 @@ constexpr OptionSpec kOptions[] = {
 };
 constexpr RecipeSetting kTrainingFiles[] = {{"samples_per_file", "709"}};
 constexpr RecipeSetting kValidationFiles[] = {{"samples_per_file", "94"}};
-constexpr RecipeSetting kSmall[] = {{"shape", "3,32,32"}};
+constexpr RecipeSetting kSmallSettings[] = {{"shape", "3,32,32"}};
 
 bool is_validation(const Options& options) {
   return options.text("split") == "validation";
@@ -113,7 +113,7 @@ const RecipeInfo recipe_hepcnn{
     .sizes = "602,148 bytes each",
     .format = "hdf5",
     .format_settings = files_of,
-    .small = kSmall,
+    .small = kSmallSettings,
     .mean_sample_bytes = 4.0 * 3 * 224 * 224 + 36,
     .fingerprint = 0xef7a7d31,
     .make = make_hepcnn,

@@ -113,12 +113,12 @@ Result<PhotoComposer::ClassCopy*> PhotoComposer::class_copy(std::uint32_t width,
   return classes_.back().get();
 }
 
-// The first full strip from `first` on that the current sample does not have yet. The search wraps around.
+// The first whole strip from `first` on that the current sample does not have yet. The search wraps around.
 // Returns `first` if the sample has all of them.
 std::uint32_t PhotoComposer::next_unused(const ClassCopy& copy, std::uint32_t first) const {
-  const auto full = static_cast<std::uint32_t>(copy.stock->full);
-  for (std::uint32_t i = 0; i < full; ++i) {
-    const std::uint32_t strip_index = first + i < full ? first + i : first + i - full;
+  const auto whole_strips = static_cast<std::uint32_t>(copy.stock->whole_strips);
+  for (std::uint32_t i = 0; i < whole_strips; ++i) {
+    const std::uint32_t strip_index = first + i < whole_strips ? first + i : first + i - whole_strips;
     if (!copy.used[strip_index]) return strip_index;
   }
   return first;
@@ -141,7 +141,7 @@ std::uint32_t PhotoComposer::closest_strip(const ClassCopy& copy, double bytes) 
   return size(above) - bytes < bytes - size(below - 1) ? by_size[above] : by_size[below - 1];
 }
 
-// Adds random full strips while more than two of the largest still fit. Then fills the rest with one strip,
+// Adds random whole strips while more than two of the largest still fit. Then fills the rest with one strip,
 // or with a strip and an end: tries several, and takes those that fit best.
 void PhotoComposer::choose_strips(ClassCopy& copy, Draws& draws, double target_bytes) {
   const StripClass& stock = *copy.stock;
@@ -157,11 +157,12 @@ void PhotoComposer::choose_strips(ClassCopy& copy, Draws& draws, double target_b
     copy.used[strip_index] = true;
     rows += stock.strips[strip_index].rows;
   };
-  const auto any = [&] {
-    return next_unused(copy, static_cast<std::uint32_t>(draws.between(0, static_cast<int>(stock.full) - 1)));
+  const auto random_unused_strip = [&] {
+    return next_unused(
+        copy, static_cast<std::uint32_t>(draws.between(0, static_cast<int>(stock.whole_strips) - 1)));
   };
   while (bytes_left > 2 * largest && rows + 3 * strip_rows(stock.width) <= kMostRows) {
-    take(any());
+    take(random_unused_strip());
     bytes_left -= bytes_of(chosen_.back());
   }
   // One strip may be enough.
@@ -169,7 +170,7 @@ void PhotoComposer::choose_strips(ClassCopy& copy, Draws& draws, double target_b
   std::uint32_t end = closest_strip(copy, bytes_left);
   double error_bytes = std::abs(bytes_left - bytes_of(end));
   for (int i = 0; i < kTries && error_bytes > kSizeTolerance * target_bytes; ++i) {
-    const std::uint32_t strip_index = any();
+    const std::uint32_t strip_index = random_unused_strip();
     const bool was_used = copy.used[strip_index];
     copy.used[strip_index] = true;
     const double left = bytes_left - bytes_of(strip_index);
@@ -256,19 +257,19 @@ Result<std::span<const FieldBytes>> PhotoComposer::make(std::uint64_t index) {
   const double target_bytes = photo_bytes(sizes_, samples_, index);
   Draws draws(sample.substream(1));
   const PhotoShape shape = draw_photo_shape(draws, sizes_, target_bytes);
-  PENSTOCK_ASSIGN(ClassCopy* const from,
+  PENSTOCK_ASSIGN(ClassCopy* const copy,
                   class_copy(rounded_width(shape.width), quantizer_percent(target_bytes / shape.pixels())));
-  choose_strips(*from, draws, target_bytes);
+  choose_strips(*copy, draws, target_bytes);
   std::uint32_t rows = 0;
-  for (const std::uint32_t strip_index : chosen_) rows += from->stock->strips[strip_index].rows;
+  for (const std::uint32_t strip_index : chosen_) rows += copy->stock->strips[strip_index].rows;
   pieces_.clear();
   copies_used_ = 0;
-  draw_bits(*from, sample.substream(2));
-  put_header(*from, index, rows * kLines - static_cast<std::uint32_t>(draws.between(0, kLines - 1)));
+  draw_bits(*copy, sample.substream(2));
+  put_header(*copy, index, rows * kLines - static_cast<std::uint32_t>(draws.between(0, kLines - 1)));
   const std::uint64_t* changed = changed_bits_.data();
   for (std::size_t chosen_index = 0; chosen_index < chosen_.size(); ++chosen_index) {
-    put_strip(*from, chosen_index, changed);
-    changed += (from->stock->strips[chosen_[chosen_index]].flips + 63) / 64;
+    put_strip(*copy, chosen_index, changed);
+    changed += (copy->stock->strips[chosen_[chosen_index]].flips + 63) / 64;
   }
   field_.crc32c = crc32c_portable(kEndOfImage, *field_.crc32c);  // the table version is faster for two bytes
   field_.bytes += kEndOfImage.size();

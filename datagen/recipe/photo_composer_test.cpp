@@ -136,7 +136,7 @@ TEST(PhotoComposer, StripsLookTheSameBehindAnyOther) {
       };
       const std::size_t row = std::size_t{width} * 3;
       const auto first = picture(0, 1);
-      for (std::size_t which = 1; which < made.full; ++which) {
+      for (std::size_t which = 1; which < made.whole_strips; ++which) {
         const auto second = picture(which, 0);
         ASSERT_EQ(second.size(), first.size());
         // Decoders smooth colours across the lines between strips, so these lines are not compared.

@@ -26,10 +26,10 @@
 namespace penstock {
 namespace {
 
-constexpr std::uint32_t kSheets = 6;       // pictures from which a class is cut
-constexpr std::uint32_t kEnds = 5;         // pictures from which the ends of one height are cut
-constexpr std::uint32_t kMostEndRows = 3;  // number of such heights
-constexpr std::uint32_t kStripLines = 16;  // in a row of coding units
+constexpr std::uint32_t kSheets = 6;         // pictures from which a class is cut
+constexpr std::uint32_t kEndsPerHeight = 5;  // pictures from which the ends of one height are cut
+constexpr std::uint32_t kMostEndRows = 3;    // number of such heights
+constexpr std::uint32_t kStripLines = 16;    // in a row of coding units
 
 // crc32c_power() of 0, 1, 2 ... bytes. These distances are enough for most flips.
 std::array<std::uint32_t, 4 * kFlipGroups.spacing> short_powers() {
@@ -70,7 +70,7 @@ std::uint32_t end_rows(std::uint32_t strip, std::uint32_t which) {
 // The number of pictures (cuts) from which a class is made. Order: sheets of whole strips, then ends, the
 // lowest first.
 std::uint32_t cuts_of(std::uint32_t width) {
-  return kSheets + kEnds * end_kinds(strip_rows(width));
+  return kSheets + kEndsPerHeight * end_kinds(strip_rows(width));
 }
 
 }  // namespace
@@ -110,9 +110,9 @@ class StripStock::CutMaker {
     cut_.width = width_;
     const bool sheet = cut_index < kSheets;
     const std::uint32_t rows =
-        sheet ? rows_ * strips_per_sheet(width_) : end_rows(rows_, (cut_index - kSheets) / kEnds);
-    PENSTOCK_TRY(cut(stream_.substream(sheet ? cut_index : cut_index + kEnds), rows));
-    if (sheet) cut_.full = cut_.strips.size();
+        sheet ? rows_ * strips_per_sheet(width_) : end_rows(rows_, (cut_index - kSheets) / kEndsPerHeight);
+    PENSTOCK_TRY(cut(stream_.substream(sheet ? cut_index : cut_index + kEndsPerHeight), rows));
+    if (sheet) cut_.whole_strips = cut_.strips.size();
     return std::move(cut_);
   }
 
@@ -227,7 +227,7 @@ void append(StripClass& whole, StripClass part) {
   whole.flips.insert(whole.flips.end(), part.flips.begin(), part.flips.end());
   whole.edges.insert(whole.edges.end(), part.edges.begin(), part.edges.end());
   whole.strips.insert(whole.strips.end(), part.strips.begin(), part.strips.end());
-  whole.full += part.full;
+  whole.whole_strips += part.whole_strips;
 }
 
 // Called by the last thread of a Slot, with its lock held. Cuts are joined in the order of their numbers, not

@@ -74,8 +74,8 @@ struct StripClass {
   std::vector<Flip> flips;  // by strip
   // By strip: for each group of flips, the offsets of its first and last byte in the strip.
   std::vector<std::uint32_t> edges;
-  std::vector<Strip> strips;  // `full` strips with strip_rows() rows, then lower ones
-  std::size_t full = 0;
+  std::vector<Strip> strips;  // `whole_strips` strips with strip_rows() rows, then lower ones
+  std::size_t whole_strips = 0;
   std::vector<std::uint32_t> by_size;  // indexes of all strips, the smallest first
   std::vector<std::uint32_t> sizes;    // their sizes, in the same order
 };

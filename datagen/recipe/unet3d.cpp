@@ -19,7 +19,7 @@ constexpr NormalSizes kSizes{146'600'628, 68'341'808};  // from DLIO's workload 
 
 constexpr OptionSpec kOptions[] = {mean_option("146600628"), kDeviationOption};
 constexpr RecipeSetting kFormatSettings[] = {{"samples_per_file", "1"}};
-constexpr RecipeSetting kSmall[] = {{"mean", "20000"}};
+constexpr RecipeSetting kSmallSettings[] = {{"mean", "20000"}};
 
 void name_sample(std::uint64_t index, SamplePlan& out) {
   fmt::format_to(std::back_inserter(out.key), "unet3d_{:05}", index);
@@ -50,7 +50,7 @@ const RecipeInfo recipe_unet3d{
     .sizes = "normal, mean 146,600,628 bytes, deviation 68,341,808",
     .format = "npz",
     .format_settings = [](const Options&) { return std::span<const RecipeSetting>(kFormatSettings); },
-    .small = kSmall,
+    .small = kSmallSettings,
     .mean_sample_bytes = kSizes.mean,
     .fingerprint = 0x6d6589dd,
     .make = make_unet3d,

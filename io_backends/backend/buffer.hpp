@@ -28,9 +28,9 @@ constexpr std::size_t whole_huge_pages(std::size_t bytes) {
 
 // `bytes` rounded up to a multiple of kBufferAlignment. If 64 bits cannot hold that, it rounds down.
 constexpr std::uint64_t whole_blocks(std::uint64_t bytes) {
-  const std::uint64_t ragged = bytes % kBufferAlignment;
-  if (ragged == 0 || bytes > UINT64_MAX - kBufferAlignment) return bytes - ragged;
-  return bytes - ragged + kBufferAlignment;
+  const std::uint64_t bytes_past_block = bytes % kBufferAlignment;
+  if (bytes_past_block == 0 || bytes > UINT64_MAX - kBufferAlignment) return bytes - bytes_past_block;
+  return bytes - bytes_past_block + kBufferAlignment;
 }
 
 // Owns capacity() bytes aligned to kBufferAlignment. From kHugePage bytes on they are aligned to kHugePage,

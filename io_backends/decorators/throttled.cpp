@@ -45,7 +45,7 @@ class Pace {
   static Result<void> wait(TokenBucket& pipe, Time due) {
     if (due <= Clock::now()) return success();
     PENSTOCK_TRY(sleep_until(due));
-    pipe.woke(due, Clock::now());
+    pipe.add_lateness(due, Clock::now());
     return success();
   }
 
@@ -159,7 +159,7 @@ std::size_t ThrottledQueue::reap(std::span<Completion> out, std::size_t at_least
 // The three functions of the bucket are called by any thread, without a lock. The two atomics guard no other
 // memory, hence relaxed. Each loop repeats until no other thread has changed the value in between, so no time
 // is lost and none is counted twice.
-void TokenBucket::woke(Time due, Time now) {
+void TokenBucket::add_lateness(Time due, Time now) {
   if (latency_ns_ == 0) return;  // without a latency the bucket saves up all idle time
   constexpr std::int64_t kMost = std::chrono::nanoseconds(kBurst).count();
   const std::int64_t more = std::max<std::int64_t>(std::chrono::nanoseconds(now - due).count(), 0);
@@ -169,7 +169,7 @@ void TokenBucket::woke(Time due, Time now) {
     continue;
 }
 
-std::int64_t TokenBucket::take_of_late(std::int64_t at_most) {
+std::int64_t TokenBucket::take_lateness(std::int64_t at_most) {
   std::int64_t late = late_ns_.load(std::memory_order_relaxed);
   std::int64_t taken = 0;
   do {
@@ -188,11 +188,12 @@ TokenBucket::Time TokenBucket::pass(std::uint64_t bytes, Time now) {
   const auto cost = static_cast<std::int64_t>(std::llround(ns));
   const auto now_ns = std::chrono::nanoseconds(now.time_since_epoch()).count();
   std::int64_t free_at = free_at_ns_.load(std::memory_order_relaxed);
-  const std::int64_t before = std::chrono::nanoseconds(kBurst).count();
+  const std::int64_t burst_ns = std::chrono::nanoseconds(kBurst).count();
   // The comparison comes first: free_at starts at INT64_MIN, and now_ns minus that would overflow.
-  const std::int64_t idle = free_at < now_ns - before ? before : std::max<std::int64_t>(now_ns - free_at, 0);
+  const std::int64_t idle =
+      free_at < now_ns - burst_ns ? burst_ns : std::max<std::int64_t>(now_ns - free_at, 0);
   // Before the loop: a second try of the loop must not take lateness twice.
-  const std::int64_t start = now_ns + latency_ns_ - (latency_ns_ == 0 ? before : take_of_late(idle));
+  const std::int64_t start = now_ns + latency_ns_ - (latency_ns_ == 0 ? burst_ns : take_lateness(idle));
   const std::int64_t latest = now_ns + static_cast<std::int64_t>(kLongest);
   std::int64_t next = 0;
   do {

@@ -29,13 +29,13 @@ class TokenBucket {
   Time pass(std::uint64_t bytes, Time now);
   // A caller waited for `due` and woke at `now`. Later requests that find the pipe idle start earlier by that
   // lateness. Does nothing without a latency, since then all idle time is saved up.
-  void woke(Time due, Time now);
+  void add_lateness(Time due, Time now);
 
   static constexpr std::chrono::milliseconds kBurst{10};
 
  private:
   // Subtracts up to `at_most` nanoseconds from late_ns_, and returns how many.
-  std::int64_t take_of_late(std::int64_t at_most);
+  std::int64_t take_lateness(std::int64_t at_most);
 
   const std::uint64_t bytes_per_s_;
   const std::int64_t latency_ns_;

@@ -55,12 +55,12 @@ TEST(TokenBucket, WhatWokeTooLateIsMadeUpFor) {
   TokenBucket bucket(1'000'000, 4ms);
   const Clock::time_point start(1h);
   EXPECT_EQ(bucket.pass(3'000, start), start + 7ms);
-  bucket.woke(start + 7ms, start + 8ms);
+  bucket.add_lateness(start + 7ms, start + 8ms);
   EXPECT_EQ(bucket.pass(3'000, start + 8ms), start + 14ms);
   EXPECT_EQ(bucket.pass(3'000, start + 15ms), start + 22ms) << "once";
-  bucket.woke(start + 22ms, start + 29ms);
+  bucket.add_lateness(start + 22ms, start + 29ms);
   EXPECT_EQ(bucket.pass(3'000, start + 29ms), start + 33ms) << "never before the latency";
-  bucket.woke(start, start + 1h);
+  bucket.add_lateness(start, start + 1h);
   EXPECT_EQ(bucket.pass(30'000, start + 2h), start + 2h + 24ms) << "of at most 10 ms";
 }
 

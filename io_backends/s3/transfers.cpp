@@ -93,7 +93,7 @@ bool is_header(std::string_view line, std::string_view name) {
 }  // namespace
 
 Transfers::Transfers(const Settings& settings)
-    : settings_(settings), multi_(::curl_multi_init()), pauses_(std::random_device{}()) {}
+    : settings_(settings), multi_(::curl_multi_init()), pause_seed_(std::random_device{}()) {}
 
 Transfers::~Transfers() {
   for (const auto& slot : slots_) {
@@ -298,10 +298,10 @@ std::size_t Transfers::on_header(char* bytes, std::size_t size, std::size_t coun
 std::size_t Transfers::on_send(char* bytes, std::size_t size, std::size_t count, void* from) {
   Slot& slot = *static_cast<Slot*>(from);
   const auto rest = slot.request.body.subspan(slot.sent);
-  const std::size_t now = std::min(rest.size(), size * count);
-  std::copy_n(rest.begin(), now, reinterpret_cast<std::byte*>(bytes));
-  slot.sent += now;
-  return now;
+  const std::size_t length = std::min(rest.size(), size * count);
+  std::copy_n(rest.begin(), length, reinterpret_cast<std::byte*>(bytes));
+  slot.sent += length;
+  return length;
 }
 
 // libcurl calls it when it sends the body again on another connection.
@@ -377,12 +377,13 @@ void Transfers::drive(bool wait) {
 void Transfers::ended(Slot& slot, CURLcode code) {
   Answer& answer = slot.answer;
   if (!slot.head_seen) inspect_head(slot);
-  const int lack = lacks_descriptors(slot.easy, code);
+  const int descriptor_errno = lacks_descriptors(slot.easy, code);
   ::curl_multi_remove_handle(multi_, slot.easy);
   // Another try would fail the same way, unless this process closes descriptors. So do not retry.
-  if (lack != 0)
-    return finish(
-        slot, errno_error(lack, std::string("cannot ") + method_name(slot.request.method), slot.request.key));
+  if (descriptor_errno != 0)
+    return finish(slot,
+                  errno_error(descriptor_errno, std::string("cannot ") + method_name(slot.request.method),
+                              slot.request.key));
   // on_body() stopped the transfer because `out` is full. The caller judges that by Answer::more.
   if (code == CURLE_WRITE_ERROR && answer.more) code = CURLE_OK;
   if (code == CURLE_OK && slot.wrong_range) code = CURLE_WRITE_ERROR;
@@ -413,11 +414,12 @@ bool Transfers::try_again(Slot& slot, CURLcode code) {
   const auto longest = std::min(kFirstPause * (1U << doublings), kLongestPause);
   // A random time in the second half of the pause, so that clients that failed together do not retry
   // together.
-  const double share = 0.5 + 0.5 * RandomStream(++pauses_, "pauses").uniform(0);
+  const double share = 0.5 + 0.5 * RandomStream(++pause_seed_, "pauses").uniform(0);
   auto pause = std::chrono::duration_cast<Clock::duration>(longest * share);
-  curl_off_t asked = 0;
-  ::curl_easy_getinfo(slot.easy, CURLINFO_RETRY_AFTER, &asked);
-  if (asked > 0) pause = std::min<Clock::duration>(std::chrono::seconds(asked), kLongestPause);
+  curl_off_t retry_after_s = 0;
+  ::curl_easy_getinfo(slot.easy, CURLINFO_RETRY_AFTER, &retry_after_s);
+  if (retry_after_s > 0)
+    pause = std::min<Clock::duration>(std::chrono::seconds(retry_after_s), kLongestPause);
   slot.retry_at = Clock::now() + pause;
   slot.awaits_retry = true;
   ++slot.answer.tries;

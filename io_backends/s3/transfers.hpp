@@ -165,7 +165,7 @@ class Transfers {
   std::deque<Done> done_;
   std::size_t in_flight_ = 0;
   std::size_t waiting_ = 0;
-  std::uint64_t pauses_ = 0;
+  std::uint64_t pause_seed_ = 0;
 };
 
 }  // namespace penstock::s3

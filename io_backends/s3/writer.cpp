@@ -47,15 +47,15 @@ class S3Writer final : public Writer {
     store_.moved().add_written(bytes.size());
     bytes_ += bytes.size();
     while (!bytes.empty()) {
-      const std::size_t now = std::min(part_ - filling_.size(), bytes.size());
+      const std::size_t count = std::min(part_ - filling_.size(), bytes.size());
       try {
-        if (filling_.size() + now > filling_.capacity())
-          filling_.reserve(std::min(part_, std::max(filling_.size() + now, 2 * filling_.capacity())));
-        filling_.insert(filling_.end(), bytes.begin(), bytes.begin() + static_cast<std::ptrdiff_t>(now));
+        if (filling_.size() + count > filling_.capacity())
+          filling_.reserve(std::min(part_, std::max(filling_.size() + count, 2 * filling_.capacity())));
+        filling_.insert(filling_.end(), bytes.begin(), bytes.begin() + static_cast<std::ptrdiff_t>(count));
       } catch (const std::bad_alloc&) {
         return errno_error(ENOMEM, "no memory for a part of", name_);
       }
-      bytes = bytes.subspan(now);
+      bytes = bytes.subspan(count);
       if (filling_.size() == part_ && !bytes.empty()) PENSTOCK_TRY(send_part());
     }
     return success();

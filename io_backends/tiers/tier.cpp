@@ -216,15 +216,16 @@ Result<TierSpec> expand(const OptionWord& named, const TierText& given) {
   PENSTOCK_ASSIGN(const TierText own, split_text(named.value));
   std::string text(given.name.empty() ? std::string_view(named.key) : given.name);
   text.append("=").append(own.head);
-  PENSTOCK_ASSIGN(const TierSpec before, parse_tier(named.value, kNoNamedTiers));
-  PENSTOCK_ASSIGN(const TierSpec over, parse_tier("/" + std::string(given.options), kNoNamedTiers));
+  PENSTOCK_ASSIGN(const TierSpec named_spec, parse_tier(named.value, kNoNamedTiers));
+  PENSTOCK_ASSIGN(const TierSpec given_spec, parse_tier("/" + std::string(given.options), kNoNamedTiers));
   std::string_view rest = own.options;
-  for (const OptionWord& option : before.options) {
+  for (const OptionWord& option : named_spec.options) {
     const std::size_t end = std::min(rest.find(',', 1), rest.size());
     // direct=1 from a head "direct:PATH" is not in `rest`; `text` already has that head.
     if (option.key == "direct" && !rest.starts_with(",direct=")) continue;
     const auto same_key = [&](const OptionWord& word) { return word.key == option.key; };
-    if (std::none_of(over.options.begin(), over.options.end(), same_key)) text += rest.substr(0, end);
+    if (std::none_of(given_spec.options.begin(), given_spec.options.end(), same_key))
+      text += rest.substr(0, end);
     rest.remove_prefix(end);
   }
   text += given.options;

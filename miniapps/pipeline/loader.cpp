@@ -133,7 +133,7 @@ void SampleLoader::set_free(std::uint32_t slot) {
 
 // The queue returned nothing although reads are in flight. The slot of the lost sample is not used again: the
 // back end may still write to it.
-SampleLoader::Slot& SampleLoader::broken() {
+SampleLoader::Slot& SampleLoader::fail_lost_sample() {
   --in_flight_;
   Slot& lost = *std::find_if(slots_.begin(), slots_.end(), [](const Slot& slot) { return slot.in_flight; });
   lost.outcome =
@@ -154,7 +154,7 @@ SampleLoader::Slot& SampleLoader::next() {
   }
   if (completions_.empty()) {
     for (Completion& came : reader_.reap()) completions_.push_back(std::move(came));
-    if (completions_.empty()) return broken();
+    if (completions_.empty()) return fail_lost_sample();
     std::reverse(completions_.begin(), completions_.end());
   }
   Completion done = std::move(completions_.back());

@@ -110,7 +110,7 @@ class SampleLoader {
   SampleLoader(const Manifest& manifest, Backend& backend, HeldObjects& objects, std::size_t depth,
                bool in_place);
   void set_free(std::uint32_t slot);
-  Slot& broken();
+  Slot& fail_lost_sample();
   Result<void> choose(Slot& slot);
   void grow(Slot& slot) const;
   Result<std::uint64_t> inspect(std::uint32_t index);

@@ -22,7 +22,7 @@ std::string p_text(const ComparedMetric& row) {
   return *row.p < 0.0001 ? "<0.0001" : fmt::format("{:.4f}", *row.p);
 }
 
-std::string detectable_text(const ComparedMetric& row) {
+std::string smallest_detectable_change_text(const ComparedMetric& row) {
   return row.detectable ? signed_percent(*row.detectable).substr(1) : "-";
 }
 
@@ -48,7 +48,7 @@ Rows gate_rows(const Comparison& comparison, const Output& output) {
     rows.push_back({row.cell, row.metric.empty() ? "-" : row.metric,
                     figures ? format_metric(row.base, row.unit, output) : "-",
                     figures ? format_metric(row.candidate, row.unit, output) : "-", change_text(row),
-                    p_text(row), detectable_text(row), samples_text(row), outcome_text(row)});
+                    p_text(row), smallest_detectable_change_text(row), samples_text(row), outcome_text(row)});
   }
   return rows;
 }

@@ -18,7 +18,7 @@ namespace {
 using namespace read_metrics;
 
 // Decoding is the limit if the ceiling is at least this many times the decoded rate.
-constexpr double kDecodingLimits = 2;
+constexpr double kCeilingRatioIfDecodingLimits = 2;
 // Samples per second that one accelerator consumes, for "at most N accelerators".
 constexpr double kAcceleratorImages = 200;
 
@@ -57,14 +57,14 @@ bool measured_once(const ReadCurve& curve) {
   });
 }
 
-bool any_once(const std::vector<const ReadCurve*>& about) {
-  return std::any_of(about.begin(), about.end(),
+bool any_once(const std::vector<const ReadCurve*>& curves) {
+  return std::any_of(curves.begin(), curves.end(),
                      [](const ReadCurve* curve) { return measured_once(*curve); });
 }
 
 // A result of a single repeat is only a caution, because its spread is unknown.
-Tone tone_of(const std::vector<const ReadCurve*>& about) {
-  return any_once(about) ? Tone::caution : Tone::finding;
+Tone tone_of(const std::vector<const ReadCurve*>& curves) {
+  return any_once(curves) ? Tone::caution : Tone::finding;
 }
 
 bool decodes(const ReadGroup& group) {
@@ -75,12 +75,12 @@ bool decodes(const ReadGroup& group) {
 
 // The brackets after a sentence. They contain the proven cache state of its tiers, how this group differs
 // from the others, and what limits confidence in the result.
-std::string in_group(const ReadGroup& group, const std::vector<const ReadCurve*>& about,
-                     const std::string& more = "") {
+std::string group_note(const ReadGroup& group, const std::vector<const ReadCurve*>& curves,
+                       const std::string& more = "") {
   std::vector<std::string> states;  // states that differ from the requested one
   std::string exceptions;
   bool any_as_asked = false;
-  for (const ReadCurve* curve : about) {
+  for (const ReadCurve* curve : curves) {
     const std::string state = cache_state(*curve->at.begin()->second);
     if (as_asked(*curve->at.begin()->second)) {
       any_as_asked = true;
@@ -104,12 +104,12 @@ std::string in_group(const ReadGroup& group, const std::vector<const ReadCurve*>
   }
   if (decodes(group)) text += "; decoding included";
   if (!more.empty()) text += "; " + more;
-  if (any_once(about)) text += "; from one repeat";
+  if (any_once(curves)) text += "; from one repeat";
   return " (" + text + ")";
 }
 
 // A ratio as text: "3.1x" below 9.95, else "12x".
-std::string times_text(double ratio) {
+std::string ratio_text(double ratio) {
   return ratio < 9.95 ? fmt::format("{:.1f}x", ratio) : fmt::format("{}x", format_number(std::round(ratio)));
 }
 
@@ -154,7 +154,7 @@ void describe_scaling(const ReadGroup& group, const ReadCurve& curve, std::vecto
     if (scaling.useful_threads != points.front().threads)
       text += fmt::format(", {} of {}", format_ratio(scaling.gain), first);
   }
-  out.push_back({tone_of({&curve}), "scaling", text + in_group(group, {&curve}) + "."});
+  out.push_back({tone_of({&curve}), "scaling", text + group_note(group, {&curve}) + "."});
 }
 
 // The rows of two curves at the highest thread count at which both were measured.
@@ -165,7 +165,7 @@ struct RowPair {
   double ratio = 0;   // rate of the second record / rate of the first
   double apart = 0;   // the larger spread of the two records' repeats
   bool once = false;  // one of the curves has a row with a single repeat
-  double times() const { return std::max(ratio, 1 / ratio); }
+  double faster_ratio() const { return std::max(ratio, 1 / ratio); }
 };
 
 std::optional<RowPair> last_common_rows(const ReadCurve& a, const ReadCurve* b) {
@@ -207,14 +207,14 @@ void describe_tiers(const ReadGroup& group, std::vector<Sentence>& out) {
       std::string slow = group.curves[j].tier;
       if (rows->ratio > 1) std::swap(fast, slow);
       std::string text =
-          fmt::format("{} feeds {} of {} at {}", fast, times_text(rows->times()), slow, rows->at);
-      if (rows->times() - 1 <= rows->apart && rows->apart > kSameRate)
+          fmt::format("{} feeds {} of {} at {}", fast, ratio_text(rows->faster_ratio()), slow, rows->at);
+      if (rows->faster_ratio() - 1 <= rows->apart && rows->apart > kSameRate)
         text = cannot_be_distinguished(fast + " and " + slow, *rows);
-      else if (rows->times() < 1 + kSameRate)
+      else if (rows->faster_ratio() < 1 + kSameRate)
         text = fmt::format("{} and {} feed the same at {}, within {}", fast, slow, rows->at,
                            format_percent(kSameRate));
       out.push_back({tone_of({&group.curves[i], &group.curves[j]}), "tiers",
-                     text + in_group(group, {&group.curves[i], &group.curves[j]}) + "."});
+                     text + group_note(group, {&group.curves[i], &group.curves[j]}) + "."});
     }
 }
 
@@ -229,10 +229,10 @@ void describe_labels(const std::vector<ReadGroup>& groups, std::vector<Sentence>
         const auto rows = last_common_rows(curve, b.find(curve.tier));
         if (!rows) continue;
         const auto named = [](const std::string& label) { return label.empty() ? "no label" : label; };
-        std::string text =
-            fmt::format("{} is {} {} with {} than with {} at {}", curve.tier, times_text(rows->times()),
-                        rows->ratio > 1 ? "faster" : "slower", named(b.label), named(a.label), rows->at);
-        if (rows->times() - 1 <= std::max(rows->apart, kSameRate))
+        std::string text = fmt::format(
+            "{} is {} {} with {} than with {} at {}", curve.tier, ratio_text(rows->faster_ratio()),
+            rows->ratio > 1 ? "faster" : "slower", named(b.label), named(a.label), rows->at);
+        if (rows->faster_ratio() - 1 <= std::max(rows->apart, kSameRate))
           text = cannot_be_distinguished(
               fmt::format("{} with {} and with {}", curve.tier, named(a.label), named(b.label)), *rows);
         describe_pair(*rows, text, cache_state(*rows->first), "labels", i, out);
@@ -246,20 +246,20 @@ void describe_ranks(const ReadGroup& group, const ReadCurve& curve, const Output
   for (const auto& [threads, record] : curve.at) {
     const std::string apart = rank_difference_text(
         fmt::format("At {} the ranks on {}", threads_text(threads), curve.tier), rank_rates(*record), output);
-    if (!apart.empty()) out.push_back({Tone::caution, "ranks", apart + in_group(group, {&curve}) + "."});
+    if (!apart.empty()) out.push_back({Tone::caution, "ranks", apart + group_note(group, {&curve}) + "."});
   }
 }
 
 void describe_accelerators(const ReadGroup& group, std::vector<Sentence>& out) {
   std::vector<std::string> parts;
-  std::vector<const ReadCurve*> about;
+  std::vector<const ReadCurve*> curves;
   for (const ReadCurve& curve : group.curves) {
     double best = 0;
     for (const auto& [threads, record] : curve.at)
       if (parameter_text(*record, "block").empty() && record->verdict != Verdict::degraded)
         best = std::max(best, metric_value(*record, kSampleRate).value_or(0));
     if (best <= 0) continue;
-    about.push_back(&curve);
+    curves.push_back(&curve);
     const double count = std::floor(best / kAcceleratorImages);
     const std::string many = count < 1      ? "less than one"
                              : count < 1000 ? fmt::format("{:.0f}", count)
@@ -271,18 +271,18 @@ void describe_accelerators(const ReadGroup& group, std::vector<Sentence>& out) {
   }
   if (!parts.empty())
     out.push_back({Tone::finding, "accelerators",
-                   enumerate(parts) + in_group(group, about, "computed from its rate, not tried") + "."});
+                   enumerate(parts) + group_note(group, curves, "computed from its rate, not tried") + "."});
 }
 
 void describe_baseline(const ReadGroup& group, std::vector<Sentence>& out) {
   std::vector<std::string> parts;
-  std::vector<const ReadCurve*> about;
+  std::vector<const ReadCurve*> curves;
   for (const ReadCurve& curve : group.curves) {
     std::vector<double> ratios;
     for (const auto& [threads, record] : curve.at)
       if (const auto ratio = baseline_ratio(*record)) ratios.push_back(*ratio);
     if (ratios.empty()) continue;
-    about.push_back(&curve);
+    curves.push_back(&curve);
     const auto [low, high] = std::minmax_element(ratios.begin(), ratios.end());
     const std::string from = format_percent(*low);
     const std::string to = format_percent(*high);
@@ -291,7 +291,7 @@ void describe_baseline(const ReadGroup& group, std::vector<Sentence>& out) {
   }
   if (!parts.empty())
     add_sentence(out, Tone::finding, "baseline", "The client reached {}{}.", enumerate(parts),
-                 in_group(group, about));
+                 group_note(group, curves));
 }
 
 // Compares the tier's fastest row with its ceiling: the highest rate that any probe reached with any number
@@ -317,7 +317,7 @@ void describe_ceiling(const ReadGroup& group, const ReadCurve& curve, const Outp
   if (!invalid.empty())
     add_sentence(out, Tone::caution, "ceiling_invalid",
                  "The ceiling of {} is invalid at {}: reading was faster than the best probe{}.", curve.tier,
-                 enumerate(invalid), in_group(group, {&curve}));
+                 enumerate(invalid), group_note(group, {&curve}));
   if (peak <= 0 || ceiling <= 0 || peak > kCeilingTolerance * ceiling) return;
   const std::string of = format_rate(ceiling, output) + " " + std::string(rate_unit(output));
   std::string text = fmt::format("{} reaches {} of its ceiling of {} at {}", curve.tier,
@@ -325,12 +325,12 @@ void describe_ceiling(const ReadGroup& group, const ReadCurve& curve, const Outp
   if (decodes(group))
     text = fmt::format("Reading {} and decoding come to {} {} at {}; its ceiling of {} is {} that",
                        curve.tier, format_rate(peak, output), rate_unit(output), threads_text(fastest), of,
-                       times_text(ceiling / peak));
-  if (decodes(group) && ceiling >= kDecodingLimits * peak)
+                       ratio_text(ceiling / peak));
+  if (decodes(group) && ceiling >= kCeilingRatioIfDecodingLimits * peak)
     text = fmt::format("Decoding limits, not {}: {} {} at {}; the tier's ceiling of {} is {} that",
                        curve.tier, format_rate(peak, output), rate_unit(output), threads_text(fastest), of,
-                       times_text(ceiling / peak));
-  out.push_back({Tone::finding, "ceiling", text + in_group(group, {&curve}) + "."});
+                       ratio_text(ceiling / peak));
+  out.push_back({Tone::finding, "ceiling", text + group_note(group, {&curve}) + "."});
 }
 
 void describe_cold_warm(const std::vector<ReadGroup>& groups, std::vector<Sentence>& out) {
@@ -343,11 +343,11 @@ void describe_cold_warm(const std::vector<ReadGroup>& groups, std::vector<Senten
         const auto rows = last_common_rows(curve, warm.find(curve.tier));
         if (!rows || !as_asked(*rows->first) || !as_asked(*rows->second)) continue;
         std::string text =
-            fmt::format("{} is {} {} warm than cold at {}", curve.tier, times_text(rows->times()),
+            fmt::format("{} is {} {} warm than cold at {}", curve.tier, ratio_text(rows->faster_ratio()),
                         rows->ratio > 1 ? "faster" : "slower", rows->at);
-        if (rows->times() - 1 <= rows->apart && rows->apart > kSameRate)
+        if (rows->faster_ratio() - 1 <= rows->apart && rows->apart > kSameRate)
           text = cannot_be_distinguished(curve.tier + " cold and warm", *rows);
-        else if (rows->times() < 1 + kSameRate)
+        else if (rows->faster_ratio() < 1 + kSameRate)
           text = fmt::format("{} is as fast cold as warm at {}", curve.tier, rows->at);
         // The title without the leading "cold, ": how this work differs from other work.
         const std::string work = cold.title.size() > 6 ? cold.title.substr(6) : "";
@@ -367,20 +367,20 @@ void describe_offered(const ReadGroup& group, const ReadCurve& curve, std::vecto
     const auto tail = metric_value(*record, kLatencyP99);
     const auto kept_up = metric_value(*record, kKeptUp);
     if (!offered || !rate || !median || !tail || !kept_up) continue;
-    const std::string about = in_group(group, {&curve});
+    const std::string note = group_note(group, {&curve});
     if (*kept_up >= kNearlyAll)
       add_sentence(out, Tone::finding, "offered",
                    "At {} samples/s {} kept up with {}: {} from when they were due to the end "
                    "in the median, {} at "
                    "the 99th percentile{}.",
                    format_number(*offered), curve.tier, threads_text(threads), format_seconds(*median * 1e-9),
-                   format_seconds(*tail * 1e-9), about);
+                   format_seconds(*tail * 1e-9), note);
     else
       add_sentence(
           out, Tone::caution, "offered",
           "At {} samples/s {} did not keep up with {}: {} samples/s came, and latencies grow as long as "
           "that lasts{}.",
-          format_number(*offered), curve.tier, threads_text(threads), format_number(*rate), about);
+          format_number(*offered), curve.tier, threads_text(threads), format_number(*rate), note);
   }
 }
 

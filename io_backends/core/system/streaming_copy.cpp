@@ -31,9 +31,9 @@ void copy_streamed(std::span<std::byte> to, std::span<const std::byte> from) {
     std::memcpy(to.data(), from.data(), from.size());
     return;
   }
-  const std::size_t ragged = (kLine - reinterpret_cast<std::uintptr_t>(to.data()) % kLine) % kLine;
-  std::memcpy(to.data(), from.data(), ragged);
-  std::size_t at = ragged;
+  const std::size_t bytes_to_line = (kLine - reinterpret_cast<std::uintptr_t>(to.data()) % kLine) % kLine;
+  std::memcpy(to.data(), from.data(), bytes_to_line);
+  std::size_t at = bytes_to_line;
   for (; from.size() - at >= kLine + kAhead; at += kLine) {
     __builtin_prefetch(from.data() + at + kAhead, 0, 0);
     stream_line(to.data() + at, from.data() + at);

@@ -275,9 +275,9 @@ long transfer(const Arguments& arguments) noexcept {
     case SYS_pwritev:
       return transfer_at<PENSTOCK_CALL_WRITE>(arguments.fd(), arguments.d, arguments);
     case SYS_preadv2:
-      return vector2<PENSTOCK_CALL_READ>(arguments.fd(), arguments.d, arguments);
+      return transfer_v2<PENSTOCK_CALL_READ>(arguments.fd(), arguments.d, arguments);
     case SYS_pwritev2:
-      return vector2<PENSTOCK_CALL_WRITE>(arguments.fd(), arguments.d, arguments);
+      return transfer_v2<PENSTOCK_CALL_WRITE>(arguments.fd(), arguments.d, arguments);
     case SYS_sendfile:
       return copy_between(static_cast<int>(arguments.b), pointer<off64_t>(arguments.c), arguments.fd(),
                           nullptr, true, arguments);

@@ -56,7 +56,7 @@ ssize_t transfer_at(int fd, std::int64_t offset, auto call) noexcept {
 
 // preadv2 and pwritev2 take -1 for the descriptor's position.
 template <penstock_call kCall>
-ssize_t vector2(int fd, std::int64_t offset, auto call) noexcept {
+ssize_t transfer_v2(int fd, std::int64_t offset, auto call) noexcept {
   if (offset != -1) {
     return transfer_at<kCall>(fd, offset, call);
   }
