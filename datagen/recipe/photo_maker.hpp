@@ -14,8 +14,8 @@
 
 namespace penstock {
 
-// Makes one field: a baseline JPEG with 4:2:0. It is within 4% of photo_bytes() if the quantizer has steps
-// for that size. The scenery must outlive it.
+// Makes one field: a baseline JPEG with 4:2:0. It is within 4% of photo_bytes(), if a whole quantizer
+// percentage from 2 to 192 comes that close (from 2 to 3 the size falls by 10%). The scenery must outlive it.
 class PhotoMaker final : public SampleMaker {
  public:
   PhotoMaker(const Scenery& scenery, RandomStream samples, PhotoSizes sizes)

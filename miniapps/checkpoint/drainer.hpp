@@ -43,7 +43,7 @@ class CheckpointLedger {
   void skipped(const CheckpointId& id);
   void drained(const CheckpointId& id, double begin_s, double length_s);
 
-  // Changes the counts, with the lock held.
+  // Calls `change` with the counts, under mutex_, which this function takes.
   void count(const std::function<void(CheckpointCounts&)>& change);
   CheckpointCounts counts() const;
   std::vector<CheckpointTimes> times() const;

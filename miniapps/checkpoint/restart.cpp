@@ -18,7 +18,8 @@ namespace {
 
 constexpr int kMaxTries = 100;  // while another process keeps changing the stores
 
-// Whether the failure is of this process, so that it says nothing about the checkpoint.
+// Whether this process caused the error (a signal, no memory, a bug): it then says nothing about the
+// checkpoint.
 bool ours(Errc code) {
   return code == Errc::interrupted || code == Errc::exhausted || code == Errc::internal;
 }

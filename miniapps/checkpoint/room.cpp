@@ -20,7 +20,8 @@
 
 namespace penstock {
 namespace {
-// Bytes. Smaller amounts are counted twice, as allocated and as reserved, until the next note.
+// A pending checkpoint writes a new note after this many more bytes. Until then these bytes count twice: as
+// allocated and as reserved.
 constexpr std::uint64_t kWorthANote = 16U << 20;
 constexpr std::chrono::seconds kLockPatience{5};
 constexpr std::chrono::milliseconds kLockPause{10};
@@ -102,8 +103,8 @@ void PendingCheckpoint::begins_file(std::uint64_t rank, std::uint64_t bytes) {
   free_ = files_.backend().names().free_bytes().value_or(0);
 }
 
-// Some back ends reserve a file's space when they create it, and do not report that. The lower free space
-// shows it.
+// Some back ends reserve a file's space when they create it, and do not report that. If the free space fell
+// by the file's size at its creation, the whole file counts as taken.
 void PendingCheckpoint::created_file() {
   if (free_ == 0) return;
   const std::uint64_t left = files_.backend().names().free_bytes().value_or(free_);

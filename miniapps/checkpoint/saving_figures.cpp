@@ -47,7 +47,8 @@ double shared(const Period& a, const Period& b) {
 
 LostWork lost_work(std::span<const CheckpointTimes> times, double wall_s, Failure failure,
                    bool fast_is_volatile) {
-  // For each checkpoint: from when it is safe, and until when its work counts.
+  // For each checkpoint: the time from which it is safe, and the time of its save, up to which it keeps the
+  // work.
   std::vector<std::pair<double, double>> safe;
   for (const CheckpointTimes& one : times)
     if (const auto since = safe_since(one, failure, fast_is_volatile); since && *since < wall_s)
@@ -83,8 +84,8 @@ std::optional<double> step_inflation(std::span<const Period> steps, std::span<co
   constexpr std::size_t kFewest = 3;
   const std::vector<Period> busy = merged(drains(times));
   std::vector<double> ratios;
-  // Step times by position. alone[i]: steps in the gap before drain i, the last entry after all drains.
-  // near[i]: steps in drain i.
+  // Step times by position. alone: steps that overlap no drain; alone[i] is the gap before drain i, the last
+  // entry after all drains. near[i]: steps of which at least half overlaps drain i. All others are left out.
   std::vector<std::vector<double>> alone(busy.size() + 1);
   std::vector<std::vector<double>> near(busy.size());
   for (const Period& step : steps) {

@@ -78,13 +78,13 @@ bool SnapshotWriter::wait_until_written(Clock::time_point until) {
   return wait_while_busy(until) != State::busy;
 }
 
-// What at least one rank reports.
+// Each is true if at least one rank reports it.
 struct SnapshotWriter::Reports {
   bool busy = false;
   bool full = false;
   bool failed = false;
-  bool late = false;
-  bool stopped = false;
+  bool late = false;     // `until` has passed
+  bool stopped = false;  // it got a signal
 };
 
 // Collective. A rank that failed, or whose tier is full, writes no part, and the threads of the others wait

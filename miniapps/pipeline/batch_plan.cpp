@@ -142,8 +142,8 @@ std::optional<Ticket> BatchPlan::take() {
   return ticket;
 }
 
-// Called for the last tried sample of a batch, it may decide the head: if the batch is the head, or if the
-// head waits for a sample from it.
+// Counts one tried sample. If it was the last of its batch, the head may be decided now: the batch is the
+// head, or the head waits for a sample from it.
 bool BatchPlan::sample_done(const Ticket& ticket) {
   if (--open_[static_cast<std::size_t>(ticket.batch - next_)].unsettled > 0) return false;
   if (head_ == Head::ready || open_.front().unsettled > 0) return false;

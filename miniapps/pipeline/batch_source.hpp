@@ -58,8 +58,8 @@ std::vector<StageTally> stage_tallies(std::span<const std::string_view> stages,
 
 // The time that the consumer waited in next(), in seconds, divided by cause. "read" and the transform's own
 // stages: in proportion to their share of the workers' time during the wait. "collate": workers had no work
-// while others loaded the last samples of the batch, and copies. "queue": the batch was ready, and the
-// consumer's thread had not run yet.
+// while others loaded the last samples of the batch; also the time to copy samples into a batch (FileBatches,
+// MemoryBatches). "queue": the batch was ready, and the consumer's thread had not run yet.
 struct LostTime {
   std::string to;
   double seconds = 0;

@@ -139,9 +139,9 @@ struct TrainingFigures {
   // between them). The first step is excluded from both. The time computed is (steps - 1) * nominal if all
   // steps take the same. Absent with less than two steps or if nothing computed.
   std::optional<double> utilization;
-  // AU as DLIO calculates it (its utils/statscounter.py, compute_metrics_train, one block an epoch). For each
-  // epoch: computing time without the first step / (wall time - loading and computing of the first step).
-  // Then the mean over epochs. As in DLIO, an epoch of one step counts as 0.
+  // AU as DLIO calculates it (its utils/statscounter.py, compute_metrics_train), with each epoch as one of
+  // DLIO's blocks. For each epoch: computing time without the first step / (wall time - loading and computing
+  // of the first step). Then the mean over epochs. As in DLIO, an epoch of one step counts as 0.
   std::optional<double> utilization_dlio;
 };
 TrainingFigures figures(const TrainingRun& run, std::chrono::nanoseconds nominal_step);

@@ -93,7 +93,8 @@ double most_saved(const StagingProblem& problem) {
 
 Chosen dense(const StagingProblem& problem) {
   Chosen best = by_density(problem);
-  // If ending early was better than a full tier, the greatest sum of savings is not the best choice.
+  // best_fit() fills the tier. If by_density() ended before the tier was full, a full tier is worse, so it is
+  // not tried.
   const bool uncut = best.size() == fill(problem, by_falling_density(problem)).size();
   const bool exact_pays = uncut && saved(problem, best) < most_saved(problem) * kExactPays;
   const auto consider = [&](Chosen other) {

@@ -170,8 +170,8 @@ Result<TrainOutcome> CellRun::train(Accelerator& accelerator) {
 }
 
 // Runs one of `parts` parts of the input without an accelerator: `steps` steps, or fewer if its share of the
-// time ends first. With a cold cache and several epochs it always makes all steps, since the cache gets warm
-// on the way.
+// time ends first, but at least kAloneBatches / parts. With a cold cache and several epochs it always makes
+// all steps, since the cache gets warm on the way.
 Result<void> CellRun::input_alone(std::uint64_t steps, unsigned parts, std::vector<TrainingRun>& alone) {
   const bool all = plan_.cache == CacheRequest::cold && steps > plan_.steps_an_epoch();
   const std::uint64_t least = kAloneBatches / parts;

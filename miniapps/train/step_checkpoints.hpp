@@ -59,7 +59,7 @@ class StepCheckpoints final : public StepObserver {
 
   // State of drain(), on rank 0.
   std::optional<SteadyTime> stopped_;  // when a signal was seen
-  SteadyTime moved_;                   // when the bytes on the slow tier last increased
+  SteadyTime moved_;                   // when the drain last made progress, see may_wait()
   std::uint64_t written_ = 0;          // bytes on the slow tier at that time
   std::uint64_t drained_ = 0;          // number of drained checkpoints
   std::uint64_t failures_ = 0;         // failed drains when the last checkpoint was drained

@@ -82,7 +82,8 @@ void TrainObservers::start(SteadyTime start) {
   if (plan_.enough_steps != 0) steps_->end_after(plan_.enough_steps, start + plan_.enough);
 }
 
-// The tail of a validation is not a loss of the training.
+// Samples that fill no batch of a validation pass (dropped_tail) are not counted as lost by the training;
+// skipped ones are.
 void TrainObservers::count(TrainOutcome& mine) {
   epoch_bytes_ = epochs_->finish();
   if (!validating_) return;

@@ -30,9 +30,9 @@ Result<std::uint64_t> export_chrome(const Session& session, const FileSums& sums
                                     WholeFile& to);
 
 // Writes a Darshan log (darshan_log.hpp) with all processes as ranks of one job (session_ranks.hpp). The
-// modules POSIX and STDIO have a record for each file and rank. HEATMAP is always written, DXT_POSIX only if
-// calls were recorded. Layers that count the bytes of other layers (MPI-IO, HDF5) are left out. `to` must
-// support seeking.
+// modules POSIX and STDIO have a record for each file and rank. HEATMAP needs no recorded calls; DXT_POSIX is
+// written only if calls were recorded. A module without records is left out. So are layers that count the
+// bytes of other layers (MPI-IO, HDF5). `to` must support seeking.
 Result<ExportCounts> export_darshan(const Session& session, const FileSums& sums, const SessionFilter& filter,
                                     WholeFile& to);
 

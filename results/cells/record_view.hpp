@@ -40,8 +40,9 @@ struct RecordView {
   // The words that distinguish a record from others in a table, besides app, tier and labels: "4 threads",
   // "cold".
   std::vector<std::string> (*labels)(const Record& record);
+  // Adds the sentences about the records to `out`.
   void (*describe)(std::span<const Record> records, const Output& output, std::vector<Sentence>& out);
-  // The tiles of the first screen, made by tile_html().
+  // The tiles at the top of the report page, one large number each, made by tile_html().
   std::vector<std::string> (*tiles)(std::span<const Record> records, report::PageState& state);
   // The section as finished HTML; "" if there are no records for it. Its tables and charts are also the files
   // of `report --to csv`.

@@ -18,7 +18,8 @@ namespace penstock {
 Result<Record> record_from_json(const Json& json);  // corrupt, naming the field
 Result<Verdict> parse_verdict(std::string_view name);
 
-// The number of a line among the lines of its run.
+// What the seal of a line says about its place in the run (the checksum is in check_seal()): line `line` of
+// `lines`.
 struct Seal {
   std::size_t line = 0;  // from 1
   std::size_t lines = 0;

@@ -12,7 +12,8 @@
 
 namespace penstock {
 
-// The valid first arguments of commands, which the tables do not have ("generate" -> its recipes).
+// Command -> the valid values of its first argument ("generate" -> its recipes). CommandInfo does not list
+// them.
 using ArgumentChoices = std::map<std::string, std::vector<std::string>, std::less<>>;
 
 // Writes the manuals of these commands into `folder` and `folder`/man1/, which it creates: penstock.1,

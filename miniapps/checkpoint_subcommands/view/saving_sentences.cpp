@@ -30,7 +30,8 @@ std::string spread_of(const ShorterBy& by) {
                                            by.ratio.pairs, format_ratio(by.least), format_ratio(by.most));
 }
 
-// The gain that the ceilings would allow; "" if they do not hold. Reports a gain beyond that.
+// How much shorter the ceilings would allow the saves to be. If the gain is larger, says that a ceiling was
+// too low. Otherwise "" if a ceiling is unknown or invalid, or if the saves do not pass through a fast tier.
 std::string allowed_text(const ShorterBy& by, const SavingRuns& arm, const Output& output) {
   const std::string ceilings =
       fmt::format("hat either tier takes at best ({} and {} {})",

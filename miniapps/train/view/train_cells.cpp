@@ -23,7 +23,7 @@ std::string other_tiers(const Record& record, std::string_view member) {
   return text;
 }
 
-// The parameters that vary within one group or diagram.
+// The parameters that may differ within a group: prefetch and, unless it is "", `more`.
 std::vector<std::string_view> axes_and(std::string_view more) {
   std::vector<std::string_view> all{"prefetch"};
   if (!more.empty()) all.push_back(more);
