@@ -44,7 +44,7 @@ constexpr OptionSpec kOptions[] = {
 constexpr std::int64_t kLargestImage = 16384;
 
 Result<Transform> make(const TrainRequest& request) {
-  const Options& options = request.own;
+  const Options& options = request.app_options;
   const std::int64_t size = options.integer("image");
   if (size > kLargestImage)
     return make_error(Errc::invalid_argument, "alexnet's image=" + std::to_string(size) +

@@ -56,7 +56,7 @@ class PictureSampleTransform final : public SampleTransform {
 };
 
 Result<Transform> make(const TrainRequest& request) {
-  const bool octets = request.own.text("type") == "u8";
+  const bool octets = request.app_options.text("type") == "u8";
   return Transform{.slot_bytes = kChannels * kPixels * (octets ? 1 : sizeof(float)),
                    .layout = octets ? "u8 NHWC 32x32x3" : "f32 NHWC 32x32x3",
                    .stages = kStages,

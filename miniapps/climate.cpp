@@ -171,7 +171,7 @@ Result<FileInput> plan(const TrainRequest& request, const Corpus& corpus, const 
   PENSTOCK_ASSIGN(const WholeObjects all, whole_objects(corpus.manifest));
   PENSTOCK_ASSIGN(const Fields fields, fields_of(*corpus.tier.backend, all));
   PENSTOCK_ASSIGN(const std::vector<Channel> channels,
-                  channels_of(request.own, *corpus.tier.backend, fields));
+                  channels_of(request.app_options, *corpus.tier.backend, fields));
   const std::uint64_t files = all.samples_of_object.size();
   const std::uint64_t training = files * 8 / 10;
   const std::uint64_t validation = files / 10;

@@ -69,7 +69,7 @@ Taken taken_of_recipe(const TrainRequest& request) {
 
 Taken taken() {
   TrainRequest request;
-  request.own = Options::parse(tested->options, {}, "option").value();
+  request.app_options = Options::parse(tested->options, {}, "option").value();
   if (!tested->recipe.empty()) return taken_of_recipe(request);
   Taken taken{tested->make(request).value()};
   if (tested->pictures) taken.sample = picture();

@@ -124,7 +124,7 @@ void TrainRuns::skip(const Tier& tier, const std::string& why) {
 
 Result<bool> measure_all(const TrainPlan& plan, TrainRuns& runs) {
   std::vector<const Tier*> tiers{&plan.corpus.tier};
-  for (const Tier& tier : plan.others) tiers.push_back(&tier);
+  for (const Tier& tier : plan.other_tiers) tiers.push_back(&tier);
   const Tier* stuck = nullptr;
   for (const Tier* tier : tiers) {
     if (stuck != nullptr) {

@@ -22,8 +22,8 @@ constexpr std::string_view kPartKind = "part of a checkpoint";
 constexpr std::size_t kLongestRun = 100;
 constexpr std::size_t kLongestFile = 200;
 constexpr std::size_t kCrcDigits = 8;
-constexpr std::size_t kEntryBesides = 160;  // bytes of a file's entry that are neither name nor checksums
-constexpr std::size_t kManifestBesides = 16384;  // bytes of a manifest that are not in the entries of files
+constexpr std::size_t kEntryOverhead = 160;  // bytes of a file's entry that are neither name nor checksums
+constexpr std::size_t kManifestOverhead = 16384;  // bytes of a manifest that are not in the entries of files
 
 bool letter_or_digit(char c) {
   return (c >= 'a' && c <= 'z') || (c >= 'A' && c <= 'Z') || (c >= '0' && c <= '9');
@@ -206,11 +206,11 @@ std::string serialize(const CheckpointManifest& manifest) {
 }
 
 std::uint64_t manifest_entry_bytes(std::string_view name, std::uint64_t bytes) {
-  return whole_chunks(bytes) * kCrcDigits + 2 * name.size() + kEntryBesides;
+  return whole_chunks(bytes) * kCrcDigits + 2 * name.size() + kEntryOverhead;
 }
 
 Result<void> check_manifest_bytes(std::uint64_t bytes, std::uint64_t entries_bytes, std::uint64_t files) {
-  if (entries_bytes <= kMostSealedBytes - kManifestBesides) return success();
+  if (entries_bytes <= kMostSealedBytes - kManifestOverhead) return success();
   return make_error(
       Errc::unsupported,
       fmt::format("a checkpoint of {} in {} files has a manifest of up to {}, and no more than {} are read "

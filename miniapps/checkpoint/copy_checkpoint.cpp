@@ -28,7 +28,7 @@ namespace penstock {
 namespace {
 
 constexpr std::size_t kRing = std::tuple_size_v<CopyMemory>;
-constexpr std::chrono::milliseconds kLookAround{50};
+constexpr std::chrono::milliseconds kInterruptPoll{50};
 
 // Reads the chunks of all files of a checkpoint ahead, in order, on its own thread. One other thread takes
 // them with next(). The buffers are a ring: the reader fills a free slot, next() returns it, and the
@@ -66,7 +66,7 @@ class ReadAhead {
     if (taken_ != 0) ++free_;
     changed_.notify_all();
     while (read_ == taken_ && !failure_) {
-      changed_.wait_for(lock, kLookAround);
+      changed_.wait_for(lock, kInterruptPoll);
       if (interruptible) PENSTOCK_TRY(check_interrupt());
     }
     // Chunks that were read before a failure come first.

@@ -20,7 +20,7 @@ constexpr int kMaxTries = 100;  // while another process keeps changing the stor
 
 // Whether this process caused the error (a signal, no memory, a bug): it then says nothing about the
 // checkpoint.
-bool ours(Errc code) {
+bool is_failure_of_this_process(Errc code) {
   return code == Errc::interrupted || code == Errc::exhausted || code == Errc::internal;
 }
 
@@ -121,7 +121,7 @@ Result<std::optional<Restart>> look_once(std::span<CheckpointStore* const> store
         restart.lost_steps = newest - id.step;
         return std::optional(std::move(restart));
       }
-      if (ours(good.error().code)) return good.error();
+      if (is_failure_of_this_process(good.error().code)) return good.error();
       if (good.error().code == Errc::not_found) return std::optional<Restart>();
       if (!unread && !is_data_error(good.error().code) && good.error().code != Errc::invalid_argument)
         unread = good.error();

@@ -39,33 +39,33 @@ std::uint64_t bytes_in_text(std::string_view text) {
 }
 
 // The number in each object of the folder, by the last part of the object's name.
-Result<std::map<std::string, std::uint64_t>> said_in(const StoreFiles& files, std::string_view folder) {
+Result<std::map<std::string, std::uint64_t>> bytes_by_name(const StoreFiles& files, std::string_view folder) {
   PENSTOCK_ASSIGN(const std::vector<Entry> entries, files.list_if_there(folder));
-  std::map<std::string, std::uint64_t> said;
+  std::map<std::string, std::uint64_t> found;
   for (const Entry& entry : entries) {
     const auto text = files.read_text(entry.name, kMostSmallText);
     if (!text && text.error().code == Errc::not_found) continue;  // committed or removed meanwhile
     if (!text) return text.error();
-    said.emplace(last_part(entry.name), bytes_in_text(*text));
+    found.emplace(last_part(entry.name), bytes_in_text(*text));
   }
-  return said;
+  return found;
 }
 
-struct Promises {
-  std::uint64_t outstanding = 0;  // reserved and not yet allocated
+struct PendingBytes {
+  std::uint64_t unallocated = 0;  // reserved and not yet allocated
   std::uint64_t taken = 0;        // allocated by pending checkpoints
 };
 
-Result<Promises> promises(const StoreFiles& files) {
-  PENSTOCK_ASSIGN(const auto promised, said_in(files, kStoreReserved));
-  PENSTOCK_ASSIGN(const auto notes, said_in(files, kStoreTaken));
-  Promises all;
-  for (const auto& [pending_name, bytes] : promised) {
+Result<PendingBytes> pending_bytes(const StoreFiles& files) {
+  PENSTOCK_ASSIGN(const auto reserved, bytes_by_name(files, kStoreReserved));
+  PENSTOCK_ASSIGN(const auto notes, bytes_by_name(files, kStoreTaken));
+  PendingBytes all;
+  for (const auto& [pending_name, bytes] : reserved) {
     std::uint64_t taken = 0;
     for (auto note = notes.lower_bound(pending_name);
          note != notes.end() && note->first.starts_with(pending_name); ++note)
       if (is_note_of(note->first, pending_name)) taken = sum_of(taken, note->second);
-    all.outstanding = sum_of(all.outstanding, bytes - std::min(bytes, taken));
+    all.unallocated = sum_of(all.unallocated, bytes - std::min(bytes, taken));
     all.taken = sum_of(all.taken, taken);
   }
   return all;
@@ -131,13 +131,13 @@ void PendingCheckpoint::write_note() {
 // Reads the reservations first. Bytes that are allocated meanwhile are then missing in the free bytes and
 // still reserved: the result is too low, never too high.
 Result<std::uint64_t> CheckpointStore::free_space() const {
-  PENSTOCK_ASSIGN(const Promises made, promises(files_));
+  PENSTOCK_ASSIGN(const PendingBytes made, pending_bytes(files_));
   PENSTOCK_ASSIGN(const std::uint64_t free, free_bytes(files_));
-  return free == UINT64_MAX ? free : free - std::min(free, made.outstanding);
+  return free == UINT64_MAX ? free : free - std::min(free, made.unallocated);
 }
 
 Result<std::uint64_t> CheckpointStore::space_if_emptied() const {
-  PENSTOCK_ASSIGN(const Promises made, promises(files_));
+  PENSTOCK_ASSIGN(const PendingBytes made, pending_bytes(files_));
   PENSTOCK_ASSIGN(const std::uint64_t free, free_bytes(files_));
   if (free == UINT64_MAX) return free;
   std::uint64_t most = sum_of(free, made.taken);

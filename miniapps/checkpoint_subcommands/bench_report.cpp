@@ -20,7 +20,7 @@
 namespace penstock {
 namespace {
 
-constexpr double kUnquiet = 0.10;  // a larger spread of the calibration is reported
+constexpr double kNoisyCalibration = 0.10;  // a larger spread of the calibration is reported
 
 // The measurements of an arm; none if the arm failed.
 SavingRuns runs_of(std::string_view arm, std::span<const Record> records) {
@@ -49,7 +49,7 @@ std::string heading(const BenchSetup& setup, int ranks, const Output& output) {
   if (!setup.burner) return text + "\n";
   text += fmt::format("a step is work for {:g} processor{} that takes {} when nothing else goes on\n",
                       setup.processors, setup.processors == 1 ? "" : "s", step);
-  if (const double apart = setup.burner->spread(); apart > kUnquiet)
+  if (const double apart = setup.burner->spread(); apart > kNoisyCalibration)
     text +=
         fmt::format("it was calibrated while other work went on: a processor got up to {} less done then\n",
                     format_percent(apart));

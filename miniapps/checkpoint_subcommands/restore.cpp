@@ -28,7 +28,7 @@ namespace penstock {
 namespace {
 
 // Whether the error means that nothing can be restored (exit code 4). Other errors keep their own exit codes.
-bool ends_in_4(const Error& error) {
+bool means_nothing_to_restore(const Error& error) {
   return error.code != Errc::invalid_argument && error.code != Errc::interrupted &&
          error.code != Errc::internal && error.code != Errc::exhausted;
 }
@@ -183,12 +183,12 @@ Result<int> run_restore(const CommandContext& context) {
     return success();
   };
   const Result<void> opened = all_ok(ranks, open_all);
-  if (!opened.ok() && ends_in_4(opened.error())) return fail_with_4(context, opened.error());
+  if (!opened.ok() && means_nothing_to_restore(opened.error())) return fail_with_4(context, opened.error());
   PENSTOCK_TRY(opened);
   Tier* const to = target ? &*target : nullptr;
 
   const Result<Restart> chosen = choose(context, stores.there());
-  if (!chosen.ok() && ends_in_4(chosen.error())) return fail_with_4(context, chosen.error());
+  if (!chosen.ok() && means_nothing_to_restore(chosen.error())) return fail_with_4(context, chosen.error());
   PENSTOCK_TRY(outcome_of(chosen));
   const Restart& restart = *chosen;
   const bool speaks = ranks.root();

@@ -80,18 +80,18 @@ Result<BatchPool> BatchPool::make(const BatchShape& shape, std::uint64_t prefetc
   }
 }
 
-void BatchPool::release() {
+void BatchPool::free_all_samples() {
   all_samples_ = {};
   copy_ = {};
 }
 
-Result<void> BatchPool::hold(std::uint64_t samples, std::size_t batch) {
+Result<void> BatchPool::allocate_all_samples(std::uint64_t samples, std::size_t batch) {
   const std::size_t slot_bytes = shape_.slot_bytes;
   const auto too_many = [&] {
     return make_error(Errc::exhausted, std::to_string(samples) + " samples of " + format_size(slot_bytes) +
                                            " do not fit in memory, where this app holds them");
   };
-  release();  // first, so that its memory counts as free
+  free_all_samples();  // first, so that its memory counts as free
   if (samples > memory_for_samples() / std::max<std::size_t>(1, slot_bytes)) return too_many();
   try {
     all_samples_ = touched_batch(static_cast<std::size_t>(samples), slot_bytes);

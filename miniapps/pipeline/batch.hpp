@@ -85,8 +85,8 @@ class BatchPool {
   // For an app that holds all samples in memory: makes all_samples(), with `samples` slots, and copy(), with
   // `batch` slots. Touches their memory, so that no step of the run pays for that. exhausted if there is less
   // memory.
-  Result<void> hold(std::uint64_t samples, std::size_t batch);
-  void release();  // frees that memory
+  Result<void> allocate_all_samples(std::uint64_t samples, std::size_t batch);
+  void free_all_samples();  // frees that memory
   Batch& all_samples() { return all_samples_; }
   Batch& copy() { return copy_; }  // the batch of samples copied from all_samples() for the next step
 

@@ -75,17 +75,17 @@ bool BatchPlan::begin_epoch() {
 
 // Opens the next batch: chooses its samples and its batch of the pool. False: a limit is reached. Allocates.
 bool BatchPlan::open_next() {
-  if (limits_.reached(next_ + open_.size() - given_up_)) return false;
+  if (limits_.reached(head_number_ + open_.size() - given_up_)) return false;
   if ((epochs_.empty() || epochs_.back().closed) && !begin_epoch()) return false;
   Epoch& from = epochs_.back();
-  Open& batch = open_.emplace_back();
+  OpenBatch& batch = open_.emplace_back();
   batch.epoch = from.number;
   batch.pool_index = free_batches_.back();
   free_batches_.pop_back();
   batch.indices.reserve(batch_);
   for (std::uint32_t slot = 0; slot < batch_; ++slot) batch.indices.push_back(from.order.next());
   batch.unsettled = batch_;
-  ++from.open;
+  ++from.open_batches;
   close_if_short(from);
   return true;
 }
@@ -114,13 +114,15 @@ void BatchPlan::request() {
 }
 
 bool BatchPlan::can_take() const {
-  return head_ != Head::empty_epoch && (!refills_.empty() || filling_ < next_ + open_.size());
+  return head_ != Head::empty_epoch &&
+         (!refills_.empty() || first_untaken_batch_ < head_number_ + open_.size());
 }
 
 std::uint64_t BatchPlan::to_take() const {
   if (!can_take()) return 0;
-  const std::uint64_t unfilled = next_ + open_.size() - filling_;
-  const std::uint64_t started = unfilled > 0 ? open_[static_cast<std::size_t>(filling_ - next_)].taken : 0;
+  const std::uint64_t unfilled = head_number_ + open_.size() - first_untaken_batch_;
+  const std::uint64_t started =
+      unfilled > 0 ? open_[static_cast<std::size_t>(first_untaken_batch_ - head_number_)].taken : 0;
   return refills_.size() + unfilled * batch_ - started;
 }
 
@@ -131,21 +133,21 @@ std::optional<Ticket> BatchPlan::take() {
     refills_.pop_front();
     return ticket;
   }
-  Open& batch = open_[static_cast<std::size_t>(filling_ - next_)];
+  OpenBatch& batch = open_[static_cast<std::size_t>(first_untaken_batch_ - head_number_)];
   Ticket ticket;
-  ticket.batch = filling_;
+  ticket.batch = first_untaken_batch_;
   ticket.epoch = batch.epoch;
   ticket.slot = batch.taken;
   ticket.pool_index = batch.pool_index;
   ticket.index = batch.indices[batch.taken];
-  if (++batch.taken == batch_) ++filling_;
+  if (++batch.taken == batch_) ++first_untaken_batch_;
   return ticket;
 }
 
 // Counts one tried sample. If it was the last of its batch, the head may be decided now: the batch is the
 // head, or the head waits for a sample from it.
 bool BatchPlan::sample_done(const Ticket& ticket) {
-  if (--open_[static_cast<std::size_t>(ticket.batch - next_)].unsettled > 0) return false;
+  if (--open_[static_cast<std::size_t>(ticket.batch - head_number_)].unsettled > 0) return false;
   if (head_ == Head::ready || open_.front().unsettled > 0) return false;
   decide_head();
   return true;
@@ -157,17 +159,17 @@ bool BatchPlan::done(const Ticket& ticket) {
 
 bool BatchPlan::failed(const Ticket& ticket) {
   ++skipped_;
-  open_[static_cast<std::size_t>(ticket.batch - next_)].holes.push_back(ticket.slot);
+  open_[static_cast<std::size_t>(ticket.batch - head_number_)].holes.push_back(ticket.slot);
   return sample_done(ticket);
 }
 
 // Fills the first holes of the head with the epoch's next positions, as many as it has.
-void BatchPlan::refill(Open& batch, Epoch& from) {
+void BatchPlan::refill(OpenBatch& batch, Epoch& from) {
   const auto filled =
       static_cast<std::ptrdiff_t>(std::min<std::uint64_t>(from.order.left(), batch.holes.size()));
   for (std::ptrdiff_t i = 0; i < filled; ++i)
-    refills_.push_back(
-        {next_, batch.epoch, from.order.next(), batch.holes[static_cast<std::size_t>(i)], batch.pool_index});
+    refills_.push_back({head_number_, batch.epoch, from.order.next(),
+                        batch.holes[static_cast<std::size_t>(i)], batch.pool_index});
   batch.unsettled = static_cast<std::uint32_t>(filled);
   batch.holes.erase(batch.holes.begin(), batch.holes.begin() + filled);
   close_if_short(from);
@@ -176,14 +178,14 @@ void BatchPlan::refill(Open& batch, Epoch& from) {
 // Finds the open batch that gives a sample for the head's first hole: the last batch of the head's epoch that
 // has a good or an untried sample. If it has an untried one, the head waits for it. Returns the batch's index
 // in open_, or 0 (the head itself) if there is none.
-std::size_t BatchPlan::find_donor_batch(const Open& to) {
+std::size_t BatchPlan::find_donor_batch(const OpenBatch& to) {
   for (std::size_t i = open_.size() - 1; i > 0; --i)
     if (open_[i].epoch == to.epoch && (open_[i].unsettled > 0 || open_[i].holes.size() < batch_)) return i;
   return 0;
 }
 
 // Moves the last good sample of a batch into the first hole of the head.
-void BatchPlan::move_last_sample(Open& from, Open& to) {
+void BatchPlan::move_last_sample(OpenBatch& from, OpenBatch& to) {
   std::sort(from.holes.begin(), from.holes.end());
   std::uint32_t slot = batch_ - 1;
   for (auto hole = from.holes.rbegin(); hole != from.holes.rend() && *hole == slot; ++hole) --slot;
@@ -196,7 +198,7 @@ void BatchPlan::move_last_sample(Open& from, Open& to) {
 // Decides about the head once all its samples have been tried: ready, wait, fill its holes, or give it up.
 void BatchPlan::decide_head() {
   while (head_ != Head::empty_epoch && !open_.empty() && open_.front().unsettled == 0) {
-    Open& batch = open_.front();
+    OpenBatch& batch = open_.front();
     if (batch.holes.empty()) {
       head_ = Head::ready;
       return;
@@ -226,13 +228,13 @@ void BatchPlan::retire(bool handed) {
     free_batches_.push_back(open_.front().pool_index);
   }
   open_.pop_front();
-  ++next_;
+  ++head_number_;
   Epoch& from = epoch(number);
-  --from.open;
+  --from.open_batches;
   from.useful = from.useful || handed;
   if (!handed) ++given_up_;
   close_if_short(from);
-  if (from.closed && from.open == 0) {
+  if (from.closed && from.open_batches == 0) {
     dropped_tail_ += from.order.left();
     if (!from.useful) {
       head_ = Head::empty_epoch;

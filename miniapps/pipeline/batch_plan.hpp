@@ -110,12 +110,12 @@ class BatchPlan {
  private:
   struct Epoch {
     std::uint64_t number = 0;
-    EpochOrder order;        // its remaining positions belong to no batch and have filled no hole
-    std::uint64_t open = 0;  // how many of its batches are in open_
-    bool useful = false;     // a batch of it was handed over, perhaps by an earlier run
-    bool closed = false;     // no further batch of it will open
+    EpochOrder order;                // its remaining positions belong to no batch and have filled no hole
+    std::uint64_t open_batches = 0;  // how many of its batches are in open_
+    bool useful = false;             // a batch of it was handed over, perhaps by an earlier run
+    bool closed = false;             // no further batch of it will open
   };
-  struct Open {
+  struct OpenBatch {
     std::uint64_t epoch = 0;
     std::size_t pool_index = 0;
     std::vector<std::uint64_t> indices;  // the samples of its slots, as chosen when it opened
@@ -133,9 +133,9 @@ class BatchPlan {
   void close_if_short(Epoch& from) const;
   bool sample_done(const Ticket& ticket);
   void decide_head();
-  void refill(Open& batch, Epoch& from);
-  std::size_t find_donor_batch(const Open& to);
-  void move_last_sample(Open& from, Open& to);
+  void refill(OpenBatch& batch, Epoch& from);
+  std::size_t find_donor_batch(const OpenBatch& to);
+  void move_last_sample(OpenBatch& from, OpenBatch& to);
   void retire(bool handed);
 
   const Sampler sampler_;
@@ -147,13 +147,13 @@ class BatchPlan {
 
   std::deque<Epoch> epochs_;  // those with open batches, and the epoch of the next batch to open
   std::uint64_t next_epoch_ = 0;
-  std::deque<Open> open_;   // the open batches, in order; the first is the head
-  std::uint64_t next_ = 0;  // number of the head: batches handed over or given up
+  std::deque<OpenBatch> open_;     // the open batches, in order; the first is the head
+  std::uint64_t head_number_ = 0;  // number of the head: batches handed over or given up
   std::uint64_t given_up_ = 0;
   std::vector<std::size_t> free_batches_;  // indices of free batches in the pool
   std::optional<std::size_t> held_;        // index in the pool of the batch that the consumer has
   std::deque<Ticket> refills_;             // samples that fill holes; take() returns them first
-  std::uint64_t filling_ = 0;  // number of the first batch with samples that take() has not returned
+  std::uint64_t first_untaken_batch_ = 0;  // number of the first batch with untaken samples
   bool requested_ = false;
   Head head_ = Head::pending;
   std::uint64_t skipped_ = 0;

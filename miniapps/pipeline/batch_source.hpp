@@ -61,7 +61,7 @@ std::vector<StageTally> stage_tallies(std::span<const std::string_view> stages,
 // while others loaded the last samples of the batch; also the time to copy samples into a batch (FileBatches,
 // MemoryBatches). "queue": the batch was ready, and the consumer's thread had not run yet.
 struct LostTime {
-  std::string to;
+  std::string cause;
   double seconds = 0;
 };
 // `worked_ns`: the threads' time during the waits, as in stage_tallies(); empty if no worker finished a part.

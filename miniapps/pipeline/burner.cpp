@@ -26,8 +26,8 @@ using std::chrono::nanoseconds;
 constexpr nanoseconds kSlice = std::chrono::milliseconds(1);
 // Time for the processors to reach their full clock rate.
 constexpr nanoseconds kWarmUp = std::chrono::milliseconds(100);
-constexpr nanoseconds kLook = std::chrono::milliseconds(20);
-constexpr std::size_t kLooks = 9;
+constexpr nanoseconds kMeasuringTime = std::chrono::milliseconds(20);
+constexpr std::size_t kMeasurements = 9;
 constexpr std::size_t kWords = 512;  // 4 KiB
 
 double seconds(nanoseconds time) {
@@ -138,9 +138,9 @@ double Burner::measure_rate(nanoseconds length) {
 Result<void> Burner::calibrate() {
   measure_rate(kWarmUp);
   std::vector<double> rates;
-  for (std::size_t i = 0; i < kLooks; ++i) {
+  for (std::size_t i = 0; i < kMeasurements; ++i) {
     PENSTOCK_TRY(check_interrupt());
-    rates.push_back(measure_rate(kLook));
+    rates.push_back(measure_rate(kMeasuringTime));
   }
   PENSTOCK_TRY(check_interrupt());
   const auto [least, most] = std::minmax_element(rates.begin(), rates.end());

@@ -129,7 +129,7 @@ LoaderLosses FileBatches::losses() const {
 std::vector<LostTime> FileBatches::lost() const {
   std::vector<LostTime> lost = file_source_->lost();
   for (LostTime& part : lost)
-    if (part.to == "collate") part.seconds += std::chrono::duration<double>(copied_).count();
+    if (part.cause == "collate") part.seconds += std::chrono::duration<double>(copied_).count();
   return lost;
 }
 

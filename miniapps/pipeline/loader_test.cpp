@@ -430,10 +430,10 @@ TEST(BatchLoader, SaysWhatItWasWaitedFor) {
     double sum = 0;
     double decode = 0;
     for (const LostTime& part : (*loader)->lost()) {
-      names.push_back(part.to);
-      EXPECT_GE(part.seconds, 0) << part.to;
+      names.push_back(part.cause);
+      EXPECT_GE(part.seconds, 0) << part.cause;
       sum += part.seconds;
-      if (part.to == "decode") decode = part.seconds;
+      if (part.cause == "decode") decode = part.seconds;
     }
     EXPECT_EQ(names, (std::vector<std::string>{"read", "decode", "resize", "collate", "queue"}));
     EXPECT_GT(decode, 0) << "they stood at the gate there";

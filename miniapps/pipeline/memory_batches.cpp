@@ -121,7 +121,7 @@ LoaderLosses MemoryBatches::losses() const {
 std::vector<LostTime> MemoryBatches::lost() const {
   std::vector<LostTime> lost = samples_->lost();
   for (LostTime& part : lost)
-    if (part.to == "collate") part.seconds += std::chrono::duration<double>(copied_).count();
+    if (part.cause == "collate") part.seconds += std::chrono::duration<double>(copied_).count();
   return lost;
 }
 

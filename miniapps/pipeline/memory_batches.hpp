@@ -16,9 +16,10 @@
 
 namespace penstock {
 
-// `samples` delivers each sample once. `pool` holds the memory (BatchPool::hold()) and is borrowed.
-// `sampler_of` returns the sampler for this rank's part of a corpus of that many samples. The first call of
-// next() fails with upstream's error, or with `corrupt` if there are too few good samples for a batch.
+// `samples` delivers each sample once. `pool` holds the memory (BatchPool::allocate_all_samples()) and is
+// borrowed. `sampler_of` returns the sampler for this rank's part of a corpus of that many samples. The first
+// call of next() fails with upstream's error, or with `corrupt` if there are too few good samples for a
+// batch.
 std::unique_ptr<BatchSource> make_memory_batches(std::unique_ptr<BatchSource> samples, BatchPool& pool,
                                                  const PlanLimits& limits,
                                                  std::function<Sampler(std::uint64_t samples)> sampler_of);

@@ -49,7 +49,7 @@ class SampleSource final : public BatchSource {
 
 BatchPool pool_for(std::uint64_t samples, std::size_t batch) {
   BatchPool pool = BatchPool::make({.samples = 1, .slot_bytes = kBytes}, 0).value();
-  EXPECT_TRUE(pool.hold(samples, batch).ok());
+  EXPECT_TRUE(pool.allocate_all_samples(samples, batch).ok());
   return pool;
 }
 
@@ -144,7 +144,7 @@ TEST(MemoryBatches, ErrorsComeOutOfTheFirstCall) {
 
 TEST(MemoryBatches, WhatDoesNotFitIsSaid) {
   BatchPool pool = pool_for(1, 1);
-  EXPECT_ERRC(Errc::exhausted, pool.hold(std::uint64_t{1} << 50, 1), "do not fit");
+  EXPECT_ERRC(Errc::exhausted, pool.allocate_all_samples(std::uint64_t{1} << 50, 1), "do not fit");
 }
 
 TEST(MemoryBatches, GoOnInTheMiddleOfAnEpoch) {

@@ -33,9 +33,9 @@ TEST(TrainingTogether, DividesTheWaitByWhoCameLast) {
     const StepTimes& step = run.steps.front();
     EXPECT_GE(step.straggler_ns, 0);
     EXPECT_GE(step.barrier_ns, 0);
-    EXPECT_LE(step.straggler_ns + step.barrier_ns, step.over_ns - step.end_ns);
-    EXPECT_EQ(step.straggler_ns == 0, run.last == 1) << "only the last one does not wait";
-    last += run.last;
+    EXPECT_LE(step.straggler_ns + step.barrier_ns, step.next_may_begin_ns - step.end_ns);
+    EXPECT_EQ(step.straggler_ns == 0, run.steps_arrived_last == 1) << "only the last one does not wait";
+    last += run.steps_arrived_last;
   });
   EXPECT_EQ(last, 1U);
 }
@@ -82,7 +82,7 @@ TEST(TrainingTogether, EverySecondOfTheWallIsInOnePart) {
     EXPECT_GE(f.barrier_s, 0);
     EXPECT_LE(*f.utilization, 1);
     for (std::size_t i = 1; i < run.steps.size(); ++i)
-      EXPECT_GE(run.steps[i].begin_ns, run.steps[i - 1].over_ns) << "nobody goes ahead";
+      EXPECT_GE(run.steps[i].begin_ns, run.steps[i - 1].next_may_begin_ns) << "nobody goes ahead";
   });
 }
 
@@ -91,7 +91,7 @@ TEST(TrainingTogether, TheLastRankIsCountedStepByStep) {
   RankThreads::run(2, [&](Communicator& ranks) {
     ScriptedInput input(10);
     const TrainingRun run = run_rank(ranks, input, ranks.root() ? "emulated:step=1ms" : "emulated:step=15ms");
-    last[static_cast<std::size_t>(ranks.rank())] = run.last;
+    last[static_cast<std::size_t>(ranks.rank())] = run.steps_arrived_last;
   });
   EXPECT_EQ(last[0] + last[1], 10U) << "one of both, each time";
 }

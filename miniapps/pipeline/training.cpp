@@ -89,7 +89,7 @@ class Loop {
   Result<bool> arrive(bool made, StepTimes& times);
   Result<std::int64_t> before_step(const Batch* next);
   Result<bool> after_step(const Batch& batch);
-  Result<bool> hold();
+  Result<bool> do_collective_work();
   std::int64_t since_start(SteadyTime time) const {
     return std::chrono::duration_cast<std::chrono::nanoseconds>(time - start_).count();
   }
@@ -100,7 +100,7 @@ class Loop {
   const std::span<StepObserver* const> observers_;
   Communicator* const ranks_;       // null: this rank makes its steps alone
   SteadyTime together_;             // when all ranks were last together
-  std::int64_t collective_ns_ = 0;  // time in hold() since the last step
+  std::int64_t collective_ns_ = 0;  // time in do_collective_work() since the last step
   bool end_announced_ = false;      // the other ranks know that this rank makes no further step
   TrainingRun run_;
 };
@@ -123,7 +123,7 @@ Result<bool> Loop::step() {
       .end_ns = since_start(step.end),
       .nominal_ns = step.nominal.count(),
       .busy_ns = step.busy.count(),
-      .over_ns = since_start(step.deadline),
+      .next_may_begin_ns = since_start(step.deadline),
       .observer_ns = collective_ns_ + observer_ns,
       .collective_ns = collective_ns_};
   if (ranks_ != nullptr) {
@@ -134,14 +134,14 @@ Result<bool> Loop::step() {
       return false;
     }
     accelerator_.set_step_end(together_);
-    if (times.straggler_ns == 0) ++run_.last;
+    if (times.straggler_ns == 0) ++run_.steps_arrived_last;
   }
   collective_ns_ = 0;
   run_.batch = batch->samples();
   run_.steps.push_back(times);
   PENSTOCK_ASSIGN(const bool more, after_step(*batch));
   if (!more) return false;
-  return hold();
+  return do_collective_work();
 }
 
 // Every observer gets the step, even if an earlier one has enough.
@@ -154,12 +154,14 @@ Result<bool> Loop::after_step(const Batch& batch) {
   return more;
 }
 
-// Collective if an observer is due. It first waits for all ranks: a rank that has failed would make the
-// others wait for ever in hold(). False: the run ends.
-Result<bool> Loop::hold() {
+// Collective if an observer has such work. It first waits for all ranks: a rank that has failed would make
+// the others wait for ever in do_collective_work(). False: the run ends.
+Result<bool> Loop::do_collective_work() {
   const std::uint64_t steps = run_.steps.size();
-  const auto is_due = [steps](const StepObserver* observer) { return observer->due(steps); };
-  if (std::none_of(observers_.begin(), observers_.end(), is_due)) return true;
+  const auto has_work = [steps](const StepObserver* observer) {
+    return observer->collective_work_due(steps);
+  };
+  if (std::none_of(observers_.begin(), observers_.end(), has_work)) return true;
   const SteadyTime since = std::chrono::steady_clock::now();
   if (ranks_ != nullptr) {
     StepTimes unused;
@@ -167,7 +169,7 @@ Result<bool> Loop::hold() {
     if (!all) return false;
   }
   for (StepObserver* const observer : observers_)
-    if (is_due(observer)) PENSTOCK_TRY(observer->hold(steps));
+    if (has_work(observer)) PENSTOCK_TRY(observer->do_collective_work(steps));
   const SteadyTime over = std::chrono::steady_clock::now();
   accelerator_.set_step_end(over);
   collective_ns_ = std::chrono::duration_cast<std::chrono::nanoseconds>(over - since).count();
@@ -200,7 +202,7 @@ Result<bool> Loop::arrive(bool made, StepTimes& times) {
   PENSTOCK_TRY(ranks_->all_reduce(std::span<double>(most), Reduction::max));
   together_ = std::chrono::steady_clock::now();
   const std::int64_t waited_ns = (together_ - came).count();
-  times.over_ns = since_start(together_);
+  times.next_may_begin_ns = since_start(together_);
   times.straggler_ns = std::min(waited_ns, static_cast<std::int64_t>(most[0] - since));
   times.barrier_ns = waited_ns - times.straggler_ns;
   end_announced_ = most[1] != 0.0;
@@ -223,7 +225,7 @@ TrainingFigures figures(const TrainingRun& run, std::chrono::nanoseconds nominal
   if (run.steps.empty()) return result;
   const StepTimes& first = run.steps.front();
   const StepTimes& last = run.steps.back();
-  result.wall_s = seconds(std::max(last.end_ns, last.over_ns) + run.observer_after_ns);
+  result.wall_s = seconds(std::max(last.end_ns, last.next_may_begin_ns) + run.observer_after_ns);
   result.first_batch_s = seconds(first.handed_ns);
   std::int64_t waited = 0;
   std::int64_t free = 0;
@@ -233,7 +235,7 @@ TrainingFigures figures(const TrainingRun& run, std::chrono::nanoseconds nominal
   for (const StepTimes& step : run.steps) {
     waited += step.begin_ns - free - step.observer_ns;
     in_observers += step.observer_ns;
-    free = step.over_ns;
+    free = step.next_may_begin_ns;
     computed += step.busy_ns;
     straggled += step.straggler_ns;
     result.payload_bytes += static_cast<double>(step.payload_bytes);
@@ -242,7 +244,7 @@ TrainingFigures figures(const TrainingRun& run, std::chrono::nanoseconds nominal
   result.straggler_s = seconds(straggled);
   result.barrier_s = seconds(free - waited - computed - straggled - in_observers);
   result.observer_s = seconds(in_observers + run.observer_after_ns);
-  result.last = run.last;
+  result.steps_arrived_last = run.steps_arrived_last;
   result.samples = static_cast<double>(run.steps.size()) * static_cast<double>(run.batch);
   if (nominal_step.count() > 0) result.step_overshoot = median_overshoot(run.steps);
   if (computed == 0 || run.steps.size() < 2) return result;

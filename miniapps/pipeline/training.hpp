@@ -68,20 +68,22 @@ struct StepTimes {
   std::int64_t end_ns = 0;
   std::int64_t nominal_ns = 0;
   std::int64_t busy_ns = 0;  // as in Step
-  std::int64_t over_ns = 0;  // the next step could begin: its deadline, or when all ranks had ended it
-  // Parts of the time from end_ns to over_ns, with several ranks.
-  std::int64_t straggler_ns = 0;   // waited for the last rank to arrive; 0: this was the last one
-  std::int64_t barrier_ns = 0;     // the ranks then took to synchronise
-  std::int64_t observer_ns = 0;    // spent in observers between the step before and handed_ns
-  std::int64_t collective_ns = 0;  // part of observer_ns: spent in hold(), directly after the step before
+  // The next step could begin: its deadline, or when all ranks had ended it.
+  std::int64_t next_may_begin_ns = 0;
+  // Parts of the time from end_ns to next_may_begin_ns, with several ranks.
+  std::int64_t straggler_ns = 0;  // waited for the last rank to arrive; 0: this was the last one
+  std::int64_t barrier_ns = 0;    // the ranks then took to synchronise
+  std::int64_t observer_ns = 0;   // spent in observers between the step before and handed_ns
+  // Part of observer_ns: spent in do_collective_work(), directly after the step before.
+  std::int64_t collective_ns = 0;
 };
 
 struct TrainingRun {
-  std::vector<StepTimes> steps;        // steps that all ranks ended
-  std::uint64_t batch = 0;             // samples of a step
-  std::uint64_t last = 0;              // steps that this rank ended as the last of several ranks
-  std::int64_t observer_after_ns = 0;  // spent in observers after the last step
-  std::optional<Error> failure;        // why the run ended early; Errc::interrupted after Ctrl-C
+  std::vector<StepTimes> steps;          // steps that all ranks ended
+  std::uint64_t batch = 0;               // samples of a step
+  std::uint64_t steps_arrived_last = 0;  // steps that this rank ended as the last of several ranks
+  std::int64_t observer_after_ns = 0;    // spent in observers after the last step
+  std::optional<Error> failure;          // why the run ended early; Errc::interrupted after Ctrl-C
 };
 
 // Work around the steps of a run: progress, logs, validation, checkpoints. The training loop's thread makes
@@ -99,12 +101,12 @@ class StepObserver {
   // false when the run has made enough steps.
   virtual Result<bool> after_step(std::uint64_t /*step*/, const Batch& /*batch*/) { return true; }
 
-  // For work that all ranks do together between steps, such as saving a checkpoint. `due` returns the same on
-  // every rank. If it is true, hold() is called after after_step() and before the next batch is requested. No
-  // rank calls hold() before all ranks have arrived. If one rank has failed since the step, the run ends
-  // instead.
-  virtual bool due(std::uint64_t /*steps*/) const { return false; }
-  virtual Result<void> hold(std::uint64_t /*steps*/) { return success(); }
+  // For work that all ranks do together between steps, such as saving a checkpoint. collective_work_due()
+  // returns the same on every rank. If it is true, do_collective_work() is called after after_step() and
+  // before the next batch is requested. No rank calls do_collective_work() before all ranks have arrived. If
+  // one rank has failed since the step, the run ends instead.
+  virtual bool collective_work_due(std::uint64_t /*steps*/) const { return false; }
+  virtual Result<void> do_collective_work(std::uint64_t /*steps*/) { return success(); }
 };
 
 // Runs until `input` ends, an observer has enough steps or something fails. Measurements until then are
@@ -129,10 +131,10 @@ struct TrainingFigures {
   double input_wait_s = 0;   // the accelerator waited for a batch, including the first one
   double straggler_s = 0;    // waited for ranks that ended their steps later
   double barrier_s = 0;      // ranks and accelerators synchronised at the end of steps
-  double observer_s = 0;     // spent in before_step() and hold()
+  double observer_s = 0;     // spent in before_step() and do_collective_work()
   double samples = 0;
   double payload_bytes = 0;
-  std::uint64_t last = 0;  // as in TrainingRun
+  std::uint64_t steps_arrived_last = 0;  // as in TrainingRun
   // Median of (end - begin) / nominal - 1. Absent without a nominal step.
   std::optional<double> step_overshoot;
   // Accelerator utilization (AU): time computed / (end of the last step - end of the first step - observer_s

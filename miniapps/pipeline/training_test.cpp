@@ -26,7 +26,7 @@ StepTimes step(std::uint64_t epoch, std::int64_t handed_ms, std::int64_t begin_m
           .end_ns = end_ms * kMs,
           .nominal_ns = (deadline_ms - begin_ms) * kMs,
           .busy_ns = (deadline_ms - begin_ms) * kMs,
-          .over_ns = deadline_ms * kMs};
+          .next_may_begin_ns = deadline_ms * kMs};
 }
 
 TEST(Figures, WallIsWaitingAndStepsAndTheLastOvershoot) {

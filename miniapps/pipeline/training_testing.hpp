@@ -50,8 +50,8 @@ struct ScriptedObserver final : StepObserver {
   Result<bool> after_step(std::uint64_t step, const Batch& batch) override {
     return after ? after(step, batch) : Result<bool>(true);
   }
-  bool due(std::uint64_t steps) const override { return due_after && due_after(steps); }
-  Result<void> hold(std::uint64_t steps) override { return held(steps); }
+  bool collective_work_due(std::uint64_t steps) const override { return due_after && due_after(steps); }
+  Result<void> do_collective_work(std::uint64_t steps) override { return held(steps); }
 };
 
 inline TrainingRun run_observed(BatchSource& input, Accelerator& accelerator, StepObserver& observer) {

@@ -4,9 +4,9 @@ namespace penstock {
 
 void StageTimer::follow(SpanBuffer& spans, std::span<const std::string_view> stages) {
   spans_ = &spans;
-  components_ = {PENSTOCK_READ};
+  part_components_ = {PENSTOCK_READ};
   for (const std::string_view stage : stages)
-    components_.push_back(stage == "decode" ? PENSTOCK_DECODE : PENSTOCK_TRANSFORM);
+    part_components_.push_back(stage == "decode" ? PENSTOCK_DECODE : PENSTOCK_TRANSFORM);
   thread_ = span_thread();
 }
 
@@ -17,7 +17,7 @@ void StageTimer::note(std::size_t part, std::uint64_t bytes, Clock::time_point n
                .bytes = bytes,
                .epoch = static_cast<std::uint32_t>(epoch_),
                .thread = thread_,
-               .component = components_[part],
+               .component = part_components_[part],
                .detail = static_cast<std::uint16_t>(part < kPartFirstOwn ? 0 : part - kPartFirstOwn),
                .reserved = 0});
 }

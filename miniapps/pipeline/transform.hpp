@@ -64,7 +64,7 @@ class StageTimer {
   std::size_t under_way_ = 0;
   std::vector<std::uint64_t> spent_ns_;
   SpanBuffer* spans_ = nullptr;
-  std::vector<std::uint16_t> components_;
+  std::vector<std::uint16_t> part_components_;  // by part: the penstock_component of its spans
   std::uint32_t thread_ = 0;
   std::uint64_t epoch_ = 0;
   std::uint64_t index_ = 0;

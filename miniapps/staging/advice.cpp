@@ -18,7 +18,7 @@ constexpr double kLowest = 2.5;  // percent
 constexpr double kHighest = 97.5;
 
 // The number of requests that the page cache does not answer.
-double uncached(const ReadFile& file) {
+double uncached(const FileThatWasRead& file) {
   return file.requests * (1 - file.cached);
 }
 
@@ -35,19 +35,19 @@ class Advisor {
       : work_(work),
         speeds_(speeds),
         request_(request),
-        reader_{.threads = static_cast<double>(request.threads != 0 ? request.threads : work.threads),
-                .think_s = work.think_s},
+        program_{.threads = static_cast<double>(request.threads != 0 ? request.threads : work.threads),
+                 .think_s = work.think_s},
         medians_{median_times(speeds.slow), median_times(speeds.fast)} {}
 
   void make_items() {
-    for (const ReadFile& file : work_.files) {
+    for (const FileThatWasRead& file : work_.files) {
       StagingItem& item = items_.emplace_back();
       item.bytes = file.bytes;
       item.first_ns = file.first_ns;
       add(item.slow, speeds_.slow.reads_of(file.request_bytes), uncached(file));
       add(item.fast, speeds_.fast.reads_of(file.request_bytes), uncached(file));
-      item.saved_s = slow_work(item.slow, medians_).seconds(reader_.threads) -
-                     fast_work(item.fast, medians_).seconds(reader_.threads);
+      item.saved_s = slow_time(item.slow, medians_).seconds(program_.threads) -
+                     fast_time(item.fast, medians_).seconds(program_.threads);
     }
   }
 
@@ -60,7 +60,7 @@ class Advisor {
   }
 
   double epoch(const ReadDemand& slow, const ReadDemand& fast, const Times& times) const {
-    return epoch_seconds(slow_work(slow, times), fast_work(fast, times), reader_);
+    return epoch_seconds(slow_time(slow, times), fast_time(fast, times), program_);
   }
 
   Result<PolicyOutcome> outcome(std::string_view policy, std::uint64_t capacity) const {
@@ -94,7 +94,8 @@ class Advisor {
     for (int i = 0; i < kResamples; ++i) {
       const Times times{drawn_times(speeds_.slow, draw), drawn_times(speeds_.fast, draw)};
       const double together = epoch(all, none, times) / epoch(slow, fast, times) - 1;
-      const double apart = apart_epoch(all, none, times) / apart_epoch(slow, fast, times) - 1;
+      const double apart =
+          epoch_without_overlap(all, none, times) / epoch_without_overlap(slow, fast, times) - 1;
       lows.push_back(std::min(together, apart));
       highs.push_back(std::max(together, apart));
     }
@@ -115,17 +116,17 @@ class Advisor {
 
   LineFit slow_line() const { return line(speeds_.slow, medians_.slow); }
   LineFit fast_line() const { return line(speeds_.fast, medians_.fast); }
-  double threads() const { return reader_.threads; }
+  double threads() const { return program_.threads; }
 
  private:
-  Work slow_work(const ReadDemand& demand, const Times& times) const {
-    return Work(speeds_.slow, times.slow, demand);
+  DemandTime slow_time(const ReadDemand& demand, const Times& times) const {
+    return DemandTime(speeds_.slow, times.slow, demand);
   }
-  Work fast_work(const ReadDemand& demand, const Times& times) const {
-    return Work(speeds_.fast, times.fast, demand);
+  DemandTime fast_time(const ReadDemand& demand, const Times& times) const {
+    return DemandTime(speeds_.fast, times.fast, demand);
   }
-  double apart_epoch(const ReadDemand& slow, const ReadDemand& fast, const Times& times) const {
-    return epoch_seconds_apart(slow_work(slow, times), fast_work(fast, times), reader_);
+  double epoch_without_overlap(const ReadDemand& slow, const ReadDemand& fast, const Times& times) const {
+    return epoch_seconds_without_overlap(slow_time(slow, times), fast_time(fast, times), program_);
   }
 
   // Each copying thread reads a whole file, writes it and reads it back, in this order. The cached part of a
@@ -138,8 +139,8 @@ class Advisor {
       add(read, speeds_.slow.reads_of(bytes), 1 - work_.files[i].cached);
       add(write, speeds_.fast.reads_of(bytes));
     }
-    double seconds = slow_work(read, medians_).seconds(request_.copy_threads) +
-                     fast_work(write, medians_).seconds(request_.copy_threads);
+    double seconds = slow_time(read, medians_).seconds(request_.copy_threads) +
+                     fast_time(write, medians_).seconds(request_.copy_threads);
     for (std::size_t k = 0; k < speeds_.fast.write_s.size(); ++k)
       seconds += write[k] * speeds_.fast.write_s[k];
     return seconds;
@@ -148,14 +149,14 @@ class Advisor {
   LineFit line(const SpeedTable& table, const CellTimes& times) const {
     std::size_t nearest = 0;
     for (std::size_t i = 0; i < table.threads.size(); ++i)
-      if (table.threads[i] <= reader_.threads) nearest = i;
+      if (table.threads[i] <= program_.threads) nearest = i;
     return fit_line(table, times, nearest);
   }
 
   const SessionWork& work_;
   const TierSpeeds& speeds_;
   const AdviceRequest& request_;
-  const StagingReader reader_;
+  const ProgramThreads program_;
   const Times medians_;
   std::vector<StagingItem> items_;
 };
@@ -176,7 +177,7 @@ std::string why_not(const Advice& advice, const SessionWork& work, const AdviceR
   if (advice.capacity == 0) return "the fast tier has no room";
   if (advice.outcomes.front().chosen.empty()) {
     const bool fits = std::any_of(work.files.begin(), work.files.end(),
-                                  [&](const ReadFile& file) { return file.bytes <= advice.capacity; });
+                                  [&](const FileThatWasRead& file) { return file.bytes <= advice.capacity; });
     return fits ? "the fast tier gives no file sooner than the slow one"
                 : "not one file fits into the fast tier's room";
   }

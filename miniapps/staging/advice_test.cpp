@@ -38,7 +38,7 @@ TierSpeeds disk_and_optane(double spread = 0) {
 SessionWork malware() {
   SessionWork work;
   for (int i = 0; i < 100; ++i) {
-    ReadFile& file = work.files.emplace_back();
+    FileThatWasRead& file = work.files.emplace_back();
     file.name = (i < 40 ? "a" : "b") + std::to_string(1000 + i);
     file.bytes = i < 40 ? 900'000 : 6'900'000;
     file.requests = 1;
@@ -162,7 +162,7 @@ TEST(Advice, SaysWhyNot) {
   EXPECT_NE(reason(malware(), disk_and_optane(), within(1000), UINT64_MAX).find("not one file fits"),
             std::string::npos);
   SessionWork cached = malware();
-  for (ReadFile& file : cached.files) file.cached = 1;
+  for (FileThatWasRead& file : cached.files) file.cached = 1;
   EXPECT_NE(reason(cached, disk_and_optane(), within(1U << 30U), UINT64_MAX).find("page cache"),
             std::string::npos);
   SessionWork computing = malware();

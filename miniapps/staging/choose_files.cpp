@@ -10,9 +10,9 @@
 namespace penstock {
 namespace {
 
-constexpr std::size_t kLooks = 2048;  // the most positions at which best_cut() calculates an epoch
-constexpr double kAsGood = 1.001;     // an epoch longer by this factor but with fewer files is as good
-constexpr double kExactPays = 0.995;  // if density saves this part of the maximum, best_fit() is not tried
+constexpr std::size_t kMostCuts = 2048;  // the most positions at which best_cut() calculates an epoch
+constexpr double kAsGood = 1.001;        // an epoch longer by this factor but with fewer files is as good
+constexpr double kExactPays = 0.995;     // if density saves this part of the maximum, best_fit() is not tried
 
 // Indices of items that save time and fit by themselves.
 std::vector<std::size_t> candidates(const StagingProblem& problem) {
@@ -56,20 +56,20 @@ std::size_t best_cut(const StagingProblem& problem, const Chosen& order) {
   ReadDemand slow{};
   ReadDemand fast{};
   add_demands(problem.items, {}, slow, fast);
-  const std::size_t step = std::max<std::size_t>(order.size() / kLooks, 1);
-  std::vector<std::pair<std::size_t, double>> looks{{0, problem.epoch(slow, fast)}};
+  const std::size_t step = std::max<std::size_t>(order.size() / kMostCuts, 1);
+  std::vector<std::pair<std::size_t, double>> cuts{{0, problem.epoch(slow, fast)}};
   for (std::size_t n = 0; n < order.size(); ++n) {
     add(slow, problem.items[order[n]].slow, -1);
     add(fast, problem.items[order[n]].fast);
     // After many subtractions, rounding errors would be left in place of 0.
     if (n + 1 == problem.items.size()) slow = ReadDemand{};
-    if ((n + 1) % step == 0 || n + 1 == order.size()) looks.emplace_back(n + 1, problem.epoch(slow, fast));
+    if ((n + 1) % step == 0 || n + 1 == order.size()) cuts.emplace_back(n + 1, problem.epoch(slow, fast));
   }
-  const auto shortest = std::min_element(looks.begin(), looks.end(),
+  const auto shortest = std::min_element(cuts.begin(), cuts.end(),
                                          [](const auto& a, const auto& b) { return a.second < b.second; });
-  if (shortest->second >= looks.front().second) return 0;
-  return std::find_if(looks.begin(), looks.end(),
-                      [&](const auto& look) { return look.second <= shortest->second * kAsGood; })
+  if (shortest->second >= cuts.front().second) return 0;
+  return std::find_if(cuts.begin(), cuts.end(),
+                      [&](const auto& cut) { return cut.second <= shortest->second * kAsGood; })
       ->first;
 }
 
@@ -91,7 +91,7 @@ double most_saved(const StagingProblem& problem) {
   return sum;
 }
 
-Chosen dense(const StagingProblem& problem) {
+Chosen density_policy(const StagingProblem& problem) {
   Chosen best = by_density(problem);
   // best_fit() fills the tier. If by_density() ended before the tier was full, a full tier is worse, so it is
   // not tried.
@@ -115,7 +115,7 @@ Chosen below_threshold(const StagingProblem& problem, std::uint64_t threshold) {
   return sorted(fill(problem, order));
 }
 
-Chosen as_they_came(const StagingProblem& problem) {
+Chosen by_first_read(const StagingProblem& problem) {
   std::vector<std::size_t> order(problem.items.size());
   std::iota(order.begin(), order.end(), std::size_t{0});
   std::stable_sort(order.begin(), order.end(), [&](std::size_t a, std::size_t b) {
@@ -145,9 +145,9 @@ double StagingProblem::epoch_with(const Chosen& chosen) const {
 
 Result<StagingPolicy> parse_policy(std::string_view text) {
   constexpr std::string_view kThreshold = "threshold=";
-  if (text == "density") return StagingPolicy(dense);
+  if (text == "density") return StagingPolicy(density_policy);
   if (text == "best-single") return StagingPolicy(best_single);
-  if (text == "first-come") return StagingPolicy(as_they_came);
+  if (text == "first-come") return StagingPolicy(by_first_read);
   if (text.starts_with(kThreshold)) {
     PENSTOCK_ASSIGN(const std::uint64_t bytes, parse_size(text.substr(kThreshold.size())));
     return StagingPolicy([bytes](const StagingProblem& problem) { return below_threshold(problem, bytes); });

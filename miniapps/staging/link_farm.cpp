@@ -35,10 +35,10 @@ fs::path old_farm(const fs::path& farm) {
   return farm.native() + ".penstock-old";
 }
 
-class Farmer {
+class LinkFarmMaker {
  public:
-  Farmer(fs::path farm, const StagingPlan& plan, const std::set<std::string>& out_of_date, const Tier& slow,
-         const Tier& fast, bool progress)
+  LinkFarmMaker(fs::path farm, const StagingPlan& plan, const std::set<std::string>& out_of_date,
+                const Tier& slow, const Tier& fast, bool progress)
       : farm_(std::move(farm)), slow_(slow.root), fast_(fast.root), progress_(progress, "links", 0, "files") {
     for (const PlannedFile& file : plan.files)
       if (!out_of_date.contains(file.name)) names_.insert(file.name);
@@ -160,7 +160,7 @@ Result<FarmOutcome> make_farm(const fs::path& farm, const StagingPlan& plan,
   };
   PENSTOCK_TRY(clear(made));
   PENSTOCK_TRY(clear(before));
-  Result<FarmOutcome> done = Farmer(made, plan, out_of_date, slow, fast, progress).run();
+  Result<FarmOutcome> done = LinkFarmMaker(made, plan, out_of_date, slow, fast, progress).run();
   if (!done.ok()) {
     static_cast<void>(clear(made));
     return done;

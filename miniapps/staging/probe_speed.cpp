@@ -46,7 +46,7 @@ constexpr double kBlock = 4U << 10U;
 constexpr double kSmallFile = 112U << 10U;
 constexpr double kLargeFile = 16U << 20U;
 
-static_assert(kParts <= kMostKnots);
+static_assert(kParts <= kMostSizes);
 
 double seconds_since(Clock::time_point start) {
   return std::chrono::duration<double>(Clock::now() - start).count();
@@ -66,18 +66,18 @@ std::vector<std::size_t> spread_order(std::size_t count) {
 }
 
 // The bytes of one read by the program: the whole file or, if it seeks in the file, one request.
-std::uint64_t length_of(const ReadFile& file) {
+std::uint64_t length_of(const FileThatWasRead& file) {
   return static_cast<std::uint64_t>(
       std::clamp(std::min(static_cast<double>(file.bytes), file.request_bytes), 1.0, kLongestRead));
 }
 
 // Splits the files by size, so that each part has files of nearly one size.
 std::vector<SampleList> parts_of(const SessionWork& work) {
-  std::vector<const ReadFile*> by_size;
-  for (const ReadFile& file : work.files)
+  std::vector<const FileThatWasRead*> by_size;
+  for (const FileThatWasRead& file : work.files)
     if (file.bytes != 0) by_size.push_back(&file);
   std::sort(by_size.begin(), by_size.end(),
-            [](const ReadFile* a, const ReadFile* b) { return length_of(*a) < length_of(*b); });
+            [](const FileThatWasRead* a, const FileThatWasRead* b) { return length_of(*a) < length_of(*b); });
   std::vector<SampleList> parts;
   std::size_t begin = 0;
   for (std::size_t n = 1; n <= kParts; ++n) {
@@ -86,7 +86,7 @@ std::vector<SampleList> parts_of(const SessionWork& work) {
     const std::size_t count = std::min(end - begin, kFilesOfPart);
     SampleList part;
     for (const std::size_t i : spread_order(count)) {
-      const ReadFile& file = *by_size[begin + i * (end - begin) / count];
+      const FileThatWasRead& file = *by_size[begin + i * (end - begin) / count];
       part.add(file.name, length_of(file));
     }
     begin = end;

@@ -35,7 +35,7 @@ struct TierSpeeds {
 // Returns 1, the square root of `most`, and `most`.
 std::vector<unsigned> probe_threads(unsigned most);
 
-// Reads files of the work on the slow tier. They are split by size into up to kMostKnots parts with equal
+// Reads files of the work on the slow tier. They are split by size into up to kMostSizes parts with equal
 // numbers of files. On the fast tier it writes files of the same sizes into its own folder
 // "penstock-probe-<id>", reads them, and removes the folder, also after an error. The loop is the simplest
 // one: open, read, close (datagen/yardsticks/baseline.hpp).

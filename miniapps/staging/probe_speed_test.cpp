@@ -20,7 +20,7 @@ class ProbeSpeed : public testing::Test {
   ProbeSpeed() {
     fs::create_directories(slow());
     for (std::size_t i = 0; i < 40; ++i) {
-      ReadFile& file = work_.files.emplace_back();
+      FileThatWasRead& file = work_.files.emplace_back();
       file.name = "file-" + std::to_string(100 + i);
       file.bytes = 1000 * (i + 1);
       file.request_bytes = static_cast<double>(file.bytes);

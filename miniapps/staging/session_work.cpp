@@ -160,7 +160,7 @@ void take_file(const std::string& name, const Found& found, const Tier& slow, Se
   } else if (static_cast<std::uint64_t>(now.st_size) < found.seen_size) {
     ++work.changed;
   } else {
-    ReadFile& file = work.files.emplace_back();
+    FileThatWasRead& file = work.files.emplace_back();
     file.name = name;
     file.bytes = static_cast<std::uint64_t>(now.st_size);
     file.mtime_ns = std::int64_t{now.st_mtim.tv_sec} * 1'000'000'000 + now.st_mtim.tv_nsec;
@@ -174,7 +174,7 @@ void take_file(const std::string& name, const Found& found, const Tier& slow, Se
 Result<void> look_into_cache(const Tier& slow, SessionWork& work) {
   return parallel_for(work.files.size(), worker_threads(0), 16,
                       [&](unsigned, std::uint64_t i) -> Result<void> {
-                        ReadFile& file = work.files[i];
+                        FileThatWasRead& file = work.files[i];
                         const auto there = residency(fs::path(slow.root) / file.name);
                         if (there.ok() && there->verified) file.cached = there->fraction();
                         return success();
@@ -185,11 +185,11 @@ Result<void> look_into_cache(const Tier& slow, SessionWork& work) {
 
 std::uint64_t SessionWork::bytes() const {
   return std::accumulate(files.begin(), files.end(), std::uint64_t{0},
-                         [](std::uint64_t sum, const ReadFile& file) { return sum + file.bytes; });
+                         [](std::uint64_t sum, const FileThatWasRead& file) { return sum + file.bytes; });
 }
 
 double SessionWork::cached_bytes() const {
-  return std::accumulate(files.begin(), files.end(), 0.0, [](double sum, const ReadFile& file) {
+  return std::accumulate(files.begin(), files.end(), 0.0, [](double sum, const FileThatWasRead& file) {
     return sum + file.cached * static_cast<double>(file.bytes);
   });
 }

@@ -15,7 +15,7 @@
 namespace penstock {
 
 // A regular file below the tier's root that was read and not written.
-struct ReadFile {
+struct FileThatWasRead {
   std::string name{};         // relative to the root
   std::uint64_t bytes = 0;    // its size now
   std::int64_t mtime_ns = 0;  // its modification time now
@@ -26,8 +26,8 @@ struct ReadFile {
 };
 
 struct SessionWork {
-  std::vector<ReadFile> files;  // by name
-  double epochs = 0;            // median over the files of how often each was read
+  std::vector<FileThatWasRead> files;  // by name
+  double epochs = 0;                   // median over the files of how often each was read
   std::uint64_t epoch_bytes = 0;
   unsigned threads = 1;   // threads that read at the same time
   double observed_s = 0;  // seconds of one epoch

@@ -62,7 +62,7 @@ TEST_F(SessionWorkTest, TellsReadsOfAnEpoch) {
   EXPECT_EQ(found->files[0].name, "a/1");
   EXPECT_DOUBLE_EQ(found->epochs, 3);
   EXPECT_EQ(found->epoch_bytes, 5000U);
-  for (const ReadFile& file : found->files) {
+  for (const FileThatWasRead& file : found->files) {
     EXPECT_DOUBLE_EQ(file.requests, 1) << "however many pieces follow each other";
     EXPECT_DOUBLE_EQ(file.request_bytes, static_cast<double>(file.bytes));
   }

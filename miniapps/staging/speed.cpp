@@ -28,7 +28,7 @@ double student_t(std::size_t freedom) {
 }  // namespace
 
 void add(ReadDemand& sum, const ReadDemand& more, double times) {
-  for (std::size_t i = 0; i < kMostKnots; ++i) sum[i] += more[i] * times;
+  for (std::size_t i = 0; i < kMostSizes; ++i) sum[i] += more[i] * times;
 }
 
 ReadDemand SpeedTable::reads_of(double bytes) const {
@@ -85,11 +85,11 @@ CellTimes time_errors(const SpeedTable& table) {
   return errors;
 }
 
-CellTimes shift_times(CellTimes times, const CellTimes& errors, double many) {
+CellTimes shift_times(CellTimes times, const CellTimes& errors, double error_count) {
   constexpr double kLeastLeft = 0.1;
   for (std::size_t t = 0; t < times.size(); ++t)
     for (std::size_t k = 0; k < times[t].size(); ++k)
-      times[t][k] *= std::max(1 + many * errors[t][k], kLeastLeft);
+      times[t][k] *= std::max(1 + error_count * errors[t][k], kLeastLeft);
   return times;
 }
 
@@ -144,7 +144,7 @@ LineFit fit_line(const SpeedTable& table, const CellTimes& times, std::size_t th
           .only_size = table.sizes.front()};
 }
 
-Work::Work(const SpeedTable& table, const CellTimes& times, const ReadDemand& demand) {
+DemandTime::DemandTime(const SpeedTable& table, const CellTimes& times, const ReadDemand& demand) {
   const bool nothing = std::all_of(demand.begin(), demand.end(), [](double part) { return part == 0; });
   if (nothing) return;
   for (std::size_t i = 0; i < table.threads.size(); ++i) {
@@ -154,7 +154,7 @@ Work::Work(const SpeedTable& table, const CellTimes& times, const ReadDemand& de
   }
 }
 
-double Work::seconds(double threads) const {
+double DemandTime::seconds(double threads) const {
   if (rates_.empty()) return 0;
   if (threads <= 0) return std::numeric_limits<double>::infinity();
   std::pair<double, double> before(0, 0);
@@ -166,7 +166,7 @@ double Work::seconds(double threads) const {
   return 1 / rates_.back().second;
 }
 
-double Work::threads_for(double seconds) const {
+double DemandTime::threads_for(double seconds) const {
   if (rates_.empty()) return 0;
   const double wanted = 1 / seconds;
   std::pair<double, double> before(0, 0);
@@ -178,19 +178,19 @@ double Work::threads_for(double seconds) const {
   return std::numeric_limits<double>::infinity();
 }
 
-double Work::least_seconds() const {
+double DemandTime::least_seconds() const {
   double best = std::numeric_limits<double>::infinity();
   for (const auto& [count, rate] : rates_) best = std::min(best, 1 / rate);
   return rates_.empty() ? 0.0 : best;
 }
 
-double epoch_seconds(const Work& slow, const Work& fast, const StagingReader& reader) {
-  const double n = std::max(reader.threads, 1.0);
+double epoch_seconds(const DemandTime& slow, const DemandTime& fast, const ProgramThreads& program) {
+  const double n = std::max(program.threads, 1.0);
   const auto needed = [&](double seconds) {
-    return slow.threads_for(seconds) + fast.threads_for(seconds) + reader.think_s / seconds;
+    return slow.threads_for(seconds) + fast.threads_for(seconds) + program.think_s / seconds;
   };
-  double low = std::max({slow.least_seconds(), fast.least_seconds(), reader.think_s / n, kShortest});
-  double high = std::max(slow.seconds(1) + fast.seconds(1) + reader.think_s, low);
+  double low = std::max({slow.least_seconds(), fast.least_seconds(), program.think_s / n, kShortest});
+  double high = std::max(slow.seconds(1) + fast.seconds(1) + program.think_s, low);
   for (int i = 0; i < kHalvings && needed(low) > n; ++i) {
     const double middle = std::sqrt(low * high);
     (needed(middle) > n ? low : high) = middle;
@@ -198,16 +198,17 @@ double epoch_seconds(const Work& slow, const Work& fast, const StagingReader& re
   double seconds = needed(low) <= n ? low : high;
   // Threads with no other work all wait at the tier that takes longer. More threads may make that tier
   // slower.
-  const Work& busiest = slow.least_seconds() >= fast.least_seconds() ? slow : fast;
-  const Work& other = &busiest == &slow ? fast : slow;
-  const double gathered = n - other.threads_for(seconds) - reader.think_s / seconds;
+  const DemandTime& busiest = slow.least_seconds() >= fast.least_seconds() ? slow : fast;
+  const DemandTime& other = &busiest == &slow ? fast : slow;
+  const double gathered = n - other.threads_for(seconds) - program.think_s / seconds;
   if (gathered > 0) seconds = std::max(seconds, busiest.seconds(gathered));
   return seconds;
 }
 
-double epoch_seconds_apart(const Work& slow, const Work& fast, const StagingReader& reader) {
-  const double n = std::max(reader.threads, 1.0);
-  return slow.seconds(n) + fast.seconds(n) + reader.think_s / n;
+double epoch_seconds_without_overlap(const DemandTime& slow, const DemandTime& fast,
+                                     const ProgramThreads& program) {
+  const double n = std::max(program.threads, 1.0);
+  return slow.seconds(n) + fast.seconds(n) + program.think_s / n;
 }
 
 }  // namespace penstock

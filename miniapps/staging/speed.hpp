@@ -21,16 +21,16 @@
 
 namespace penstock {
 
-inline constexpr std::size_t kMostKnots = 8;
+inline constexpr std::size_t kMostSizes = 8;
 
 // Reads of any sizes, expressed as a number of reads of each size in a table. The time of a demand is the sum
 // of these numbers times the measured times. A size between two measured sizes is interpolated linearly.
-using ReadDemand = std::array<double, kMostKnots>;
+using ReadDemand = std::array<double, kMostSizes>;
 void add(ReadDemand& sum, const ReadDemand& more, double times = 1);
 
 // The measurements of one tier. Immutable once filled; any thread.
 struct SpeedTable {
-  std::vector<double> sizes;      // bytes of a read, ascending, 1 to kMostKnots of them
+  std::vector<double> sizes;      // bytes of a read, ascending, 1 to kMostSizes of them
   std::vector<unsigned> threads;  // numbers of reading threads, ascending, each at least 1
   // [thread count][size][repeat]: wall seconds divided by the number of reads of all threads.
   std::vector<std::vector<std::vector<double>>> read_s;
@@ -51,8 +51,8 @@ CellTimes drawn_times(const SpeedTable& table, Draw draw);
 // The error of each median, relative, with 95% confidence. It follows from the variance of the repeats: of
 // all cells together or of the cell itself, whichever is larger. 0.1 if no cell has two repeats.
 CellTimes time_errors(const SpeedTable& table);
-// Adds `many` errors to each time. At least 10% of each time is left.
-CellTimes shift_times(CellTimes times, const CellTimes& errors, double many);
+// Adds `error_count` errors to each time. At least 10% of each time is left.
+CellTimes shift_times(CellTimes times, const CellTimes& errors, double error_count);
 
 // The reads of files of nearly one size: mean size and mean time.
 struct SizeSeen {
@@ -74,9 +74,9 @@ struct LineFit {
 LineFit fit_line(const SpeedTable& table, const CellTimes& times, std::size_t thread_index);
 
 // The time W(m) of one demand on one tier.
-class Work {
+class DemandTime {
  public:
-  Work(const SpeedTable& table, const CellTimes& times, const ReadDemand& demand);
+  DemandTime(const SpeedTable& table, const CellTimes& times, const ReadDemand& demand);
 
   // Seconds with this many threads. Rates are interpolated between the measured thread counts, and constant
   // above the last. 0 for an empty demand.
@@ -90,14 +90,15 @@ class Work {
 };
 
 // The program of an epoch: `threads` threads, which together spend think_s thread-seconds without reading.
-struct StagingReader {
+struct ProgramThreads {
   double threads = 1;
   double think_s = 0;
 };
-double epoch_seconds(const Work& slow, const Work& fast, const StagingReader& reader);
+double epoch_seconds(const DemandTime& slow, const DemandTime& fast, const ProgramThreads& program);
 // As epoch_seconds(), but without overlap: all threads read from one tier, then from the other. No epoch
 // takes longer.
-double epoch_seconds_apart(const Work& slow, const Work& fast, const StagingReader& reader);
+double epoch_seconds_without_overlap(const DemandTime& slow, const DemandTime& fast,
+                                     const ProgramThreads& program);
 
 template <class Draw>
 CellTimes drawn_times(const SpeedTable& table, Draw draw) {

@@ -21,19 +21,19 @@ SpeedTable table_of(double latency_s, double bytes_per_s, std::vector<unsigned> 
   return table;
 }
 
-Work work_of(const SpeedTable& table, double reads, double bytes) {
+DemandTime time_of(const SpeedTable& table, double reads, double bytes) {
   ReadDemand demand{};
   add(demand, table.reads_of(bytes), reads);
-  return Work(table, median_times(table), demand);
+  return DemandTime(table, median_times(table), demand);
 }
 
 TEST(Speed, BetweenAndBehindTheSizesALineIsTaken) {
   const SpeedTable table = table_of(0.01, 1e8);
-  EXPECT_NEAR(work_of(table, 1, 1e5).seconds(1), 0.011, 1e-12);
-  EXPECT_NEAR(work_of(table, 1, 5e6).seconds(1), 0.06, 1e-12);
-  EXPECT_NEAR(work_of(table, 1, 1e9).seconds(1), 10.01, 1e-9);
-  EXPECT_NEAR(work_of(table, 1, 10).seconds(1), 0.011, 1e-12) << "less is no slower";
-  EXPECT_NEAR(work_of(table, 1000, 5e6).seconds(1), 60, 1e-9);
+  EXPECT_NEAR(time_of(table, 1, 1e5).seconds(1), 0.011, 1e-12);
+  EXPECT_NEAR(time_of(table, 1, 5e6).seconds(1), 0.06, 1e-12);
+  EXPECT_NEAR(time_of(table, 1, 1e9).seconds(1), 10.01, 1e-9);
+  EXPECT_NEAR(time_of(table, 1, 10).seconds(1), 0.011, 1e-12) << "less is no slower";
+  EXPECT_NEAR(time_of(table, 1000, 5e6).seconds(1), 60, 1e-9);
 }
 
 TEST(Speed, OneSizeAloneIsItself) {
@@ -41,8 +41,8 @@ TEST(Speed, OneSizeAloneIsItself) {
   table.sizes = {1000};
   table.threads = {1};
   table.read_s = {{{0.5}}};
-  EXPECT_DOUBLE_EQ(work_of(table, 2, 1).seconds(1), 1);
-  EXPECT_DOUBLE_EQ(work_of(table, 2, 1e6).seconds(1), 1);
+  EXPECT_DOUBLE_EQ(time_of(table, 2, 1).seconds(1), 1);
+  EXPECT_DOUBLE_EQ(time_of(table, 2, 1e6).seconds(1), 1);
 }
 
 TEST(Speed, ALineIsFound) {
@@ -77,21 +77,22 @@ TEST(Speed, TimesAreTakenToTheMeanOfAllFiles) {
 TEST(Speed, OneThreadAddsUpWhatItDoes) {
   const SpeedTable slow = table_of(0.01, 1e8);
   const SpeedTable fast = table_of(0.001, 1e9);
-  const double a = work_of(slow, 100, 5e6).seconds(1);
-  const double b = work_of(fast, 50, 1e6).seconds(1);
-  EXPECT_NEAR(epoch_seconds(work_of(slow, 100, 5e6), work_of(fast, 50, 1e6), {1, 0}), a + b, 1e-6 * a);
-  EXPECT_NEAR(epoch_seconds(work_of(slow, 100, 5e6), work_of(fast, 50, 1e6), {1, 3}), a + b + 3, 1e-6 * a);
-  EXPECT_NEAR(epoch_seconds_apart(work_of(slow, 100, 5e6), work_of(fast, 50, 1e6), {1, 3}), a + b + 3, 1e-9);
+  const double a = time_of(slow, 100, 5e6).seconds(1);
+  const double b = time_of(fast, 50, 1e6).seconds(1);
+  EXPECT_NEAR(epoch_seconds(time_of(slow, 100, 5e6), time_of(fast, 50, 1e6), {1, 0}), a + b, 1e-6 * a);
+  EXPECT_NEAR(epoch_seconds(time_of(slow, 100, 5e6), time_of(fast, 50, 1e6), {1, 3}), a + b + 3, 1e-6 * a);
+  EXPECT_NEAR(epoch_seconds_without_overlap(time_of(slow, 100, 5e6), time_of(fast, 50, 1e6), {1, 3}),
+              a + b + 3, 1e-9);
 }
 
 TEST(Speed, ManyThreadsTakeAsLongAsTheTierWithMoreToDo) {
   const SpeedTable slow = table_of(0.0001, 1e8);
   const SpeedTable fast = table_of(0.0001, 3e8);
-  const Work on_slow = work_of(slow, 100, 1e7);  // 10 s
-  EXPECT_NEAR(epoch_seconds(on_slow, work_of(fast, 100, 1e7), {16, 0}), 10, 0.01);
-  EXPECT_NEAR(epoch_seconds(on_slow, work_of(fast, 600, 1e7), {16, 0}), 20, 0.01) << "the fast one has more";
-  EXPECT_NEAR(epoch_seconds(on_slow, work_of(fast, 0, 1e7), {16, 0}), 10, 0.01);
-  EXPECT_NEAR(epoch_seconds(on_slow, work_of(fast, 100, 1e7), {16, 160 * 3}), (480 + 10 + 10 / 3.0) / 16,
+  const DemandTime on_slow = time_of(slow, 100, 1e7);  // 10 s
+  EXPECT_NEAR(epoch_seconds(on_slow, time_of(fast, 100, 1e7), {16, 0}), 10, 0.01);
+  EXPECT_NEAR(epoch_seconds(on_slow, time_of(fast, 600, 1e7), {16, 0}), 20, 0.01) << "the fast one has more";
+  EXPECT_NEAR(epoch_seconds(on_slow, time_of(fast, 0, 1e7), {16, 0}), 10, 0.01);
+  EXPECT_NEAR(epoch_seconds(on_slow, time_of(fast, 100, 1e7), {16, 160 * 3}), (480 + 10 + 10 / 3.0) / 16,
               0.01)
       << "neither has: threads are where there is work";
 }
@@ -102,11 +103,11 @@ TEST(Speed, NoEpochIsLongerThanWithoutOverlapOrShorterThanItsParts) {
   for (const double threads : {1.0, 2.0, 3.0, 4.0, 7.0, 16.0})
     for (const double moved : {0.0, 10.0, 300.0, 990.0, 1000.0})
       for (const double think : {0.0, 1.0, 50.0}) {
-        const Work a = work_of(slow, 1000 - moved, 1e6);
-        const Work b = work_of(fast, moved, 1e6);
-        const StagingReader reader{threads, think};
-        const double epoch = epoch_seconds(a, b, reader);
-        EXPECT_LE(epoch, epoch_seconds_apart(a, b, reader) * 1.0001)
+        const DemandTime a = time_of(slow, 1000 - moved, 1e6);
+        const DemandTime b = time_of(fast, moved, 1e6);
+        const ProgramThreads program{threads, think};
+        const double epoch = epoch_seconds(a, b, program);
+        EXPECT_LE(epoch, epoch_seconds_without_overlap(a, b, program) * 1.0001)
             << threads << " " << moved << " " << think;
         EXPECT_GE(epoch, std::max({a.least_seconds(), b.least_seconds(), think / threads}) * 0.9999);
       }
@@ -115,14 +116,16 @@ TEST(Speed, NoEpochIsLongerThanWithoutOverlapOrShorterThanItsParts) {
 TEST(Speed, ATierThatManyThreadsSlowDownIsTakenSo) {
   SpeedTable table = table_of(0, 94e6, {1, 16});
   table.read_s[1] = {{1e5 / 77e6}, {1e6 / 77e6}, {1e7 / 77e6}};  // tf-Darshan's disk
-  const Work disk = work_of(table, 1000, 1e6);
-  EXPECT_NEAR(epoch_seconds(disk, Work(table, median_times(table), ReadDemand{}), {16, 0}), 1e9 / 77e6, 0.01);
-  EXPECT_NEAR(epoch_seconds(disk, Work(table, median_times(table), ReadDemand{}), {1, 0}), 1e9 / 94e6, 0.01);
+  const DemandTime disk = time_of(table, 1000, 1e6);
+  EXPECT_NEAR(epoch_seconds(disk, DemandTime(table, median_times(table), ReadDemand{}), {16, 0}), 1e9 / 77e6,
+              0.01);
+  EXPECT_NEAR(epoch_seconds(disk, DemandTime(table, median_times(table), ReadDemand{}), {1, 0}), 1e9 / 94e6,
+              0.01);
 }
 
 TEST(Speed, ThreadsForIsTheWayBackOfSeconds) {
   const SpeedTable table = table_of(0.01, 1e8);
-  const Work work = work_of(table, 100, 1e6);
+  const DemandTime work = time_of(table, 100, 1e6);
   for (const double threads : {0.25, 1.0, 2.5})
     EXPECT_NEAR(work.threads_for(work.seconds(threads)), threads, 1e-9);
   EXPECT_TRUE(std::isinf(work.threads_for(work.least_seconds() / 2)));

@@ -45,7 +45,7 @@ constexpr std::size_t kPiece = std::size_t{1} << 20U;
 
 // Gives the copy the mode, the times and, as root, the owner of its original. Called after the publish: a
 // process killed in between leaves a private copy, and the next apply calls this again. Any thread.
-void take_over(const Tier& from, const Tier& to, const std::string& name) {
+void copy_mode_owner_and_times(const Tier& from, const Tier& to, const std::string& name) {
   const auto source = from.backend->native_path(name);
   const auto copy = to.backend->native_path(name);
   struct stat facts {};
@@ -143,7 +143,7 @@ Result<void> Apply::check_room() {
 Result<void> Apply::make_folders() {
   for (const std::string& folder : state_.folders) {
     PENSTOCK_TRY(fast_.backend->names().make_folders(folder));
-    take_over(slow_, fast_, folder);
+    copy_mode_owner_and_times(slow_, fast_, folder);
   }
   return success();
 }
@@ -207,7 +207,7 @@ Result<void> Apply::inspect_copy(Buffer& buffer, const PlannedFile& file, std::u
   }
   if (crc != *wanted) return other(" than the original");
   if (!found) {
-    take_over(slow_, fast_, file.name);  // a killed process may not have called it
+    copy_mode_owner_and_times(slow_, fast_, file.name);  // a killed process may not have called it
     keep(file, crc);
   }
   const std::lock_guard lock(mutex_);
@@ -256,7 +256,7 @@ Result<void> Apply::copy(Buffer& buffer, const PlannedFile& file) {
   }
   if (!written.ok()) return written.error();
   keep(file, *written);
-  take_over(slow_, fast_, file.name);
+  copy_mode_owner_and_times(slow_, fast_, file.name);
   PENSTOCK_ASSIGN(const std::uint32_t back, read_back(fast_, file.name, file.bytes, buffer));
   if (back != *written) {
     if (const auto removed = fast_.backend->names().remove(file.name); removed.ok())
@@ -286,8 +286,8 @@ Result<void> Apply::one(Buffer& buffer, const PlannedFile& file) {
 Result<ApplyOutcome> Apply::run() {
   const auto start = std::chrono::steady_clock::now();
   PENSTOCK_TRY(check_room());
-  // New files can be read by this user alone, until take_over() sets the mode of the original. The umask
-  // belongs to the whole process, so this comes before the threads and ends after them.
+  // New files can be read by this user alone, until copy_mode_owner_and_times() sets the mode of the
+  // original. The umask belongs to the whole process, so this comes before the threads and ends after them.
   const AtScopeEnd mode([before = ::umask(0077)] { ::umask(before); });
   // On disk before the first folder or copy: only this tells later that a process was killed meanwhile.
   state_.unsure = true;
@@ -327,7 +327,7 @@ void add_folders_above(std::string_view name, std::set<std::string>& folders) {
 
 // Updates the list of found files, on the main thread, before anything is written. A found file that was
 // removed leaves the list. A file that exists joins it, unless an apply copied it or a killed apply may have.
-Result<StagedState> go_on(const StagingPlan& plan, StagedTiers& tiers, StagedState state) {
+Result<StagedState> update_found(const StagingPlan& plan, StagedTiers& tiers, StagedState state) {
   std::vector<std::string> found;
   for (const PlannedFile& file : plan.files) {
     if (state.copied.contains(file.name)) continue;
@@ -447,7 +447,7 @@ Result<bool> is_started(const StagingPlan& plan) {
 
 Result<StagedState> begin_state(const StagingPlan& plan, StagedTiers& tiers) {
   auto started = load_staged_state(*tiers.fast.backend, plan.id);
-  if (started.ok()) return go_on(plan, tiers, *std::move(started));
+  if (started.ok()) return update_found(plan, tiers, *std::move(started));
   if (started.error().code != Errc::not_found) return started;
   StagedState state;
   state.plan = plan.id;

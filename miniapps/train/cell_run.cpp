@@ -129,7 +129,7 @@ bool CellRun::closed(Source& source) const {
     if (source.stalled()) return false;
     if (interrupted()) return source.close(kClosingInterrupted);
     const auto waited = std::chrono::steady_clock::now() - since;
-    if (plan_.patience.count() != 0 && waited >= plan_.patience) return false;
+    if (plan_.stall_timeout.count() != 0 && waited >= plan_.stall_timeout) return false;
   }
   return true;
 }
@@ -224,7 +224,7 @@ Result<std::unique_ptr<Accelerator>> CellRun::make_accelerators() const {
 
 // Measures the cell. Returns early if it is stuck.
 Result<void> CellRun::measure() {
-  pool_.release();
+  pool_.free_all_samples();
   const Result<std::unique_ptr<Accelerator>> made = make_accelerators();
   PENSTOCK_TRY(all_ok(ranks_, made));
   Accelerator& accelerator = **made;
@@ -232,8 +232,8 @@ Result<void> CellRun::measure() {
   describe(step);
   PENSTOCK_TRY(observers_.open());
   if (plan_.in_memory())
-    PENSTOCK_TRY(all_ok(
-        ranks_, pool_.hold(plan_.corpus.manifest.samples(), static_cast<std::size_t>(plan_.step_samples()))));
+    PENSTOCK_TRY(all_ok(ranks_, pool_.allocate_all_samples(plan_.corpus.manifest.samples(),
+                                                           static_cast<std::size_t>(plan_.step_samples()))));
   PENSTOCK_TRY(cache_.prepare());
   std::vector<TrainingRun> alone;
   const bool with_alone = !plan_.find_accelerators && accelerator.computes();

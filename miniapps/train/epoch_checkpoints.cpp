@@ -75,7 +75,7 @@ Result<void> EpochCheckpoints::save() {
 Result<std::unique_ptr<EpochCheckpoints>> make_epoch_checkpoints(const TrainRequest& request) {
   if (!request.checkpoints || !request.ranks->root() || request.find_accelerators) return nullptr;
   return EpochCheckpoints::make(*request.checkpoints, "penstock-" + std::string(request.app->name) + ".ckpt",
-                                request.own.size(kModelOption.name), request.seed);
+                                request.app_options.size(kModelOption.name), request.seed);
 }
 
 Result<void> try_epoch_checkpoints(const TrainRequest& request) {
@@ -86,7 +86,7 @@ Result<void> try_epoch_checkpoints(const TrainRequest& request) {
 void record_epoch_checkpoints(const TrainRequest& request, std::span<const double> seconds, Trial& trial) {
   trial.sample(saving_metrics::kSaves, static_cast<double>(seconds.size()));
   trial.sample(train_metrics::kModelBytes,
-               static_cast<double>(seconds.size() * request.own.size(kModelOption.name)));
+               static_cast<double>(seconds.size() * request.app_options.size(kModelOption.name)));
   for (const double time : seconds) trial.sample(train_metrics::kModelSave, time);
 }
 

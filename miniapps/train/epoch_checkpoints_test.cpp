@@ -46,7 +46,7 @@ TEST(EpochCheckpoints, AreRecordedWithTheBytesOfAllSaves) {
   TrainRequest request;
   const std::vector<OptionWord> words{{"model", std::to_string(kModel) + "B"}};
   const OptionSpec table[] = {kModelOption};
-  request.own = Options::parse(table, words, "option").value();
+  request.app_options = Options::parse(table, words, "option").value();
   Trial trial;
   record_epoch_checkpoints(request, std::vector<double>{1, 2}, trial);
   EXPECT_EQ(trial.record().metrics.at("checkpoint_bytes").value(), 2.0 * kModel);

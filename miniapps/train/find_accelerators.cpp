@@ -202,7 +202,7 @@ Result<void> request_search(const Options& options, const Accelerator& accelerat
   if (!options.given("steps") && !options.given("epochs")) {
     request.limits = {.batches = std::max(kSearchedSteps, static_cast<std::uint64_t>(
                                                               std::ceil(kSearchedSeconds.count() / step_s)))};
-    request.enough = std::chrono::duration_cast<std::chrono::nanoseconds>(kSearchedSeconds);
+    request.enough_time = std::chrono::duration_cast<std::chrono::nanoseconds>(kSearchedSeconds);
     request.enough_steps = kSearchedSteps;
   }
   // After its first epoch the cache is not cold any more.

@@ -105,7 +105,7 @@ Result<void> SampleLog::write(std::uint64_t step, const Batch& batch) {
                      rank_, index) < 0)
       return errno_error(errno, "cannot write the sample log", path_);
   }
-  if (saves_ != nullptr && saves_->due(step + 1) && std::fflush(file_.get()) != 0)
+  if (saves_ != nullptr && saves_->collective_work_due(step + 1) && std::fflush(file_.get()) != 0)
     return errno_error(errno, "cannot write the sample log", path_);
   return success();
 }

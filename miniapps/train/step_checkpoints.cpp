@@ -17,16 +17,16 @@ namespace {
 
 using Clock = std::chrono::steady_clock;
 
-constexpr std::chrono::milliseconds kLook{200};  // how often drain() tests for signals
+constexpr std::chrono::milliseconds kSignalPoll{200};  // how often drain() tests for signals
 
 // The intervals of the steps. The time of observers between two steps belongs to none.
-std::vector<Period> stretches(const TrainingRun& run, double offset_s) {
+std::vector<Period> step_periods(const TrainingRun& run, double offset_s) {
   std::vector<Period> all;
-  std::int64_t free = 0;
+  std::int64_t may_begin_ns = 0;
   for (const StepTimes& step : run.steps) {
-    const double begin_s = static_cast<double>(free + step.observer_ns) * 1e-9;
-    all.push_back({offset_s + begin_s, offset_s + static_cast<double>(step.over_ns) * 1e-9});
-    free = step.over_ns;
+    const double begin_s = static_cast<double>(may_begin_ns + step.observer_ns) * 1e-9;
+    all.push_back({offset_s + begin_s, offset_s + static_cast<double>(step.next_may_begin_ns) * 1e-9});
+    may_begin_ns = step.next_may_begin_ns;
   }
   return all;
 }
@@ -68,7 +68,7 @@ Result<bool> StepCheckpoints::after_step(std::uint64_t /*step*/, const Batch& ba
   return true;
 }
 
-Result<void> StepCheckpoints::hold(std::uint64_t steps) {
+Result<void> StepCheckpoints::do_collective_work(std::uint64_t steps) {
   const std::uint64_t step = made_ + steps;
   state_->advance_to(step);
   SaveRequest request{.step = step,
@@ -91,24 +91,27 @@ Result<void> StepCheckpoints::may_wait(const Result<void>& left) {
   // After a failed drain, new bytes are not progress: it writes all bytes again.
   const CheckpointCounts counts = saver_->counts();
   const std::uint64_t written = saving_.slow.backend->moved_bytes().written;
-  if (counts.drained != drained_ || (written != written_ && counts.drain_failures == failures_)) moved_ = now;
+  if (counts.drained != drained_ || (written != written_ && counts.drain_failures == failures_))
+    last_progress_ = now;
   if (counts.drained != drained_) failures_ = counts.drain_failures;
   drained_ = counts.drained;
   written_ = written;
   if (interrupted() && !stopped_) stopped_ = now;
-  const bool over = stopped_ ? now - *stopped_ >= saving_.grace : now - moved_ >= saving_.policy.block_for;
+  const bool over =
+      stopped_ ? now - *stopped_ >= saving_.grace : now - last_progress_ >= saving_.policy.block_for;
   return over ? left : success();
 }
 
 Result<void> StepCheckpoints::drain() {
   const SteadyTime since = Clock::now();
-  moved_ = since;
+  last_progress_ = since;
   drained_ = saver_->counts().drained;
   failures_ = saver_->counts().drain_failures;
   Result<void> left = success();
   while (true) {
-    const bool first_look = interrupted() && saving_.grace.count() == 0;
-    left = saver_->finalize(first_look ? std::chrono::nanoseconds(0) : std::chrono::nanoseconds(kLook));
+    const bool must_not_wait = interrupted() && saving_.grace.count() == 0;
+    left =
+        saver_->finalize(must_not_wait ? std::chrono::nanoseconds(0) : std::chrono::nanoseconds(kSignalPoll));
     if (left.ok() || left.error().code != Errc::timed_out) break;
     if (!on_root(ranks_, [&] { return may_wait(left); }).ok()) break;
   }
@@ -135,7 +138,7 @@ void StepCheckpoints::record(const TrainingRun& run, SteadyTime start, bool step
     one.asked_s -= offset_s;
     if (one.drain_begin_s) *one.drain_begin_s -= offset_s;
   }
-  const std::vector<Period> steps = stretches(run, 0);
+  const std::vector<Period> steps = step_periods(run, 0);
   SavingFacts facts{.checkpoints = times, .counts = saver_->counts(), .steps = steps};
   facts.wall_s = steps.empty() ? 0 : steps.back().end_s;
   facts.steps_are_work = steps_are_work;

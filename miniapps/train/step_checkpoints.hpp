@@ -28,10 +28,12 @@ class StepCheckpoints final : public StepObserver {
                                                        const TrainerState& at, Communicator& ranks);
 
   Result<bool> after_step(std::uint64_t step, const Batch& batch) override;
-  bool due(std::uint64_t steps) const override { return (made_ + steps) % saving_.every == 0; }
+  bool collective_work_due(std::uint64_t steps) const override {
+    return (made_ + steps) % saving_.every == 0;
+  }
   // Collective: every rank has ended the step and calls it. Saves the state after the last step, while the
   // training waits.
-  Result<void> hold(std::uint64_t steps) override;
+  Result<void> do_collective_work(std::uint64_t steps) override;
 
   // Collective, after the last step. Returns when every save is durable. After a signal it waits for at most
   // --grace. timed_out if a save is not durable by then, or if the slow tier receives no bytes for as long as
@@ -59,7 +61,7 @@ class StepCheckpoints final : public StepObserver {
 
   // State of drain(), on rank 0.
   std::optional<SteadyTime> stopped_;  // when a signal was seen
-  SteadyTime moved_;                   // when the drain last made progress, see may_wait()
+  SteadyTime last_progress_;           // when the drain last made progress, see may_wait()
   std::uint64_t written_ = 0;          // bytes on the slow tier at that time
   std::uint64_t drained_ = 0;          // number of drained checkpoints
   std::uint64_t failures_ = 0;         // failed drains when the last checkpoint was drained

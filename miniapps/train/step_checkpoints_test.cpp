@@ -37,7 +37,7 @@ Batch batch_of(std::uint64_t epoch, std::size_t samples) {
 Result<void> make_steps(StepCheckpoints& saves, std::uint64_t of_first, std::uint64_t of_second) {
   for (std::uint64_t step = 1; step <= of_first + of_second; ++step) {
     PENSTOCK_TRY(saves.after_step(step - 1, batch_of(step <= of_first ? 0 : 1, 4)));
-    if (saves.due(step)) PENSTOCK_TRY(saves.hold(step));
+    if (saves.collective_work_due(step)) PENSTOCK_TRY(saves.do_collective_work(step));
   }
   return success();
 }
@@ -76,11 +76,11 @@ TEST(StepCheckpoints, GoOnCounting) {
   ASSERT_EQ(first.manifest.id.step, 4U);
   {
     const auto saves = StepCheckpoints::open(saving, 4, first.manifest.trainer, *ranks).value();
-    EXPECT_FALSE(saves->due(1));
-    EXPECT_TRUE(saves->due(2));
+    EXPECT_FALSE(saves->collective_work_due(1));
+    EXPECT_TRUE(saves->collective_work_due(2));
     ASSERT_OK(saves->after_step(0, batch_of(1, 4)));
     ASSERT_OK(saves->after_step(1, batch_of(1, 4)));
-    ASSERT_OK(saves->hold(2));
+    ASSERT_OK(saves->do_collective_work(2));
     ASSERT_OK(saves->drain());
   }
   const Resumed second = resume_run(saving, *ranks).value();

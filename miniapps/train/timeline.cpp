@@ -101,16 +101,17 @@ std::vector<penstock_span> step_spans(const TrainingRun& run, SteadyTime start, 
   for (std::size_t i = 0; i < run.steps.size(); ++i) {
     const StepTimes& step = run.steps[i];
     // The end is the deadline: if this machine woke up late, that is not time of the accelerator.
-    const std::int64_t done = std::min(step.deadline_ns, step.over_ns);
-    add(i, free, step.over_ns, PENSTOCK_ITERATION, 0);
+    const std::int64_t done = std::min(step.deadline_ns, step.next_may_begin_ns);
+    add(i, free, step.next_may_begin_ns, PENSTOCK_ITERATION, 0);
     const std::int64_t gathered = free + step.collective_ns;
     const std::int64_t got = step.begin_ns - (step.observer_ns - step.collective_ns);
     if (gathered > free) add(i, free, gathered, before_step, 0);
     if (got > gathered) add(i, gathered, got, PENSTOCK_WAIT, PENSTOCK_WAIT_INPUT);
     if (step.begin_ns > got) add(i, got, step.begin_ns, before_step, 0);
     add(i, step.begin_ns, done, PENSTOCK_TRAIN, 0);
-    if (step.over_ns > done) add(i, done, step.over_ns, PENSTOCK_WAIT, PENSTOCK_WAIT_RANKS);
-    free = step.over_ns;
+    if (step.next_may_begin_ns > done)
+      add(i, done, step.next_may_begin_ns, PENSTOCK_WAIT, PENSTOCK_WAIT_RANKS);
+    free = step.next_may_begin_ns;
   }
   if (run.observer_after_ns > 0 && !run.steps.empty())
     add(run.steps.size() - 1, free, free + run.observer_after_ns, before_step, 0);
@@ -203,7 +204,7 @@ TimelineFigures Timeline::end(const TrainingRun& run, SteadyTime start, penstock
   start_ns_ = span_ns(start);
   steps_ = step_spans(run, start, step_thread_, before_step);
   const std::int64_t wall =
-      run.steps.empty() ? 0 : std::max(run.steps.back().end_ns, run.steps.back().over_ns);
+      run.steps.empty() ? 0 : std::max(run.steps.back().end_ns, run.steps.back().next_may_begin_ns);
   return timeline_figures(*log_, steps_, start_ns_, wall);
 }
 

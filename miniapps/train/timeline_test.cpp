@@ -31,7 +31,7 @@ StepTimes step(std::int64_t begin, std::int64_t deadline, std::int64_t end, std:
           .deadline_ns = deadline,
           .end_ns = end,
           .busy_ns = deadline - begin,
-          .over_ns = over};
+          .next_may_begin_ns = over};
 }
 
 penstock_span reading(std::int64_t begin, std::int64_t end, std::uint64_t bytes) {

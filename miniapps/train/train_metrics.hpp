@@ -71,18 +71,18 @@ inline constexpr MetricInfo kOfSteps[] = {
 inline constexpr MetricInfo kOfAccelerators[] = {kAccelerators,    kUtilization,     kLeastUtilization,
                                                  kUtilizationDlio, kOvershoot,       kStragglerRank,
                                                  kStragglerSteps,  kAcceleratorsFed, kOneMore};
-inline constexpr MetricInfo kOfPauses[] = {kFileRead,         kPublishedRate,     kCorrectedRate,
-                                           kValidationPasses, kValidationSamples, kValidation,
-                                           kModelSave,        kFinalize};
+inline constexpr MetricInfo kOfFilesValidationAndSaves[] = {
+    kFileRead,          kPublishedRate, kCorrectedRate, kValidationPasses,
+    kValidationSamples, kValidation,    kModelSave,     kFinalize};
 inline constexpr MetricInfo kOfTimeline[] = {
     kSpans,     kDroppedSpans,     kReadSummed,     kReadMerged,    kTrainMerged,
     kReadShare, kReadTrainOverlap, kReadSummedRate, kReadMergedRate};
-inline constexpr MetricInfo kOfInput[] = {kRestartChoose, kRestart,      kRestartBytes,
-                                          kInputAlone,    kInputOverlap, kEpochDeviceBytes};
+inline constexpr MetricInfo kOfRestartAndInput[] = {kRestartChoose, kRestart,      kRestartBytes,
+                                                    kInputAlone,    kInputOverlap, kEpochDeviceBytes};
 inline constexpr MetricInfo kOfJob[] = {kTierBytesRead, kOverlayBytesRead, kRanksOfRun.least,
                                         kRanksOfRun.median, kRanksOfRun.most};
 inline constexpr auto kAll =
-    joined_tables(kFirst, saving_metrics::kOfEach, kOfSteps, kOfAccelerators, kOfPauses, kOfTimeline,
-                  kOfInput, kOfJob, saving_metrics::kOfRun, accelerator_metrics::kAll);
+    joined_tables(kFirst, saving_metrics::kOfEach, kOfSteps, kOfAccelerators, kOfFilesValidationAndSaves,
+                  kOfTimeline, kOfRestartAndInput, kOfJob, saving_metrics::kOfRun, accelerator_metrics::kAll);
 
 }  // namespace penstock::train_metrics

@@ -67,7 +67,7 @@ Result<void> TrainObservers::make(std::chrono::nanoseconds nominal_step) {
   SampleLog* const log = log_ ? &*log_ : nullptr;
   if (log != nullptr && saves_ != nullptr) log->flush_before(*saves_);
   // The order matters. Checkpoints come after validation, which decides what to save. The log is flushed
-  // before step checkpoints save in hold().
+  // before step checkpoints save in do_collective_work().
   list_ = {validating_.get(), &*steps_, &*epochs_, saves_, log, checkpoints_.get()};
   std::erase(list_, nullptr);
   Result<std::unique_ptr<SpanLog>> profiled = std::unique_ptr<SpanLog>();
@@ -79,7 +79,7 @@ Result<void> TrainObservers::make(std::chrono::nanoseconds nominal_step) {
 }
 
 void TrainObservers::start(SteadyTime start) {
-  if (plan_.enough_steps != 0) steps_->end_after(plan_.enough_steps, start + plan_.enough);
+  if (plan_.enough_steps != 0) steps_->end_after(plan_.enough_steps, start + plan_.enough_time);
 }
 
 // Samples that fill no batch of a validation pass (dropped_tail) are not counted as lost by the training;

@@ -21,8 +21,8 @@ std::vector<LostTime> lost_by(const TrainingFigures& figures, const std::vector<
   for (const LostTime& part : by_input) sum += part.seconds;
   std::vector<LostTime> lost;
   for (const LostTime& part : by_input) {
-    const double share = sum > 0 ? part.seconds / sum : part.to == "queue" ? 1 : 0;
-    lost.push_back({part.to, share * figures.input_wait_s});
+    const double share = sum > 0 ? part.seconds / sum : part.cause == "queue" ? 1 : 0;
+    lost.push_back({part.cause, share * figures.input_wait_s});
   }
   lost.push_back({"straggler", figures.straggler_s});
   lost.push_back({"barrier", figures.barrier_s});
@@ -52,8 +52,8 @@ void record_times(const TrainOutcome& outcome, Trial& trial) {
     trial.sample(train_metrics::kStageBlocked, stage.stage, stage.blocked_s);
   }
   for (const LostTime& part : outcome.lost)
-    if (outcome.ranks.size() > 1 || part.to != "straggler")
-      trial.sample(train_metrics::kLost, part.to, part.seconds);
+    if (outcome.ranks.size() > 1 || part.cause != "straggler")
+      trial.sample(train_metrics::kLost, part.cause, part.seconds);
 }
 
 void judge(const TrainOutcome& outcome, const TrainPlan& plan, Trial& trial) {

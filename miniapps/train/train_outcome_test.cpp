@@ -23,7 +23,7 @@ TrainOutcome of_rank(int rank) {
                      .barrier_s = 0.5,
                      .samples = 100,
                      .payload_bytes = 1000,
-                     .last = static_cast<std::uint64_t>(rank),
+                     .steps_arrived_last = static_cast<std::uint64_t>(rank),
                      .step_overshoot = 0.001,
                      .utilization = 0.9 - 0.1 * r,
                      .utilization_dlio = std::nullopt};
@@ -59,7 +59,7 @@ TEST(TrainOutcome, IsJoinedOverTheRanksAndTheSameOnAll) {
     EXPECT_EQ(all.stages[1].stage, "accelerator");
     EXPECT_EQ(all.stages[1].blocked_s, 12);
     ASSERT_EQ(all.lost.size(), 3U);
-    EXPECT_EQ(all.lost[0].to, "read");
+    EXPECT_EQ(all.lost[0].cause, "read");
     EXPECT_EQ(all.lost[0].seconds, 2.5);
     EXPECT_EQ(all.losses.skipped, 12U);
     ASSERT_EQ(all.losses.named.size(), LoaderLosses::kNamed);
@@ -77,7 +77,7 @@ TEST(TrainOutcome, IsJoinedOverTheRanksAndTheSameOnAll) {
       EXPECT_EQ(all.ranks[rank].wall_s, 10.0 + static_cast<double>(rank));
       EXPECT_EQ(all.ranks[rank].payload_bytes, 1000);
       EXPECT_EQ(all.ranks[rank].utilization, rank == 0 ? 0.9 : 0.8);
-      EXPECT_EQ(all.ranks[rank].last, rank);
+      EXPECT_EQ(all.ranks[rank].steps_arrived_last, rank);
     }
   });
 }

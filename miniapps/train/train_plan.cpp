@@ -107,7 +107,7 @@ Result<TrainRequest> parse_request(const CommandContext& context, const MiniAppI
   request.seed = context.seed;
   request.ranks = &context.communicator;
   request.named_tiers = context.named_tiers;
-  PENSTOCK_ASSIGN(request.own, app_options(app, options.texts("set")));
+  PENSTOCK_ASSIGN(request.app_options, app_options(app, options.texts("set")));
   for (const char* name : {"decode", "resize"})
     if (!app.pictures && options.given(name))
       return make_error(Errc::invalid_argument, "--" + std::string(name) + " is nothing for '" +
@@ -141,7 +141,7 @@ Result<TrainRequest> parse_request(const CommandContext& context, const MiniAppI
   PENSTOCK_ASSIGN(request.threads,
                   bounded(options, "threads", kMostThreads, request.threads != 0 ? request.threads : usual));
   PENSTOCK_ASSIGN(request.depth, bounded(options, "depth", kMostDepth, 0));
-  request.patience = options.duration("stall-timeout");
+  request.stall_timeout = options.duration("stall-timeout");
   if (options.given("au")) request.busy_at_least = options.real("au");
   PENSTOCK_TRY(take_limits(options, request.limits));
   if (options.flag("find-accelerators")) PENSTOCK_TRY(request_search(options, *accelerator, request));
@@ -273,7 +273,7 @@ Result<std::unique_ptr<BatchSource>> make_batches(const TrainPlan& plan, const T
                           .threads = static_cast<unsigned>(plan.threads),
                           .bad_sample = plan.bad_sample,
                           .depth = plan.queue_depth(tier),
-                          .patience = plan.patience,
+                          .patience = plan.stall_timeout,
                           .spans = spans};
   if (const FileInput* const input = plan.files()) return make_file_batches(plan, *input, limits, settings);
   // Every rank holds all samples, and uses its part of each epoch's order.

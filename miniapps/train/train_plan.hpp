@@ -36,7 +36,7 @@ namespace penstock {
 // flags that are not given. Checked as far as possible without the data.
 struct TrainRequest {
   const MiniAppInfo* app = nullptr;
-  Options own{};                   // the app's options
+  Options app_options{};           // the app's options
   std::string data{};              // the corpus, as given
   NamedTiers named_tiers{};        // CommandContext::named_tiers
   std::string workload{};          // file that describes the run; "": only flags
@@ -46,11 +46,12 @@ struct TrainRequest {
   std::uint64_t prefetch = 1;
   // 1 to 4096. From a workload also 0: one for each processor.
   std::uint64_t threads = 0;
-  std::size_t depth = 0;                 // reads in flight for each thread; 0: the best depth for the tier
-  std::chrono::nanoseconds patience{0};  // how long to wait for a back end that returns nothing; 0: no limit
+  std::size_t depth = 0;  // reads in flight for each thread; 0: the best depth for the tier
+  // How long to wait for a back end that returns nothing. 0: no limit.
+  std::chrono::nanoseconds stall_timeout{0};
   bool find_accelerators = false;
   // A run of a search may end after this time and `enough_steps` steps. 0: it runs to its limits.
-  std::chrono::nanoseconds enough{0};
+  std::chrono::nanoseconds enough_time{0};
   std::uint64_t enough_steps = 0;
   double busy_at_least = 0.9;  // accelerator utilization from which on accelerators count as fed
   PlanLimits limits{};
@@ -86,8 +87,8 @@ struct TrainRequest {
 
 // Does not change while a cell runs. A search changes `accelerators` between its runs.
 struct TrainPlan : TrainRequest {
-  Corpus corpus;             // on its own tier; with FileInput its samples are the files to train on
-  std::vector<Tier> others;  // for --tier: they hold the same objects
+  Corpus corpus;                  // on its own tier; with FileInput its samples are the files to train on
+  std::vector<Tier> other_tiers;  // for --tier: they hold the same objects
   std::optional<Corpus> validation_corpus{};
   std::variant<Transform, FileInput> input{};  // for single samples, or for whole files
 
@@ -128,8 +129,8 @@ Result<TrainPlan> make_plan(TrainRequest request, const Options& options);
 Result<void> check_epoch_size(const TrainPlan& plan);
 
 // Makes the batches of this rank on one tier, and starts their workers. Borrows all arguments. For an app
-// with in_memory() the pool holds all samples (BatchPool::hold()). `spans` may be null; it has one buffer for
-// each worker and one more, and the workers record their spans in it.
+// with in_memory() the pool holds all samples (BatchPool::allocate_all_samples()). `spans` may be null; it
+// has one buffer for each worker and one more, and the workers record their spans in it.
 Result<std::unique_ptr<BatchSource>> make_batches(const TrainPlan& plan, const Tier& tier, BatchPool& pool,
                                                   const PlanLimits& limits, SpanLog* spans = nullptr);
 

@@ -37,7 +37,7 @@ Json packed(const TrainOutcome& outcome) {
   return {{"bytes", outcome.figures.payload_bytes},
           {"wall_s", outcome.figures.wall_s},
           {"utilization", number_json(outcome.figures.utilization)},
-          {"last", outcome.figures.last},
+          {"last", outcome.figures.steps_arrived_last},
           {"skipped", outcome.losses.skipped},
           {"dropped_tail", outcome.losses.dropped_tail},
           {"named", std::move(named)},
@@ -48,7 +48,7 @@ Json packed(const TrainOutcome& outcome) {
 void unpack(const Json& json, TrainOutcome& outcome) {
   outcome.ranks.push_back({.wall_s = json["wall_s"].get<double>(),
                            .payload_bytes = json["bytes"].get<double>(),
-                           .last = json["last"].get<std::uint64_t>(),
+                           .steps_arrived_last = json["last"].get<std::uint64_t>(),
                            .step_overshoot = std::nullopt,
                            .utilization = number_from_json(json["utilization"]),
                            .utilization_dlio = std::nullopt});
@@ -118,7 +118,7 @@ Result<void> check_same_work(const TrainPlan& plan, const Options& options) {
       plan.saving && plan.saving->fast ? 1U : 0U,
       plan.saving && plan.saving->resume ? 1U : 0U,
       plan.saving ? static_cast<std::uint64_t>(plan.saving->policy.on_full) : 0U,
-      plan.others.size()};
+      plan.other_tiers.size()};
   std::vector<std::uint64_t> least = numbers;
   std::vector<std::uint64_t> most = numbers;
   PENSTOCK_TRY(plan.ranks->all_reduce(std::span(least), Reduction::min));
@@ -207,11 +207,12 @@ void record_ranks(const TrainOutcome& outcome, Trial& trial) {
   record_ranks(ranks, kRanksOfRun, trial);
   if (least) trial.sample(train_metrics::kLeastUtilization, *least);
   if (outcome.steps == 0) return;
-  const auto slowest =
-      std::max_element(outcome.ranks.begin(), outcome.ranks.end(),
-                       [](const TrainingFigures& a, const TrainingFigures& b) { return a.last < b.last; });
+  const auto slowest = std::max_element(outcome.ranks.begin(), outcome.ranks.end(),
+                                        [](const TrainingFigures& a, const TrainingFigures& b) {
+                                          return a.steps_arrived_last < b.steps_arrived_last;
+                                        });
   trial.sample(train_metrics::kStragglerRank, static_cast<double>(slowest - outcome.ranks.begin()));
-  trial.sample(train_metrics::kStragglerSteps, static_cast<double>(slowest->last));
+  trial.sample(train_metrics::kStragglerSteps, static_cast<double>(slowest->steps_arrived_last));
 }
 
 Result<void> record_input_alone(Communicator& ranks, const std::vector<TrainingRun>& parts,

@@ -150,7 +150,7 @@ Result<std::unique_ptr<Validating>> make_validating(const TrainPlan& plan, const
        .threads = static_cast<unsigned>(plan.threads),
        .depth = plan.queue_depth(tier),
        .bad_sample = plan.bad_sample,
-       .patience = plan.patience,
+       .patience = plan.stall_timeout,
        .made = plan.limits.start.batches,
        .epoch = plan.saving && plan.saving->resumed ? std::optional(plan.limits.start.epoch) : std::nullopt});
 }

@@ -162,18 +162,18 @@ void describe_hosts(ShownRecords records, std::vector<Sentence>& out) {
 }
 
 void describe_emulated(ShownRecords records, std::vector<Sentence>& out) {
-  std::set<std::string> tiers;
+  std::set<std::string> emulated_clauses;
   for (const Record* record : records) {
     if (const std::string options = emulation(*record); !options.empty())
-      tiers.insert(fmt::format("{} is emulated ({})", tier_name(*record), options));
+      emulated_clauses.insert(fmt::format("{} is emulated ({})", tier_name(*record), options));
     for (const auto& [role, tier] : record->tiers.items())
       if (role != "data" && tier.is_object())
         if (const std::string options = emulation(tier); !options.empty())
-          tiers.insert(fmt::format("{} is emulated ({})", role_name(*record, role), options));
+          emulated_clauses.insert(fmt::format("{} is emulated ({})", role_name(*record, role), options));
   }
-  for (const std::string& tier : tiers)
+  for (const std::string& clause : emulated_clauses)
     out.push_back(
-        {Tone::caution, "emulated", tier + ": its numbers are what was asked for, not a device's."});
+        {Tone::caution, "emulated", clause + ": its numbers are what was asked for, not a device's."});
 }
 
 void describe_older(std::size_t older, std::vector<Sentence>& out) {

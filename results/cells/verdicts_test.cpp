@@ -13,33 +13,33 @@ namespace {
 
 TEST(Sentences, HugeRatesStayReadable) {
   const std::vector<Record> records{read_cell("a", 1, "warm", 1e280), read_cell("b", 1, "warm", 1)};
-  EXPECT_LT(only(records, "tiers").size(), 80U);
+  EXPECT_LT(only_sentence(records, "tiers").size(), 80U);
 }
 
 TEST(Sentences, OnlyTheSameWorkIsCompared) {
   Record other = read_cell("fast", 1, "cold", 500);
   other.parameters["order"] = "sequential";
-  EXPECT_TRUE(said({read_cell("disk", 1, "cold", 100), other}, "tiers").empty());
+  EXPECT_TRUE(sentence_texts({read_cell("disk", 1, "cold", 100), other}, "tiers").empty());
   other = read_cell("fast", 1, "cold", 500);
   other.environment["host"] = "elsewhere";
   const std::vector<Record> records{read_cell("disk", 1, "cold", 100), other};
-  EXPECT_TRUE(said(records, "tiers").empty());
-  EXPECT_TRUE(has(only(records, "hosts"), "2 machines"));
+  EXPECT_TRUE(sentence_texts(records, "tiers").empty());
+  EXPECT_TRUE(has(only_sentence(records, "hosts"), "2 machines"));
 }
 
 TEST(Sentences, UnverifiedCacheIsACaution) {
   Record record = read_cell("disk", 4, "cold", 100);
   record.cache["client_data"] = "unverified";
-  EXPECT_TRUE(has(only({record}, "unverified"), "Whether disk was cold is unverified in 1 cell"));
+  EXPECT_TRUE(has(only_sentence({record}, "unverified"), "Whether disk was cold is unverified in 1 cell"));
 }
 
 TEST(Sentences, NoiseOverTwentyPercentIsSaid) {
   Record record = read_cell("disk", 4, "cold", 100);
   record.metrics["payload_bytes_per_s"].samples = {100, 100, 119};
-  EXPECT_TRUE(said({record}, "noise").empty());
+  EXPECT_TRUE(sentence_texts({record}, "noise").empty());
   record.metrics["payload_bytes_per_s"].samples = {100, 100, 135};
-  EXPECT_TRUE(has(only({record}, "noise"), "35%"));
-  EXPECT_TRUE(has(only({record}, "noise"), "disk cold at 4 threads"));
+  EXPECT_TRUE(has(only_sentence({record}, "noise"), "35%"));
+  EXPECT_TRUE(has(only_sentence({record}, "noise"), "disk cold at 4 threads"));
 }
 
 TEST(Sentences, OlderRunsOfTheSameWorkAreCountedAndNotSpokenOf) {
@@ -47,19 +47,19 @@ TEST(Sentences, OlderRunsOfTheSameWorkAreCountedAndNotSpokenOf) {
   old.started = "2026-11-19T00:00:00Z";
   old.verdict = Verdict::client_bound;
   const std::vector<Record> records{old, read_cell("disk", 1, "cold", 200)};
-  EXPECT_EQ(only(records, "older"), "1 row of older runs of the same work is not shown.");
-  EXPECT_TRUE(said(records, "noise").empty());
-  EXPECT_TRUE(said(records, "verdict.client_bound").empty());
+  EXPECT_EQ(only_sentence(records, "older"), "1 row of older runs of the same work is not shown.");
+  EXPECT_TRUE(sentence_texts(records, "noise").empty());
+  EXPECT_TRUE(sentence_texts(records, "verdict.client_bound").empty());
 }
 
 TEST(Sentences, AnEmulatedTierIsCalledSo) {
   Record slow = read_cell("slow", 1, "cold", 50);
   slow.tiers["data"]["spec"] = "slow=posix:/data/p,limit=50MB/s,latency=2ms";
   EXPECT_EQ(
-      only({slow}, "emulated"),
+      only_sentence({slow}, "emulated"),
       "slow is emulated (limit=50MB/s, latency=2ms): its numbers are what was asked for, not a device's.");
   slow.tiers["data"]["spec"] = "slow=posix:/data/p,direct=1";
-  EXPECT_TRUE(said({slow}, "emulated").empty());
+  EXPECT_TRUE(sentence_texts({slow}, "emulated").empty());
 }
 
 TEST(Sentences, CellsWithoutANumberAreNamedAndNotCompared) {
@@ -67,8 +67,9 @@ TEST(Sentences, CellsWithoutANumberAreNamedAndNotCompared) {
   failed.verdict = Verdict::failed;
   failed.reason = "cannot read 'x'";
   const std::vector<Record> records{read_cell("disk", 1, "cold", 100), failed};
-  EXPECT_TRUE(said(records, "tiers").empty());
-  EXPECT_EQ(only(records, "verdict.failed"), "1 cell failed: fast cold at 1 thread (cannot read 'x').");
+  EXPECT_TRUE(sentence_texts(records, "tiers").empty());
+  EXPECT_EQ(only_sentence(records, "verdict.failed"),
+            "1 cell failed: fast cold at 1 thread (cannot read 'x').");
   const auto all = sentences(records, {});
   EXPECT_EQ(all.back().tone, Tone::failure);
 }
@@ -77,7 +78,7 @@ TEST(Sentences, AReasonStaysInItsLine) {
   Record failed = read_cell("disk", 1, "cold", 100);
   failed.verdict = Verdict::failed;
   failed.reason = "cannot read 'x\n\x1b[31m'";
-  EXPECT_EQ(only({failed}, "verdict.failed"),
+  EXPECT_EQ(only_sentence({failed}, "verdict.failed"),
             "1 cell failed: disk cold at 1 thread (cannot read 'x\\n\\x1b[31m').");
 }
 

@@ -18,16 +18,17 @@ inline Record noisy(Record record, double apart) {
   return record;
 }
 
-inline std::vector<std::string> said(const std::vector<Record>& records, const std::string& kind,
-                                     Output output = {}) {
+inline std::vector<std::string> sentence_texts(const std::vector<Record>& records, const std::string& kind,
+                                               Output output = {}) {
   std::vector<std::string> texts;
   for (const Sentence& sentence : sentences(records, output))
     if (sentence.kind == kind) texts.push_back(sentence.text);
   return texts;
 }
 
-inline std::string only(const std::vector<Record>& records, const std::string& kind, Output output = {}) {
-  const auto texts = said(records, kind, output);
+inline std::string only_sentence(const std::vector<Record>& records, const std::string& kind,
+                                 Output output = {}) {
+  const auto texts = sentence_texts(records, kind, output);
   EXPECT_EQ(texts.size(), 1U) << kind;
   return texts.empty() ? "" : texts.front();
 }

@@ -19,7 +19,7 @@ namespace penstock {
 namespace {
 
 // The facts that begin the name of a cell, the most important first, with the words before the value.
-constexpr std::array<std::pair<std::string_view, std::string_view>, 11> kFirstParameters{{
+constexpr std::array<std::pair<std::string_view, std::string_view>, 11> kFirstFacts{{
     {"app", ""},
     {"recipe", ""},
     {"payload", ""},
@@ -183,10 +183,10 @@ std::vector<std::string> cell_names(const std::string& command, const std::vecto
       if (value.empty()) return;
       cell_name.append(cell_name == command ? " " : ", ").append(before).append(value);
     };
-    for (const auto& [name, before] : kFirstParameters) add(before, value_of(name));
+    for (const auto& [name, before] : kFirstFacts) add(before, value_of(name));
     for (const std::string& name : distinguishing) {
       const auto matches = [&](const auto& first) { return first.first == name; };
-      if (std::any_of(kFirstParameters.begin(), kFirstParameters.end(), matches)) continue;
+      if (std::any_of(kFirstFacts.begin(), kFirstFacts.end(), matches)) continue;
       std::set<std::string> values;
       for (const Facts& other : facts) {
         const auto at = other.find(name);
@@ -286,12 +286,12 @@ std::string arm_of(const Record& record) {
 }
 
 bool are_arms(std::span<const Record* const> base, std::span<const Record* const> candidate) {
-  const std::map<std::string, SuiteOfSide> before = suites_of(base);
-  const std::map<std::string, SuiteOfSide> now = suites_of(candidate);
+  const std::map<std::string, SuiteOfSide> base_suites = suites_of(base);
+  const std::map<std::string, SuiteOfSide> candidate_suites = suites_of(candidate);
   bool shared = false;
-  for (const auto& [suite, one] : before) {
-    const auto other = now.find(suite);
-    if (other == now.end()) continue;
+  for (const auto& [suite, one] : base_suites) {
+    const auto other = candidate_suites.find(suite);
+    if (other == candidate_suites.end()) continue;
     if (std::any_of(one.arms.begin(), one.arms.end(),
                     [&](const std::string& arm) { return other->second.arms.contains(arm); }))
       return false;

@@ -57,10 +57,10 @@ TEST(Seal, NumbersThatMakeNoSenseAreNone) {
 
 // The texts that SealedRuns returns for lines with these seals, and at the end. {0, 0} is a line that could
 // not be read.
-std::vector<std::string> said(std::initializer_list<Seal> seals) {
+std::vector<std::string> said(std::initializer_list<SealedPosition> seals) {
   SealedRuns runs;
   std::vector<std::string> words;
-  for (const Seal& seal : seals) {
+  for (const SealedPosition& seal : seals) {
     if (seal.line == 0)
       runs.unreadable_line();
     else if (std::string missing = runs.next_line(seal); !missing.empty())

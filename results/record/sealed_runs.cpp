@@ -10,7 +10,7 @@ std::string SealedRuns::missing(std::size_t first, std::size_t last, std::size_t
   return fmt::format("lines {} to {} of {} of a run are missing", first, last, lines);
 }
 
-std::string SealedRuns::next_line(const Seal& seal) {
+std::string SealedRuns::next_line(const SealedPosition& seal) {
   std::string text;
   if (lines_ != 0 && (seal.lines != lines_ || seal.line < next_number_)) {
     text = missing(next_number_, lines_, lines_);

@@ -147,11 +147,11 @@ std::size_t count_at(const Json& json, const char* key) {
 
 }  // namespace
 
-Result<std::optional<Seal>> check_seal(std::string_view line, const Json& json) {
+Result<std::optional<SealedPosition>> check_seal(std::string_view line, const Json& json) {
   line = line.substr(0, line.find_last_not_of(" \t\r") + 1);
   const std::size_t body = line.size() < kChecksumBytes ? 0 : line.size() - kChecksumBytes;
   const auto seal = json.find("seal");
-  if (seal == json.end() && !is_checksum(line.substr(body))) return std::optional<Seal>();
+  if (seal == json.end() && !is_checksum(line.substr(body))) return std::optional<SealedPosition>();
   const Error changed =
       make_error(Errc::corrupt,
                  "changed since it was written: its checksum does not hold (without the member 'seal' it is "
@@ -160,9 +160,9 @@ Result<std::optional<Seal>> check_seal(std::string_view line, const Json& json) 
   if (line.substr(body) != seal_checksum(line.substr(0, body))) return changed;
 #endif
   if (seal == json.end() || !seal->is_object()) return changed;
-  const Seal found{count_at(*seal, "line"), count_at(*seal, "of")};
+  const SealedPosition found{count_at(*seal, "line"), count_at(*seal, "of")};
   if (found.line == 0 || found.line > found.lines) return changed;
-  return std::optional<Seal>(found);
+  return std::optional<SealedPosition>(found);
 }
 
 Result<Verdict> parse_verdict(std::string_view name) {

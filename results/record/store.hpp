@@ -20,20 +20,20 @@ Result<Verdict> parse_verdict(std::string_view name);
 
 // What the seal of a line says about its place in the run (the checksum is in check_seal()): line `line` of
 // `lines`.
-struct Seal {
+struct SealedPosition {
   std::size_t line = 0;  // from 1
   std::size_t lines = 0;
 };
 
 // Checks the seal of a line; `json` is the parsed line. Nothing if it has no seal: it is from an earlier
 // version or not from penstock. corrupt if the line was changed after it was sealed.
-Result<std::optional<Seal>> check_seal(std::string_view line, const Json& json);
+Result<std::optional<SealedPosition>> check_seal(std::string_view line, const Json& json);
 
 struct StoredRecord {
   Record record;
   std::filesystem::path file;
-  std::size_t line = 0;        // from 1
-  std::optional<Seal> seal{};  // absent if the line has no seal
+  std::size_t line = 0;                  // from 1
+  std::optional<SealedPosition> seal{};  // absent if the line has no seal
 };
 
 struct RecordSet {

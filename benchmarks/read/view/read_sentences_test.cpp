@@ -53,21 +53,21 @@ TEST(Sentences, RanksThatLieApartAreNamed) {
     return record;
   };
   EXPECT_TRUE(
-      has(only({over_ranks(80, 110)}, "ranks"),
+      has(only_sentence({over_ranks(80, 110)}, "ranks"),
           "At 2 threads the ranks on pfs lie 30% apart: the slowest at 80.0 MiB/s, the fastest at 110.0"));
-  EXPECT_TRUE(said({over_ranks(96, 105)}, "ranks").empty());
+  EXPECT_TRUE(sentence_texts({over_ranks(96, 105)}, "ranks").empty());
 }
 
 TEST(Sentences, ScalingAndTiers) {
   const std::vector<Record> records{read_cell("disk", 1, "cold", 100), read_cell("disk", 2, "cold", 190),
                                     read_cell("disk", 4, "cold", 300), read_cell("disk", 8, "cold", 300),
                                     read_cell("fast", 1, "cold", 500), read_cell("fast", 8, "cold", 930)};
-  const auto scaling = said(records, "scaling");
+  const auto scaling = sentence_texts(records, "scaling");
   ASSERT_EQ(scaling.size(), 2U);
   EXPECT_EQ(scaling[0], "disk stops scaling at 4 threads, 3.00x of 1 thread (cold).");
   EXPECT_EQ(scaling[1],
             "fast still gains at 8 threads, the most that were measured: 1.86x of 1 thread (cold).");
-  EXPECT_EQ(only(records, "tiers"), "fast feeds 3.1x of disk at 8 threads (cold).");
+  EXPECT_EQ(only_sentence(records, "tiers"), "fast feeds 3.1x of disk at 8 threads (cold).");
 }
 
 TEST(Sentences, OfAnOpenLoopWhetherTheTierKeptUp) {
@@ -82,13 +82,13 @@ TEST(Sentences, OfAnOpenLoopWhetherTheTierKeptUp) {
     return record;
   };
   const std::vector<Record> records{offered(1, 700), offered(4, 999)};
-  const auto texts = said(records, "offered");
+  const auto texts = sentence_texts(records, "offered");
   ASSERT_EQ(texts.size(), 2U);
   EXPECT_TRUE(has(texts[0], "At 1 000 samples/s disk kept up with 4 threads: 2 ms from when")) << texts[0];
   EXPECT_TRUE(has(texts[1], "At 1 000 samples/s disk did not keep up with 1 thread: 700.0 samples/s came"))
       << texts[1];
-  EXPECT_TRUE(said(records, "scaling").empty()) << "a rate that was given is no limit";
-  EXPECT_TRUE(said(records, "accelerators").empty());
+  EXPECT_TRUE(sentence_texts(records, "scaling").empty()) << "a rate that was given is no limit";
+  EXPECT_TRUE(sentence_texts(records, "accelerators").empty());
 }
 
 TEST(Sentences, ScalingIsPairedRepeatByRepeat) {
@@ -97,8 +97,8 @@ TEST(Sentences, ScalingIsPairedRepeatByRepeat) {
   one.metrics["samples_per_s"].samples = {100, 1000, 10000};  // the same drift as in the other row
   two.metrics["samples_per_s"].samples = {150, 1500, 20000};
   const std::vector<Record> records{one, two};
-  EXPECT_TRUE(
-      has(only(records, "scaling"), "disk still gains at 2 threads, the most that were measured: 1.50x"));
+  EXPECT_TRUE(has(only_sentence(records, "scaling"),
+                  "disk still gains at 2 threads, the most that were measured: 1.50x"));
   const auto groups = read_groups(records);
   EXPECT_DOUBLE_EQ(*scaling_ratio(groups[0].curves[0], records[1]), 1.5);
 }
@@ -106,65 +106,66 @@ TEST(Sentences, ScalingIsPairedRepeatByRepeat) {
 TEST(Sentences, WhatIsInMemoryIsNeverCalledCold) {
   Record fast = read_cell("fast", 1, "cold", 500);
   fast.cache["client_data"] = "memory";
-  EXPECT_EQ(only({read_cell("disk", 1, "cold", 100), fast}, "tiers"),
+  EXPECT_EQ(only_sentence({read_cell("disk", 1, "cold", 100), fast}, "tiers"),
             "fast feeds 5.0x of disk at 1 thread (cold; fast is in memory).");
-  EXPECT_TRUE(has(only({fast}, "accelerators"), "(in memory;"));
+  EXPECT_TRUE(has(only_sentence({fast}, "accelerators"), "(in memory;"));
   fast.parameters["cache"] = "warm";
-  EXPECT_TRUE(has(only({fast}, "accelerators"), "(in memory;"));
+  EXPECT_TRUE(has(only_sentence({fast}, "accelerators"), "(in memory;"));
 }
 
 TEST(Sentences, WhatBypassesTheCacheOrIsUnverifiedIsCalledSo) {
   Record direct = read_cell("direct", 1, "warm", 500);
   direct.cache["client_data"] = "bypassed";
-  EXPECT_TRUE(has(only({direct}, "accelerators"), "(cache bypassed;"));
+  EXPECT_TRUE(has(only_sentence({direct}, "accelerators"), "(cache bypassed;"));
   Record root = read_cell("root", 1, "cold", 100);
   root.cache["client_data"] = "unverified";
-  EXPECT_TRUE(has(only({root}, "accelerators"), "(cold unverified;"));
-  EXPECT_EQ(only({root, read_cell("disk", 1, "cold", 50)}, "tiers"),
+  EXPECT_TRUE(has(only_sentence({root}, "accelerators"), "(cold unverified;"));
+  EXPECT_EQ(only_sentence({root, read_cell("disk", 1, "cold", 50)}, "tiers"),
             "root feeds 2.0x of disk at 1 thread (cold; root is cold unverified).");
   Record object = read_cell("s3", 1, "cold", 500);
   object.cache["client_data"] = "none";
-  EXPECT_EQ(only({read_cell("disk", 1, "cold", 100), object}, "tiers"),
+  EXPECT_EQ(only_sentence({read_cell("disk", 1, "cold", 100), object}, "tiers"),
             "s3 feeds 5.0x of disk at 1 thread (cold; s3 has no client cache).");
   Record memory = read_cell("fast", 1, "warm", 1000);
   memory.cache["client_data"] = "memory";
-  EXPECT_EQ(only({direct, memory}, "tiers"),
+  EXPECT_EQ(only_sentence({direct, memory}, "tiers"),
             "fast feeds 2.0x of direct at 1 thread (direct bypasses the cache; fast is in memory).");
   Record cold = direct;
   cold.parameters["cache"] = "cold";
   cold.metrics["payload_bytes_per_s"].samples = {1, 1, 1};
-  EXPECT_TRUE(said({direct, cold}, "cold_warm").empty()) << "the same measurement twice";
+  EXPECT_TRUE(sentence_texts({direct, cold}, "cold_warm").empty()) << "the same measurement twice";
 }
 
 TEST(Sentences, NothingIsComparedWithinTheSpreadOfTheRepeats) {
   const Record disk = noisy(read_cell("disk", 4, "cold", 100), 0.32);
-  EXPECT_EQ(only({disk, read_cell("fast", 4, "cold", 120)}, "tiers"),
+  EXPECT_EQ(only_sentence({disk, read_cell("fast", 4, "cold", 120)}, "tiers"),
             "fast and disk cannot be told apart at 4 threads: repeats lie up to 32% apart (cold).");
-  EXPECT_EQ(only({disk, read_cell("fast", 4, "cold", 150)}, "tiers"),
+  EXPECT_EQ(only_sentence({disk, read_cell("fast", 4, "cold", 150)}, "tiers"),
             "fast feeds 1.5x of disk at 4 threads (cold).");
-  EXPECT_EQ(only({disk, read_cell("fast", 4, "cold", 102)}, "tiers"),
+  EXPECT_EQ(only_sentence({disk, read_cell("fast", 4, "cold", 102)}, "tiers"),
             "fast and disk cannot be told apart at 4 threads: repeats lie up to 32% apart (cold).");
-  EXPECT_EQ(only({disk, read_cell("disk", 4, "warm", 120)}, "cold_warm"),
+  EXPECT_EQ(only_sentence({disk, read_cell("disk", 4, "warm", 120)}, "cold_warm"),
             "disk cold and warm cannot be told apart at 4 threads: repeats lie up to 32% apart.");
 }
 
 TEST(Sentences, ScalingWithinTheSpreadCannotBeTold) {
   const Record four = noisy(read_cell("disk", 4, "cold", 100), 0.32);
-  EXPECT_EQ(only({read_cell("disk", 1, "cold", 120), four}, "scaling"),
+  EXPECT_EQ(only_sentence({read_cell("disk", 1, "cold", 120), four}, "scaling"),
             "What more than 1 thread brings disk cannot be told: repeats lie up to 32% apart (cold).");
-  EXPECT_EQ(only({read_cell("disk", 1, "cold", 200), four}, "scaling"),
+  EXPECT_EQ(only_sentence({read_cell("disk", 1, "cold", 200), four}, "scaling"),
             "disk is fastest at 1 thread and loses 50% of that at 4 threads (cold).");
-  EXPECT_EQ(only({read_cell("disk", 1, "cold", 20), four, read_cell("disk", 8, "cold", 120)}, "scaling"),
-            "disk gains up to 4 threads, 5.00x of 1 thread; what more bring cannot be told: repeats lie "
-            "up to 32% apart (cold).");
+  EXPECT_EQ(
+      only_sentence({read_cell("disk", 1, "cold", 20), four, read_cell("disk", 8, "cold", 120)}, "scaling"),
+      "disk gains up to 4 threads, 5.00x of 1 thread; what more bring cannot be told: repeats lie "
+      "up to 32% apart (cold).");
 }
 
 TEST(Sentences, OneRepeatIsSaid) {
   Record once = read_cell("disk", 1, "cold", 100);
   once.metrics["payload_bytes_per_s"].samples.resize(1);
-  EXPECT_EQ(only({once, read_cell("fast", 1, "cold", 300)}, "tiers"),
+  EXPECT_EQ(only_sentence({once, read_cell("fast", 1, "cold", 300)}, "tiers"),
             "fast feeds 3.0x of disk at 1 thread (cold; from one repeat).");
-  EXPECT_EQ(only({once, read_cell("disk", 1, "warm", 300)}, "cold_warm"),
+  EXPECT_EQ(only_sentence({once, read_cell("disk", 1, "warm", 300)}, "cold_warm"),
             "disk is 3.0x faster warm than cold at 1 thread (from one repeat).");
   const std::vector<Record> records{once, read_cell("fast", 1, "cold", 300),
                                     read_cell("disk", 1, "warm", 300)};
@@ -183,13 +184,13 @@ Record with_ceiling(Record record, double mib_per_s) {
 }
 
 TEST(Sentences, TheCeilingIsTheTiersAndItsFastestRowStandsAgainstIt) {
-  EXPECT_EQ(only({with_ceiling(read_cell("root", 1, "cold", 1000), 1000),
-                  with_ceiling(read_cell("root", 4, "cold", 1500), 2000)},
-                 "ceiling"),
+  EXPECT_EQ(only_sentence({with_ceiling(read_cell("root", 1, "cold", 1000), 1000),
+                           with_ceiling(read_cell("root", 4, "cold", 1500), 2000)},
+                          "ceiling"),
             "root reaches 75% of its ceiling of 2 000 MiB/s at 4 threads (cold).");
-  EXPECT_TRUE(has(only({with_ceiling(read_cell("root", 1, "cold", 1500), 2000),
-                        with_ceiling(read_cell("root", 4, "cold", 1000), 1000)},
-                       "ceiling"),
+  EXPECT_TRUE(has(only_sentence({with_ceiling(read_cell("root", 1, "cold", 1500), 2000),
+                                 with_ceiling(read_cell("root", 4, "cold", 1000), 1000)},
+                                "ceiling"),
                   "75% of its ceiling of 2 000 MiB/s at 1 thread"));
 }
 
@@ -198,13 +199,14 @@ TEST(Sentences, DecodingIsNotBlamedOnTheTier) {
   Record two = with_ceiling(read_cell("root", 2, "cold", 100), 6000);
   for (Record* record : {&one, &two}) record->parameters["decode"] = "full";
   EXPECT_EQ(
-      only({one, two}, "ceiling"),
+      only_sentence({one, two}, "ceiling"),
       "Decoding limits, not root: 100.0 MiB/s at 2 threads; the tier's ceiling of 6 000 MiB/s is 60.0x that "
       "(cold; decoding included).");
-  EXPECT_TRUE(has(only({one, two}, "scaling"), "decoding from root still gains"));
-  EXPECT_TRUE(has(only({one, two}, "accelerators"), "decoding included"));
+  EXPECT_TRUE(has(only_sentence({one, two}, "scaling"), "decoding from root still gains"));
+  EXPECT_TRUE(has(only_sentence({one, two}, "accelerators"), "decoding included"));
   two.metrics["ceiling_bytes_per_s"].samples = {130 * 1048576.0};
-  EXPECT_TRUE(has(only({two}, "ceiling"), "Reading root and decoding come to 100.0 MiB/s at 2 threads"));
+  EXPECT_TRUE(
+      has(only_sentence({two}, "ceiling"), "Reading root and decoding come to 100.0 MiB/s at 2 threads"));
 }
 
 TEST(Sentences, ColdAndWarmOfSeveralWorksAreToldApart) {
@@ -214,19 +216,20 @@ TEST(Sentences, ColdAndWarmOfSeveralWorksAreToldApart) {
       records.push_back(read_cell("disk", 4, cache, *cache == 'c' ? 100 : 2000));
       records.back().parameters["order"] = order;
     }
-  const auto texts = said(records, "cold_warm");
+  const auto texts = sentence_texts(records, "cold_warm");
   ASSERT_EQ(texts.size(), 2U);
   EXPECT_EQ(texts[0], "disk is 20.0x faster warm than cold at 4 threads (order shuffled).");
   EXPECT_TRUE(has(texts[1], "(order sequential)"));
 }
 
 TEST(Sentences, TiersWithinFivePercentFeedTheSame) {
-  EXPECT_TRUE(has(only({read_cell("a", 2, "warm", 100), read_cell("b", 2, "warm", 103)}, "tiers"),
+  EXPECT_TRUE(has(only_sentence({read_cell("a", 2, "warm", 100), read_cell("b", 2, "warm", 103)}, "tiers"),
                   "feed the same at 2 threads"));
 }
 
 TEST(Sentences, TiersWithoutACommonThreadCountAreNotCompared) {
-  EXPECT_TRUE(said({read_cell("a", 1, "warm", 100), read_cell("b", 2, "warm", 103)}, "tiers").empty());
+  EXPECT_TRUE(
+      sentence_texts({read_cell("a", 1, "warm", 100), read_cell("b", 2, "warm", 103)}, "tiers").empty());
 }
 
 TEST(Sentences, WhatDiffersInALabelOnlyStandsSideBySide) {
@@ -234,14 +237,14 @@ TEST(Sentences, WhatDiffersInALabelOnlyStandsSideBySide) {
   old.label["disk"] = "old";
   Record fresh = read_cell("disk", 4, "cold", 150);
   fresh.label["disk"] = "new";
-  EXPECT_EQ(only({old, fresh}, "labels"),
+  EXPECT_EQ(only_sentence({old, fresh}, "labels"),
             "disk is 1.5x faster with disk=new than with disk=old at 4 threads (cold).");
   EXPECT_EQ(
-      only({old, noisy(fresh, 0.6)}, "labels"),
+      only_sentence({old, noisy(fresh, 0.6)}, "labels"),
       "disk with disk=old and with disk=new cannot be told apart at 4 threads: repeats lie up to 60% apart "
       "(cold).");
   fresh.parameters["order"] = "sequential";
-  EXPECT_TRUE(said({old, fresh}, "labels").empty());
+  EXPECT_TRUE(sentence_texts({old, fresh}, "labels").empty());
 }
 
 TEST(Sentences, AtMostNAcceleratorsIsNotMeasured) {
@@ -250,7 +253,7 @@ TEST(Sentences, AtMostNAcceleratorsIsNotMeasured) {
   Record slow = read_cell("slow", 1, "cold", 10);
   slow.metrics["samples_per_s"].samples = {199};
   EXPECT_EQ(
-      only({disk, slow}, "accelerators"),
+      only_sentence({disk, slow}, "accelerators"),
       "disk feeds at most 5 accelerators of an assumed 200 images/s and slow less than one (cold; computed "
       "from its rate, not tried).");
 }
@@ -259,29 +262,30 @@ TEST(Sentences, BaselineIsPairedRepeatByRepeat) {
   Record record = read_cell("disk", 2, "warm", 100);
   record.metrics["samples_per_s"].samples = {98, 980, 9800};  // the same drift as in the other arm
   record.metrics["baseline_samples_per_s"] = {"1/s", Better::higher, "repeat", {100, 1000, 10000}};
-  EXPECT_EQ(only({record}, "baseline"), "The client reached 98% of the baseline on disk (warm).");
+  EXPECT_EQ(only_sentence({record}, "baseline"), "The client reached 98% of the baseline on disk (warm).");
 }
 
 TEST(Sentences, CeilingAndInvalidCeiling) {
   Record good = read_cell("disk", 2, "cold", 84);
   good.metrics["ceiling_fraction"] = {"1", Better::higher, "run", {0.84}};
   good.metrics["ceiling_bytes_per_s"] = {"B/s", Better::higher, "run", {100 * 1048576.0}};
-  EXPECT_EQ(only({good}, "ceiling"), "disk reaches 84% of its ceiling of 100.0 MiB/s at 2 threads (cold).");
+  EXPECT_EQ(only_sentence({good}, "ceiling"),
+            "disk reaches 84% of its ceiling of 100.0 MiB/s at 2 threads (cold).");
   Output si;
   si.si_units = true;
-  EXPECT_TRUE(has(only({good}, "ceiling", si), "104.9 MB/s"));
+  EXPECT_TRUE(has(only_sentence({good}, "ceiling", si), "104.9 MB/s"));
   Record bad = read_cell("disk", 4, "cold", 110);
   bad.metrics["ceiling_fraction"] = {"1", Better::higher, "run", {1.1}};
-  EXPECT_TRUE(has(only({good, bad}, "ceiling_invalid"), "invalid at 4 threads"));
-  EXPECT_EQ(said({bad}, "ceiling").size(), 0U);
+  EXPECT_TRUE(has(only_sentence({good, bad}, "ceiling_invalid"), "invalid at 4 threads"));
+  EXPECT_EQ(sentence_texts({bad}, "ceiling").size(), 0U);
   bad.verdict = Verdict::ceiling_invalid;
-  EXPECT_EQ(said({bad}, "ceiling_invalid").size(), 0U);
-  EXPECT_TRUE(has(only({bad}, "verdict.ceiling_invalid"), "disk cold at 4 threads"));
+  EXPECT_EQ(sentence_texts({bad}, "ceiling_invalid").size(), 0U);
+  EXPECT_TRUE(has(only_sentence({bad}, "verdict.ceiling_invalid"), "disk cold at 4 threads"));
 }
 
 TEST(Sentences, ColdAndWarm) {
   const std::vector<Record> records{read_cell("disk", 4, "cold", 100), read_cell("disk", 4, "warm", 450)};
-  EXPECT_EQ(only(records, "cold_warm"), "disk is 4.5x faster warm than cold at 4 threads.");
+  EXPECT_EQ(only_sentence(records, "cold_warm"), "disk is 4.5x faster warm than cold at 4 threads.");
 }
 
 }  // namespace

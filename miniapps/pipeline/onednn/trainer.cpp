@@ -51,7 +51,7 @@ memory::desc any(const Dims& dims) {
 }
 
 // The side of the output of a sliding window.
-memory::dim slid(memory::dim side, const Layer& layer) {
+memory::dim window_output_side(memory::dim side, const Layer& layer) {
   return (side + 2 * static_cast<memory::dim>(layer.padding) - static_cast<memory::dim>(layer.kernel)) /
              static_cast<memory::dim>(layer.stride) +
          1;
@@ -216,7 +216,7 @@ void OneDnnTrainer::convolution(const Layer& layer) {
   const Dims stride(2, static_cast<memory::dim>(layer.stride));
   const Dims padding(2, static_cast<memory::dim>(layer.padding));
   const Dims& in = last_.dims;
-  const Dims out{in[0], outputs, slid(in[2], layer), slid(in[3], layer)};
+  const Dims out{in[0], outputs, window_output_side(in[2], layer), window_output_side(in[3], layer)};
   const Dims weights{outputs, in[1], kernel, kernel};
   const memory::desc bias = layout({outputs}, Tag::x);
 
@@ -239,7 +239,7 @@ void OneDnnTrainer::max_pool(const Layer& layer) {
   const Dims padding(2, static_cast<memory::dim>(layer.padding));
   const Dims dense(2, 0);
   const Dims& in = last_.dims;
-  const Dims dims{in[0], in[1], slid(in[2], layer), slid(in[3], layer)};
+  const Dims dims{in[0], in[1], window_output_side(in[2], layer), window_output_side(in[3], layer)};
   const memory::desc from = last_.value.get_desc();
   const auto forward =
       onednn::described<onednn::PoolForward>(engine_, prop_kind::forward_training, algorithm::pooling_max,

@@ -23,17 +23,18 @@ std::string other_tiers(const Record& record, std::string_view member) {
   return text;
 }
 
-// The parameters that may differ within a group: prefetch and, unless it is "", `more`.
-std::vector<std::string_view> axes_and(std::string_view more) {
+// The parameters that may differ within a group: prefetch and, unless it is "", `also_varying`.
+std::vector<std::string_view> varying_parameters(std::string_view also_varying) {
   std::vector<std::string_view> all{"prefetch"};
-  if (!more.empty()) all.push_back(more);
+  if (!also_varying.empty()) all.push_back(also_varying);
   return all;
 }
 
-// `but`: one parameter, besides the prefetch depth, that may differ within a group.
-std::string train_key(const Record& record, std::string_view but = "") {
+// `also_varying`: one parameter, besides the prefetch depth, that may differ within a group.
+std::string train_key(const Record& record, std::string_view also_varying = "") {
   return tier_name(record) + "|" + corpus_text(record, "checksum") + "|" + environment_text(record, "host") +
-         "|" + label_text(record) + "|" + other_tiers(record, "spec") + "|" + work_key(record, axes_and(but));
+         "|" + label_text(record) + "|" + other_tiers(record, "spec") + "|" +
+         work_key(record, varying_parameters(also_varying));
 }
 
 std::string train_title(const Record& record) {
@@ -44,9 +45,9 @@ std::string train_title(const Record& record) {
 
 // The values by which train records may differ, as text; one row for each record.
 std::vector<std::vector<std::string>> train_texts(std::span<const Record* const> records,
-                                                  std::string_view but = "") {
+                                                  std::string_view also_varying = "") {
   // The title has the app. The cache has a column of its own, with its real state.
-  std::vector<std::string_view> apart = axes_and(but);
+  std::vector<std::string_view> apart = varying_parameters(also_varying);
   apart.insert(apart.end(), {"app", "cache"});
   std::vector<std::vector<std::string>> rows = work_rows(records, apart);
   for (std::size_t i = 0; i < rows.size(); ++i) {

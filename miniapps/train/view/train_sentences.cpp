@@ -158,10 +158,10 @@ void describe_fed(const TrainGroup& group, std::uint64_t prefetch, const Record&
 }
 
 // Explains a difference between Penstock's AU and DLIO's.
-std::string dlio_next_to_ours(const Record& record, double reckoned) {
+std::string au_difference_text(const Record& record, double dlio_utilization) {
   constexpr double kWorthAWord = 0.02;
   const auto own = metric_value(record, kUtilization);
-  if (!own || std::abs(*own - reckoned) < kWorthAWord) return "";
+  if (!own || std::abs(*own - dlio_utilization) < kWorthAWord) return "";
   return fmt::format(
       " Its steps begin when the training's thread has taken their batch, and its epochs count alike, "
       "however "
@@ -172,10 +172,10 @@ std::string dlio_next_to_ours(const Record& record, double reckoned) {
 // The AU that DLIO would calculate from the same steps.
 void describe_dlio(const TrainGroup& group, std::uint64_t /*prefetch*/, const Record& record,
                    std::vector<Sentence>& out) {
-  const auto reckoned = metric_value(record, kUtilizationDlio);
+  const auto dlio_utilization = metric_value(record, kUtilizationDlio);
   const auto asked = parameter_number(record, "au");
-  if (parameter_text(record, "app") != "dlio" || !reckoned || !asked) return;
-  if (*reckoned <= 0) {
+  if (parameter_text(record, "app") != "dlio" || !dlio_utilization || !asked) return;
+  if (*dlio_utilization <= 0) {
     add_sentence(out, Tone::caution, "dlio",
                  "DLIO's own arithmetic has no AU for {}, whose epochs have one step; this is not an MLPerf "
                  "Storage result.",
@@ -185,8 +185,8 @@ void describe_dlio(const TrainGroup& group, std::uint64_t /*prefetch*/, const Re
   add_sentence(out, Tone::caution, "dlio",
                "DLIO's own arithmetic makes AU {} of these steps, {} than the {} that {} asks for; this is "
                "not an MLPerf Storage result.{}",
-               format_percent(*reckoned), *reckoned < *asked ? "less" : "no less", format_percent(*asked),
-               group.title, dlio_next_to_ours(record, *reckoned));
+               format_percent(*dlio_utilization), *dlio_utilization < *asked ? "less" : "no less",
+               format_percent(*asked), group.title, au_difference_text(record, *dlio_utilization));
 }
 
 // Samples at the end of each epoch that fill no step. Mentioned if they are many.

@@ -13,24 +13,25 @@ namespace {
 
 TEST(Sentences, PrefetchAgainstNone) {
   EXPECT_EQ(
-      only({train_cell(0, 2.0), train_cell(4, 0.06)}, "prefetch"),
+      only_sentence({train_cell(0, 2.0), train_cell(4, 0.06)}, "prefetch"),
       "Prefetching took away 97% of the waiting (alexnet on disk, 4 batches ahead: the accelerator waited "
       "600 us a "
       "step instead of 20 ms).");
-  EXPECT_TRUE(
-      has(only({train_cell(0, 2.0), train_cell(4, 2.5)}, "prefetch"), "took away none of the waiting"));
+  EXPECT_TRUE(has(only_sentence({train_cell(0, 2.0), train_cell(4, 2.5)}, "prefetch"),
+                  "took away none of the waiting"));
 }
 
 TEST(Sentences, PrefetchCountsStepsNotRuns) {
-  EXPECT_TRUE(has(only({train_cell(0, 2.0, 100), train_cell(1, 0.2, 200)}, "prefetch"), "took away 95%"));
+  EXPECT_TRUE(
+      has(only_sentence({train_cell(0, 2.0, 100), train_cell(1, 0.2, 200)}, "prefetch"), "took away 95%"));
 }
 
 TEST(Sentences, PrefetchFromOverlapWhereZeroWasNotMeasured) {
   Record record = train_cell(4, 0.06);
   record.metrics["input_overlap"] = {"1", Better::higher, "run", {0.97}};
-  EXPECT_TRUE(has(only({record}, "prefetch"), "Prefetching hid 97% of the input's own time"));
-  EXPECT_TRUE(said({train_cell(4, 0.06)}, "prefetch").empty());
-  EXPECT_TRUE(said({train_cell(0, 0.06)}, "prefetch").empty());
+  EXPECT_TRUE(has(only_sentence({record}, "prefetch"), "Prefetching hid 97% of the input's own time"));
+  EXPECT_TRUE(sentence_texts({train_cell(4, 0.06)}, "prefetch").empty());
+  EXPECT_TRUE(sentence_texts({train_cell(0, 0.06)}, "prefetch").empty());
 }
 
 TEST(Sentences, UtilizationAndBottleneck) {
@@ -40,9 +41,9 @@ TEST(Sentences, UtilizationAndBottleneck) {
     record.metrics[std::string("stage_busy_s.") + stage] = {"s", Better::neither, "run", {busy}};
     record.metrics[std::string("stage_starved_s.") + stage] = {"s", Better::neither, "run", {10 - busy}};
   }
-  EXPECT_EQ(only({record}, "utilization"),
+  EXPECT_EQ(only_sentence({record}, "utilization"),
             "The accelerator of alexnet on disk was busy 93% of the time with prefetch 4.");
-  EXPECT_TRUE(has(only({record}, "bottleneck"),
+  EXPECT_TRUE(has(only_sentence({record}, "bottleneck"),
                   "With prefetch 4, decode is the bottleneck of alexnet on disk: its threads were busy 90%"));
 }
 
@@ -53,7 +54,7 @@ TEST(Sentences, AnAcceleratorIsBusyByOneDefinitionOnly) {
     record.metrics[std::string("stage_busy_s.") + stage] = {"s", Better::neither, "run", {busy}};
     record.metrics[std::string("stage_starved_s.") + stage] = {"s", Better::neither, "run", {10 - busy}};
   }
-  EXPECT_EQ(only({record}, "bottleneck"),
+  EXPECT_EQ(only_sentence({record}, "bottleneck"),
             "With prefetch 4, the accelerator is the bottleneck of alexnet on disk.");
 }
 
@@ -68,7 +69,7 @@ TEST(Sentences, WhatAnAcceleratorLostAndToWhom) {
   run_metric(record, "lost_s.read", {0.5});
   run_metric(record, "lost_s.straggler", {1.5});
   run_metric(record, "lost_s.queue", {0.01});
-  EXPECT_EQ(only({record}, "lost"),
+  EXPECT_EQ(only_sentence({record}, "lost"),
             "With prefetch 4, the accelerator of alexnet on disk lost 20% of its time, the first batch "
             "included: 15% to straggler and "
             "5% to read.");
@@ -76,10 +77,10 @@ TEST(Sentences, WhatAnAcceleratorLostAndToWhom) {
   run_metric(record, "steps", {100});
   run_metric(record, "straggler_rank", {2});
   run_metric(record, "straggler_steps", {90});
-  EXPECT_TRUE(
-      has(only({record}, "lost"), "The others waited for rank 2, which was the last at 90% of its steps."));
+  EXPECT_TRUE(has(only_sentence({record}, "lost"),
+                  "The others waited for rank 2, which was the last at 90% of its steps."));
   run_metric(record, "straggler_steps", {60});
-  EXPECT_FALSE(has(only({record}, "lost"), "rank 2")) << "that may be chance";
+  EXPECT_FALSE(has(only_sentence({record}, "lost"), "rank 2")) << "that may be chance";
 }
 
 TEST(Sentences, WhatStepsThatBurnProcessorsLostIsNotTheBarriers) {
@@ -89,31 +90,32 @@ TEST(Sentences, WhatStepsThatBurnProcessorsLostIsNotTheBarriers) {
   run_metric(record, "lost_s.decode", {1.5});
   run_metric(record, "lost_s.barrier", {0.5});
   record.parameters["accelerator"] = "emulated:step=10ms";
-  EXPECT_TRUE(has(only({record}, "lost"), "15% to decode and 5% to barrier."));
-  EXPECT_FALSE(has(only({record}, "lost"), "burn="));
+  EXPECT_TRUE(has(only_sentence({record}, "lost"), "15% to decode and 5% to barrier."));
+  EXPECT_FALSE(has(only_sentence({record}, "lost"), "burn="));
   record.parameters["accelerator"] = "emulated:step=10ms,burn=cpu:0.5";
-  EXPECT_TRUE(has(only({record}, "lost"),
+  EXPECT_TRUE(has(only_sentence({record}, "lost"),
                   "15% to decode and 5% to longer steps. Its steps and the workers share this machine's "
                   "processors (burn=)"));
   record.parameters["accelerators"] = 2;
-  EXPECT_TRUE(has(only({record}, "lost"), "5% to barrier and longer steps."));
+  EXPECT_TRUE(has(only_sentence({record}, "lost"), "5% to barrier and longer steps."));
 }
 
 TEST(Sentences, CellsThatThisMachineLimitedAreNoFindings) {
   Record busy = train_cell(4, 2.5);
   busy.verdict = Verdict::client_bound;
-  EXPECT_TRUE(has(only({train_cell(0, 2.0), busy}, "prefetch"), "too busy to emulate the accelerator"));
-  EXPECT_FALSE(has(only({train_cell(0, 2.0), train_cell(4, 2.5)}, "prefetch"), "too busy"));
+  EXPECT_TRUE(
+      has(only_sentence({train_cell(0, 2.0), busy}, "prefetch"), "too busy to emulate the accelerator"));
+  EXPECT_FALSE(has(only_sentence({train_cell(0, 2.0), train_cell(4, 2.5)}, "prefetch"), "too busy"));
   Record alone = train_cell(4, 0.1);
   run_metric(alone, "input_overlap", {0.95});
-  EXPECT_FALSE(has(only({alone}, "prefetch"), "too busy"));
+  EXPECT_FALSE(has(only_sentence({alone}, "prefetch"), "too busy"));
   alone.verdict = Verdict::client_bound;
-  EXPECT_TRUE(has(only({alone}, "prefetch"), "too busy to emulate the accelerator"));
+  EXPECT_TRUE(has(only_sentence({alone}, "prefetch"), "too busy to emulate the accelerator"));
   Record other = busy;
-  EXPECT_TRUE(has(only({busy}, "verdict.client_bound"), "alexnet on disk with prefetch 4"));
+  EXPECT_TRUE(has(only_sentence({busy}, "verdict.client_bound"), "alexnet on disk with prefetch 4"));
   other.parameters["threads"] = 7;
-  EXPECT_TRUE(
-      has(only({busy, other}, "verdict.client_bound"), "alexnet on disk at 7 threads with prefetch 4"));
+  EXPECT_TRUE(has(only_sentence({busy, other}, "verdict.client_bound"),
+                  "alexnet on disk at 7 threads with prefetch 4"));
 }
 
 TEST(Sentences, DlioNextToOursWhereTheyDiffer) {
@@ -122,9 +124,9 @@ TEST(Sentences, DlioNextToOursWhereTheyDiffer) {
   record.parameters["au"] = 0.9;
   run_metric(record, "accelerator_utilization", {0.99});
   run_metric(record, "au_dlio", {0.985});
-  EXPECT_FALSE(has(only({record}, "dlio"), "has a batch as soon"));
+  EXPECT_FALSE(has(only_sentence({record}, "dlio"), "has a batch as soon"));
   run_metric(record, "au_dlio", {0.81});
-  EXPECT_TRUE(has(only({record}, "dlio"), "has a batch as soon as it is ready it is 99%."));
+  EXPECT_TRUE(has(only_sentence({record}, "dlio"), "has a batch as soon as it is ready it is 99%."));
 }
 
 TEST(Sentences, WhatGoesByBetweenSteps) {
@@ -133,26 +135,26 @@ TEST(Sentences, WhatGoesByBetweenSteps) {
   run_metric(record, "validation_passes", {4});
   run_metric(record, "validation_samples", {64});
   run_metric(record, "validation_s", {2.5});
-  EXPECT_TRUE(has(only({record}, "validation"),
+  EXPECT_TRUE(has(only_sentence({record}, "validation"),
                   "validated 4 times, on 64 samples in all: 2.5 s between its steps (25%"));
   run_metric(record, "validation_passes", {1});
-  EXPECT_TRUE(has(only({record}, "validation"), "validated once, on"));
+  EXPECT_TRUE(has(only_sentence({record}, "validation"), "validated once, on"));
   run_metric(record, "checkpoint_s", {1, 1, 2});
   run_metric(record, "checkpoint_bytes", {3 << 20});
   run_metric(record, "tier_bytes_read", {1 << 20});
-  EXPECT_TRUE(
-      has(only({record}, "checkpoints"), "3 checkpoints: 4 s (40% of the wall), 1 s each. It wrote 3"));
-  EXPECT_FALSE(has(only({record}, "checkpoints"), "runs without an accelerator"));
+  EXPECT_TRUE(has(only_sentence({record}, "checkpoints"),
+                  "3 checkpoints: 4 s (40% of the wall), 1 s each. It wrote 3"));
+  EXPECT_FALSE(has(only_sentence({record}, "checkpoints"), "runs without an accelerator"));
   run_metric(record, "input_alone_s", {3});
-  EXPECT_TRUE(has(only({record}, "checkpoints"), ", the runs without an accelerator included."));
+  EXPECT_TRUE(has(only_sentence({record}, "checkpoints"), ", the runs without an accelerator included."));
   run_metric(record, "file_reads", {37});
   run_metric(record, "file_reads.validation", {17});
   run_metric(record, "read_corrected_bytes_per_s", {4096});
   run_metric(record, "read_published_bytes_per_s", {1024});
-  EXPECT_TRUE(has(only({record}, "file_reads"), "loaded 37 files, 17 of them to validate, at 4"));
+  EXPECT_TRUE(has(only_sentence({record}, "file_reads"), "loaded 37 files, 17 of them to validate, at 4"));
   run_metric(record, "loss_first", {6.9});
   run_metric(record, "loss_last", {0.25});
-  EXPECT_TRUE(has(only({record}, "loss"), "from 6.9 to 0.25"));
+  EXPECT_TRUE(has(only_sentence({record}, "loss"), "from 6.9 to 0.25"));
 }
 
 TEST(Sentences, HowLongReadingWentOnAndUnderSteps) {
@@ -164,16 +166,16 @@ TEST(Sentences, HowLongReadingWentOnAndUnderSteps) {
   run_metric(record, "read_train_overlap_s", {1.5});
   run_metric(record, "train_merged_s", {4});
   EXPECT_EQ(
-      only({record}, "timeline"),
+      only_sentence({record}, "timeline"),
       "With prefetch 4, at least one worker of alexnet on disk was reading 25% of the time (2 s), 75% of it "
       "while the accelerator computed; that is not how long the device was busy, because a read that "
       "waits for a processor counts as one.");
   run_metric(record, "train_merged_s", {0});
-  EXPECT_FALSE(has(only({record}, "timeline"), "computed")) << "nothing ever did";
+  EXPECT_FALSE(has(only_sentence({record}, "timeline"), "computed")) << "nothing ever did";
   record = train_cell(4, 2.0);
   run_metric(record, "timeline_spans", {900});
   run_metric(record, "timeline_dropped_spans", {100});
-  EXPECT_TRUE(has(only({record}, "timeline"), "lacks 10% of its spans"));
+  EXPECT_TRUE(has(only_sentence({record}, "timeline"), "lacks 10% of its spans"));
 }
 
 Record searched(double fed) {
@@ -187,59 +189,59 @@ Record searched(double fed) {
 
 TEST(Sentences, HowManyAcceleratorsAreFedAndWhatOneMoreCameTo) {
   Record record = searched(7);
-  EXPECT_EQ(only({record}, "fed"),
+  EXPECT_EQ(only_sentence({record}, "fed"),
             "With prefetch 2, alexnet on disk feeds 7 accelerators with steps of 50 ms: all were busy at "
             "least 90% of "
             "the time, in 5 runs in a row.");
   record.parameters["one_more_missed_by"] = "input";
   run_metric(record, "utilization_with_one_more", {0.83});
-  EXPECT_TRUE(has(only({record}, "fed"), "in a row; with one more it was 83%."));
+  EXPECT_TRUE(has(only_sentence({record}, "fed"), "in a row; with one more it was 83%."));
   record.parameters["one_more_missed_by"] = "client";
-  EXPECT_TRUE(has(only({record}, "fed"), "this machine was too busy"));
-  EXPECT_TRUE(has(only({record}, "fed"), "feeds at least 7 accelerators")) << "it could be more";
+  EXPECT_TRUE(has(only_sentence({record}, "fed"), "this machine was too busy"));
+  EXPECT_TRUE(has(only_sentence({record}, "fed"), "feeds at least 7 accelerators")) << "it could be more";
   record.parameters["one_more_missed_by"] = "memory";
-  EXPECT_TRUE(has(only({record}, "fed"), "no memory"));
-  EXPECT_TRUE(has(only({record}, "fed"), "feeds at least 7 accelerators"));
+  EXPECT_TRUE(has(only_sentence({record}, "fed"), "no memory"));
+  EXPECT_TRUE(has(only_sentence({record}, "fed"), "feeds at least 7 accelerators"));
   record.parameters.erase("one_more_missed_by");
-  EXPECT_TRUE(has(only({record}, "fed"), "feeds 7 accelerators"));
+  EXPECT_TRUE(has(only_sentence({record}, "fed"), "feeds 7 accelerators"));
   record.parameters["accelerators_at_most"] = 7;
-  EXPECT_TRUE(has(only({record}, "fed"), "feeds at least 7 accelerators"));
+  EXPECT_TRUE(has(only_sentence({record}, "fed"), "feeds at least 7 accelerators"));
   record.metrics.erase("accelerator_utilization");
-  EXPECT_TRUE(said({record}, "fed").empty());
+  EXPECT_TRUE(sentence_texts({record}, "fed").empty());
 }
 
 TEST(Sentences, NoneFedSaysWhy) {
   Record record = searched(0);
   run_metric(record, "accelerator_utilization", {0.92, 0.89});
   record.parameters["one_more_missed_by"] = "input";
-  EXPECT_TRUE(has(only({record}, "fed"), "it was busy 89% of the time where 90% was asked for"));
+  EXPECT_TRUE(has(only_sentence({record}, "fed"), "it was busy 89% of the time where 90% was asked for"));
   record.parameters["one_more_missed_by"] = "client";
-  EXPECT_TRUE(has(only({record}, "fed"), "this machine was too busy to emulate it"));
+  EXPECT_TRUE(has(only_sentence({record}, "fed"), "this machine was too busy to emulate it"));
 }
 
 TEST(Sentences, EpochsThatCameFromMemoryAreNamed) {
   Record record = train_cell(2, 0.06);
   run_metric(record, "epoch_device_bytes_fraction", {1.0, 0.002, 0, 0.001, 0.5, 0});
-  EXPECT_TRUE(
-      has(only({record}, "cached_epochs"), "Epochs 2 to 4 and 6 of alexnet on disk (prefetch 2) came from"));
+  EXPECT_TRUE(has(only_sentence({record}, "cached_epochs"),
+                  "Epochs 2 to 4 and 6 of alexnet on disk (prefetch 2) came from"));
   run_metric(record, "epoch_device_bytes_fraction", {1.0, 0.9});
-  EXPECT_TRUE(said({record}, "cached_epochs").empty());
+  EXPECT_TRUE(sentence_texts({record}, "cached_epochs").empty());
   run_metric(record, "epoch_device_bytes_fraction", {0});
-  EXPECT_TRUE(has(only({record}, "cached_epochs"), "Epoch 1 of"));
+  EXPECT_TRUE(has(only_sentence({record}, "cached_epochs"), "Epoch 1 of"));
   record.parameters["cache"] = "warm";
-  EXPECT_TRUE(said({record}, "cached_epochs").empty()) << "warm was requested";
+  EXPECT_TRUE(sentence_texts({record}, "cached_epochs").empty()) << "warm was requested";
 }
 
 TEST(Sentences, DlioIsHeldToItsOwnArithmetic) {
   Record record = train_cell(2, 0.06);
   run_metric(record, "au_dlio", {0.88});
   record.parameters["au"] = 0.9;
-  EXPECT_TRUE(said({record}, "dlio").empty());
+  EXPECT_TRUE(sentence_texts({record}, "dlio").empty());
   record.parameters["app"] = "dlio";
-  EXPECT_TRUE(has(only({record}, "dlio"), "makes AU 88% of these steps, less than the 90%"));
-  EXPECT_TRUE(has(only({record}, "dlio"), "not an MLPerf Storage result"));
+  EXPECT_TRUE(has(only_sentence({record}, "dlio"), "makes AU 88% of these steps, less than the 90%"));
+  EXPECT_TRUE(has(only_sentence({record}, "dlio"), "not an MLPerf Storage result"));
   run_metric(record, "au_dlio", {0});
-  EXPECT_TRUE(has(only({record}, "dlio"), "epochs have one step"));
+  EXPECT_TRUE(has(only_sentence({record}, "dlio"), "epochs have one step"));
 }
 
 TEST(Sentences, ALongTailIsSaid) {
@@ -247,12 +249,12 @@ TEST(Sentences, ALongTailIsSaid) {
   run_metric(record, "dropped_tail_samples", {20});
   run_metric(record, "samples_per_s", {18});
   run_metric(record, "wall_s", {10});
-  EXPECT_TRUE(has(only({record}, "tail"), "10% of the samples of alexnet on disk filled no step"));
-  EXPECT_TRUE(has(only({record}, "tail"), "a --batch that divides an epoch"));
+  EXPECT_TRUE(has(only_sentence({record}, "tail"), "10% of the samples of alexnet on disk filled no step"));
+  EXPECT_TRUE(has(only_sentence({record}, "tail"), "a --batch that divides an epoch"));
   run_metric(record, "skipped_samples", {3});
-  EXPECT_TRUE(has(only({record}, "tail"), "a smaller --prefetch leaves more"));
+  EXPECT_TRUE(has(only_sentence({record}, "tail"), "a smaller --prefetch leaves more"));
   run_metric(record, "dropped_tail_samples", {2});
-  EXPECT_TRUE(said({record}, "tail").empty());
+  EXPECT_TRUE(sentence_texts({record}, "tail").empty());
 }
 
 }  // namespace

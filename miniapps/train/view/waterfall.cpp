@@ -16,7 +16,7 @@ namespace {
 using namespace train_metrics;
 using namespace saving_metrics;
 
-constexpr double kSeen = 0.0005;  // share of the wall: smaller losses get no row
+constexpr double kLeastShownShare = 0.0005;  // share of the wall: smaller losses get no row
 
 struct Place {
   std::string_view name;
@@ -42,7 +42,7 @@ std::size_t place_of(std::string_view name) {
 
 // Steps that burn processors end when their work is done. Time beyond their nominal time is recorded as lost
 // at the barrier.
-std::string option_list(std::string_view name, const Record& record) {
+std::string loss_text(std::string_view name, const Record& record) {
   if (name == "barrier" && burns_processors(record))
     return several_accelerators(record) ? "meeting at the barrier, and longer steps"
                                         : "steps that lacked processors";
@@ -76,7 +76,7 @@ Waterfall waterfall_of(const Record& record) {
     if (name.starts_with(prefix))
       lost.push_back(
           {place_of(name.substr(prefix.size())),
-           {option_list(name.substr(prefix.size()), record), metric_value(record, name).value_or(0)}});
+           {loss_text(name.substr(prefix.size()), record), metric_value(record, name).value_or(0)}});
   if (lost.empty()) return {};
   std::stable_sort(lost.begin(), lost.end(), [](const auto& a, const auto& b) { return a.first < b.first; });
   for (auto& [place, loss] : lost) fall.losses.push_back(std::move(loss));
@@ -84,7 +84,8 @@ Waterfall waterfall_of(const Record& record) {
   double rest_s = fall.wall_s - fall.computing_s;
   for (const LostTime& loss : fall.losses) rest_s -= loss.seconds;
   fall.losses.push_back({saves(record) ? "saving checkpoints" : "other", rest_s});
-  std::erase_if(fall.losses, [&](const LostTime& loss) { return loss.seconds < kSeen * fall.wall_s; });
+  std::erase_if(fall.losses,
+                [&](const LostTime& loss) { return loss.seconds < kLeastShownShare * fall.wall_s; });
   return fall;
 }
 
@@ -107,7 +108,7 @@ std::string waterfall_html(const std::string& title, const Record& record, PageS
   double left_s = fall.wall_s;
   for (const LostTime& loss : fall.losses) {
     left_s -= loss.seconds;
-    add("- " + loss.to, loss.seconds, left_s, "starved");
+    add("- " + loss.cause, loss.seconds, left_s, "starved");
   }
   add("= the accelerator computed", fall.computing_s, 0, "busy");
   table.set_class_and_button(

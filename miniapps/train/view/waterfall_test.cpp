@@ -41,14 +41,14 @@ TEST(Waterfall, FallsFromTheWallToWhatTheAcceleratorComputed) {
   const double seconds[] = {2, 4, 1, 1.2};
   double left = fall.wall_s;
   for (std::size_t i = 0; i < fall.losses.size(); ++i) {
-    EXPECT_EQ(fall.losses[i].to, words[i]);
+    EXPECT_EQ(fall.losses[i].cause, words[i]);
     EXPECT_NEAR(fall.losses[i].seconds, seconds[i], 1e-9);
     left -= fall.losses[i].seconds;
   }
   EXPECT_NEAR(left, fall.computing_s, 1e-9);
   EXPECT_TRUE(has(page_of({record}), "Where the time went, alexnet on disk with prefetch 4"));
   put("lost_s.barrier", {2});
-  const auto barrier = [&] { return waterfall_of(record).losses[3].to; };
+  const auto barrier = [&] { return waterfall_of(record).losses[3].cause; };
   EXPECT_EQ(barrier(), "meeting at the barrier");
   record.parameters["accelerator"] = "emulated:step=5s,burn=cpu:0.5";
   EXPECT_EQ(barrier(), "meeting at the barrier, and longer steps");

@@ -146,7 +146,7 @@ void step_ended(std::uint64_t number) noexcept {
   label_window(label);
 }
 
-bool calls_its_steps() noexcept {
+bool program_reports_steps() noexcept {
   return steps_are_called.load(std::memory_order_relaxed);
 }
 

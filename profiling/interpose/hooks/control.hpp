@@ -15,6 +15,6 @@ void note_window_steps() noexcept;
 void step_ended(std::uint64_t number) noexcept;
 // True once the program has called penstock_profile_step(). From then on its spans are not counted as steps,
 // because each step would count twice.
-bool calls_its_steps() noexcept;
+bool program_reports_steps() noexcept;
 
 }  // namespace penstock::interpose

@@ -21,7 +21,7 @@ extern "C" void penstock_profile_span(const penstock_span* span) {
     }
     add_span(*log, *span);
   }
-  if (steps_per_window != 0 && !calls_its_steps() && span->component == PENSTOCK_TRAIN &&
+  if (steps_per_window != 0 && !program_reports_steps() && span->component == PENSTOCK_TRAIN &&
       span->number != PENSTOCK_NO_NUMBER) {
     step_ended(span->number);
   }

@@ -44,10 +44,11 @@ void unmap_past_files() noexcept {
 void reclaim_sessions(bool (*is_needed)(const char* base)) noexcept {
   // The newest few stay mapped: a call may have a pointer into one of them for as long as closing a file
   // takes.
-  constexpr std::size_t kYoung = 8;
+  constexpr std::size_t kNewestKept = 8;
   std::size_t left = 0;
   for (std::size_t i = 0; i < past_count; ++i) {
-    if (i + kYoung >= past_count || past_files[i].base == session.base || is_needed(past_files[i].base)) {
+    if (i + kNewestKept >= past_count || past_files[i].base == session.base ||
+        is_needed(past_files[i].base)) {
       past_files[left++] = past_files[i];
     } else {
       system_call(SYS_munmap, as_argument(past_files[i].base), static_cast<long>(past_files[i].bytes));
