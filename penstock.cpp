@@ -41,7 +41,7 @@ ArgumentChoices argument_choices() {
   return {{"generate", plugin_names(recipe_registry())}, {"train", plugin_names(miniapp_registry())}};
 }
 
-// --seed, or a random one. Each rank would draw another, so rank 0 draws for all.
+// The value of --seed, or a random seed. Each rank would draw another seed, so rank 0 draws one for all.
 std::uint64_t choose_seed(const CommandInfo& command, const Options& options) {
   if (find_option(command, kSeedOption.name) == nullptr) return 0;
   if (options.given("seed")) return static_cast<std::uint64_t>(options.integer("seed"));
@@ -50,7 +50,7 @@ std::uint64_t choose_seed(const CommandInfo& command, const Options& options) {
 }
 
 Result<void> pin_to_cpus(const CommandInfo& command, const Options& options) {
-  if (!command.measures && !command.pinned) return success();
+  if (!command.measures && !command.has_placement) return success();
   if (options.given("numa"))
     PENSTOCK_TRY(run_on_numa_node(static_cast<std::uint64_t>(options.integer("numa"))));
   if (options.given("cpus")) {
@@ -60,7 +60,7 @@ Result<void> pin_to_cpus(const CommandInfo& command, const Options& options) {
   return success();
 }
 
-Error one_process_only(const CommandInfo& command, int ranks) {
+Error one_process_error(const CommandInfo& command, int ranks) {
   return make_error(Errc::invalid_argument,
                     fmt::format("'penstock {}' runs as one process and was launched as {} ranks: start it "
                                 "once, without the launcher",
@@ -70,8 +70,8 @@ Error one_process_only(const CommandInfo& command, int ranks) {
 // Collective: every rank calls it.
 Result<int> run_command(Communicator& ranks, const CommandInfo& command, std::span<const std::string> argv) {
   auto line = read_command_line(command, argv.subspan(2), command_registry().present(), note);
-  if (line.ok() && ranks.size() > 1 && !line->command->ranks)
-    line = one_process_only(*line->command, ranks.size());
+  if (line.ok() && ranks.size() > 1 && !line->command->runs_on_ranks)
+    line = one_process_error(*line->command, ranks.size());
   PENSTOCK_TRY(all_ok(ranks, line));
   const Options& options = line->options;
   PENSTOCK_ASSIGN(const std::uint64_t seed, on_root(ranks, [&]() -> Result<std::uint64_t> {
@@ -79,14 +79,14 @@ Result<int> run_command(Communicator& ranks, const CommandInfo& command, std::sp
                   }));
   PENSTOCK_TRY(all_ok(ranks, pin_to_cpus(*line->command, options)));
   const std::string& progress = options.text("progress");
-  const bool terminal = progress == "always" || (progress == "auto" && ::isatty(STDERR_FILENO) == 1);
+  const bool shows_progress = progress == "always" || (progress == "auto" && ::isatty(STDERR_FILENO) == 1);
   const CommandContext context{.options = options,
                                .positionals = line->arguments,
                                .argv = argv,
                                .command = command.name,
                                .output = {.json = options.flag("json"),
                                           .si_units = options.text("units") == "si",
-                                          .progress = terminal && ranks.root()},
+                                          .progress = shows_progress && ranks.root()},
                                .seed = seed,
                                .communicator = ranks,
                                .metrics = command.metrics,
@@ -102,9 +102,10 @@ Result<int> run_command(Communicator& ranks, const CommandInfo& command, std::sp
 // never reaches. It then prints its own error and ends the whole job with abandon(). A rank that succeeded
 // waits without a limit.
 Result<int> finish_ranks(Communicator& ranks, std::string_view command, Result<int> result) {
-  constexpr std::chrono::seconds kLeftAlone{10};
+  constexpr std::chrono::seconds kPatienceAfterFailure{10};
   constexpr std::chrono::hours kForever{24 * 365 * 100};
-  const std::chrono::milliseconds patience = result.ok() ? std::chrono::milliseconds(kForever) : kLeftAlone;
+  const std::chrono::milliseconds patience =
+      result.ok() ? std::chrono::milliseconds(kForever) : kPatienceAfterFailure;
   if (!ranks.wait_for_all(patience)) {
     print_text(fmt::format("penstock {}: on rank {} of {} alone: {}\n", command, ranks.rank(), ranks.size(),
                            result.ok() ? "the others left" : printable(result.error().message())),
@@ -137,17 +138,17 @@ int finish(Result<int> result, std::string_view command) {
 // code is the job's. The other ranks return 0, unless they cannot join the job.
 int finish_job(const CommandInfo& command, const std::vector<std::string>& argv) {
   const auto launch = look_for_launcher();
-  const bool root = launch.rank == 0;
-  if (!root) silence_notes();
-  if (launch.ranks > 1 && !command.ranks)
-    return root ? finish(one_process_only(command, launch.ranks), command.name) : 0;
+  const bool is_root = launch.rank == 0;
+  if (!is_root) silence_notes();
+  if (launch.ranks > 1 && !command.runs_on_ranks)
+    return is_root ? finish(one_process_error(command, launch.ranks), command.name) : 0;
   if (const Result<void> joinable = check_launch(launch); !joinable.ok())
-    return root ? finish(joinable.error(), command.name) : exit_code(joinable.error().code);
+    return is_root ? finish(joinable.error(), command.name) : exit_code(joinable.error().code);
   const auto ranks = join_ranks(launch);
   // No rank 0 is known, so every rank prints the error.
   if (!ranks.ok()) return finish(ranks.error(), command.name);
   Result<int> result = finish_ranks(**ranks, command.name, run_command(**ranks, command, argv));
-  return root ? finish(std::move(result), command.name) : 0;
+  return is_root ? finish(std::move(result), command.name) : 0;
 }
 
 int main_program(const std::vector<std::string>& argv) {
@@ -168,16 +169,16 @@ int main_program(const std::vector<std::string>& argv) {
     for (const std::string& tier : site_tier_names(command_registry().present())) print_text(tier + "\n");
     return finish(0, "");
   }
-  const bool help = word == "help" || word == "--help" || word == "-h";
-  if (help && argv.size() == 2) {
+  const bool wants_help = word == "help" || word == "--help" || word == "-h";
+  if (wants_help && argv.size() == 2) {
     print_text(overview());
     return finish(0, "");
   }
-  const std::string& name = help ? argv[2] : word;
+  const std::string& name = wants_help ? argv[2] : word;
   const Result<const CommandInfo*> command = command_registry().find(name);
   if (!command.ok()) return finish(command.error(), "");
-  if (help || asks_for_help(std::span(argv).subspan(2))) {
-    print_text(command_help(command_asked_for(**command, std::span(argv).subspan(2))));
+  if (wants_help || asks_for_help(std::span(argv).subspan(2))) {
+    print_text(command_help(command_named_by(**command, std::span(argv).subspan(2))));
     return finish(0, "");
   }
   return finish_job(**command, argv);

@@ -1,4 +1,4 @@
-// `penstock read`: the micro-benchmark of the paper, on the samples of a manifest.
+// `penstock read`: measures how fast the samples of a manifest are read.
 #include "benchmarks/read_command.hpp"
 
 #include <fmt/format.h>
@@ -204,8 +204,8 @@ constexpr OptionSpec kOptions[] = {
 };
 
 constexpr std::uint64_t kMostThreads = 1024;
-constexpr double kLeastRate = 1e-3;
-constexpr double kMostRate = 1e9;
+constexpr double kLeastSamplesPerS = 1e-3;
+constexpr double kMostSamplesPerS = 1e9;
 
 bool take_suffix(std::string_view& text, std::string_view suffix) {
   if (!text.ends_with(suffix)) return false;
@@ -239,12 +239,12 @@ Result<void> parse_threads(const Options& line, ReadOptions& options) {
     if (std::find(options.threads.begin(), options.threads.end(), count) == options.threads.end())
       options.threads.push_back(count);
   }
-  const std::uint64_t most = options.most_threads();
+  const std::uint64_t most_threads = options.most_threads();
   const std::uint64_t depth = static_cast<std::uint64_t>(line.integer("depth"));
-  if (depth > kMostInFlight / most)
+  if (depth > kMostInFlight / most_threads)
     return make_error(Errc::invalid_argument,
                       fmt::format("--depth {} with {} threads: at most {} reads in flight in all", depth,
-                                  most, kMostInFlight));
+                                  most_threads, kMostInFlight));
   options.depth = static_cast<unsigned>(depth);
   return success();
 }
@@ -254,7 +254,7 @@ Result<void> parse_order_and_cache(const Options& line, ReadOptions& options) {
   options.order = order == "shuffled"   ? SampleOrder::shuffled
                   : order == "physical" ? SampleOrder::physical
                                         : SampleOrder::sequential;
-  options.window = static_cast<std::uint64_t>(line.integer("window"));
+  options.sort_window = static_cast<std::uint64_t>(line.integer("window"));
   options.cache = parse_cache_request(line.text("cache"));
   if (line.given("cold-by") && options.cache != CacheRequest::cold)
     return make_error(Errc::invalid_argument, "--cold-by says how the cache is emptied: add --cache cold");
@@ -286,8 +286,8 @@ Result<void> parse_collective(const Options& line, ReadOptions& options) {
   options.collective = line.flag("collective");
   if (!options.collective) return success();
   if (!line.given("threads")) options.threads = {1};
-  const bool alone = options.threads == std::vector<unsigned>{1} && options.depth == 1;
-  if (alone && options.order != SampleOrder::physical && time_limit(options.end).count() == 0)
+  const bool one_at_a_time = options.threads == std::vector<unsigned>{1} && options.depth == 1;
+  if (one_at_a_time && options.order != SampleOrder::physical && time_limit(options.end).count() == 0)
     return success();
   return make_error(
       Errc::invalid_argument,
@@ -305,7 +305,7 @@ Result<void> parse_rate(const Options& line, ReadOptions& options) {
                       "--rate has one read in flight of each thread: leave --depth and --collective out, and "
                       "choose as many "
                       "--threads as reads may overlap");
-  options.baseline = options.ceiling = false;
+  options.measure_baseline = options.measure_ceiling = false;
   if (time_limit(options.end).count() != 0) return success();
   options.end = with_time_limit(options.end, options.min_time);
   options.min_time = options.min_time * 9 / 10;  // the last sample may be due a little before the end
@@ -315,61 +315,61 @@ Result<void> parse_rate(const Options& line, ReadOptions& options) {
 // Prints what the table does not show: the errors of skipped samples. Without a table it also prints why a
 // row failed.
 void report_problems(const ReadSweep& sweep, const std::vector<Tier*>& tiers, bool table, bool skipping) {
-  std::set<std::string> said;
-  const auto say = [&](const std::string& text) {
-    if (said.insert(text).second) warn(text);
+  std::set<std::string> printed_texts;
+  const auto print_once = [&](const std::string& text) {
+    if (printed_texts.insert(text).second) warn(text);
   };
   for (const ReadCell& cell : sweep.cells()) {
     const std::string& tier = tiers[cell.tier]->name;
     if (!table && cell.verdict != Verdict::ok)
-      say(fmt::format("{}: {}: {}", tier, verdict_name(cell.verdict), cell.reason));
+      print_once(fmt::format("{}: {}: {}", tier, verdict_name(cell.verdict), cell.reason));
     if (!skipping) continue;
-    for (const std::string& error : cell.first_errors) say(fmt::format("{}: {}", tier, error));
+    for (const std::string& error : cell.first_errors) print_once(fmt::format("{}: {}", tier, error));
   }
 }
 
 // The sum of a number over all ranks.
 Result<std::uint64_t> sum_over_ranks(Communicator& ranks, std::uint64_t mine) {
-  PENSTOCK_ASSIGN(const std::vector<std::uint64_t> each, gather<std::uint64_t>(ranks, mine));
-  return std::accumulate(each.begin(), each.end(), std::uint64_t{0});
+  PENSTOCK_ASSIGN(const std::vector<std::uint64_t> rank_values, gather<std::uint64_t>(ranks, mine));
+  return std::accumulate(rank_values.begin(), rank_values.end(), std::uint64_t{0});
 }
 
 Result<int> run(const CommandContext& context) {
   Communicator& ranks = context.communicator;
-  PENSTOCK_ASSIGN(const ReadOptions asked, parse_read_options(context));
+  PENSTOCK_ASSIGN(const ReadOptions requested, parse_read_options(context));
   PENSTOCK_ASSIGN(LiveCsv live, LiveCsv::open(context.options.text("live-csv")));
-  Result<ReadSubject> opened = open_subject(context, asked);
+  Result<ReadSubject> opened = open_subject(context, requested);
   PENSTOCK_TRY(all_ok(ranks, opened));
-  PENSTOCK_TRY(check_shares(ranks, opened->corpus));
+  PENSTOCK_TRY(check_shared_corpus(ranks, opened->corpus));
   PENSTOCK_ASSIGN(Run run, Run::begin(context));
   const std::vector<Tier*> tiers = opened->tiers(!context.options.flag("only-tiers"));
   for (const Tier* tier : tiers) run.check_tier(*tier);
 
-  const std::uint64_t rows = tiers.size() * asked.threads.size();
-  // All records start now, because their repeats are interleaved.
-  std::vector<Trial> trials(rows, run.trial());
+  const std::uint64_t row_count = tiers.size() * requested.threads.size();
+  // All records get the same start time, because their repeats are interleaved.
+  std::vector<Trial> trials(row_count, run.trial());
   std::unique_ptr<ReadSweep> sweep;
   {
-    Progress progress(context.output.progress, "read", rows * asked.repeats, "repeats");
-    sweep = std::make_unique<ReadSweep>(tiers, opened->corpus.manifest, opened->samples, asked, ranks,
+    Progress progress(context.output.progress, "read", row_count * requested.repeats, "repeats");
+    sweep = std::make_unique<ReadSweep>(tiers, opened->corpus.manifest, opened->samples, requested, ranks,
                                         &progress, &live, &warn);
     PENSTOCK_TRY(sweep->run());
   }
   PENSTOCK_TRY(run.inspect_ranks());
-  report_problems(*sweep, tiers, !context.output.json, asked.skip_errors);
+  report_problems(*sweep, tiers, !context.output.json, requested.skip_errors);
   const std::vector<ReadCell>& cells = sweep->cells();
   for (std::size_t i = 0; i < cells.size(); ++i) {
     Trial& trial = trials[i];
     record_corpus(opened->corpus, trial);
-    const ReadTier& read = sweep->tier(cells[i].tier);
-    if (!read.physical.by.empty()) trial.parameter("sorted_by", read.physical.by);
-    trial.parameter("min_time_s", std::chrono::duration<double>(asked.min_time).count());
-    const ReadCell& first = cells[i / asked.threads.size() * asked.threads.size()];
-    const std::uint64_t mapped = &read.tier == &opened->corpus.tier ? opened->corpus.mapped_bytes : 0;
-    PENSTOCK_ASSIGN(const std::uint64_t bytes_read, sum_over_ranks(ranks, read.bytes_read() + mapped));
-    record_cell(cells[i], first, read.tier, opened->corpus.manifest, bytes_read, trial);
+    const ReadTier& read_tier = sweep->tier(cells[i].tier);
+    if (!read_tier.physical_order.key_kind.empty()) trial.parameter("sorted_by", read_tier.physical_order.key_kind);
+    trial.parameter("min_time_s", std::chrono::duration<double>(requested.min_time).count());
+    const ReadCell& first_cell = cells[i / requested.threads.size() * requested.threads.size()];
+    const std::uint64_t mapped = &read_tier.tier == &opened->corpus.tier ? opened->corpus.mapped_bytes : 0;
+    PENSTOCK_ASSIGN(const std::uint64_t bytes_read, sum_over_ranks(ranks, read_tier.bytes_read() + mapped));
+    record_cell(cells[i], first_cell, read_tier.tier, opened->corpus.manifest, bytes_read, trial);
     PENSTOCK_TRY(record_overlay(
-        read.tier, [&](std::uint64_t bytes) { return sum_over_ranks(ranks, bytes); }, trial));
+        read_tier.tier, [&](std::uint64_t bytes) { return sum_over_ranks(ranks, bytes); }, trial));
     run.add(std::move(trial));
   }
   if (!context.output.json && ranks.root())
@@ -393,8 +393,8 @@ Result<OpenLoop> parse_open_loop(std::string_view text) {
   const char* const end = number.data() + number.size();
   const auto [stopped, failed] = std::from_chars(number.data(), end, loop.per_second);
   loop.per_second *= factor;
-  if (failed == std::errc() && stopped == end && loop.per_second >= kLeastRate &&
-      loop.per_second <= kMostRate)
+  if (failed == std::errc() && stopped == end && loop.per_second >= kLeastSamplesPerS &&
+      loop.per_second <= kMostSamplesPerS)
     return loop;
   return make_error(
       Errc::invalid_argument,
@@ -415,8 +415,8 @@ Result<ReadOptions> parse_read_options(const CommandContext& context) {
   options.ramp = line.duration("ramp");
   options.repeats = static_cast<std::size_t>(line.integer("repeat"));
   options.rank_shift = static_cast<std::uint64_t>(line.integer("rank-shift"));
-  options.baseline = !line.flag("no-baseline") && options.rank_shift == 0;
-  options.ceiling = !line.flag("no-ceiling") && options.rank_shift == 0;
+  options.measure_baseline = !line.flag("no-baseline") && options.rank_shift == 0;
+  options.measure_ceiling = !line.flag("no-ceiling") && options.rank_shift == 0;
   options.seed = context.seed;
   PENSTOCK_TRY(parse_collective(line, options));
   PENSTOCK_TRY(parse_rate(line, options));
@@ -435,7 +435,7 @@ const CommandInfo command_read{
          "penstock read ~/photos --scan --decode full --threads 2     # somebody else's JPEGs, decoded"},
     .arguments = "CORPUS",
     .measures = true,
-    .ranks = true,
+    .runs_on_ranks = true,
     .findings = kFindings,
     .metrics = read_metrics::kAll,
 };

@@ -68,11 +68,11 @@ TEST(ReadOptions, EveryEndGoesWithEveryArrival) {
     ASSERT_OK(options) << "row " << i;
     EXPECT_EQ(options->end.index(), rows[i].end) << "row " << i;
     EXPECT_EQ(time_limit(options->end), rows[i].limit) << "row " << i;
-    EXPECT_EQ(shortest(options->end), rows[i].end == 0 ? rows[i].min_time : 0s) << "row " << i;
+    EXPECT_EQ(shortest_time(options->end), rows[i].end == 0 ? rows[i].min_time : 0s) << "row " << i;
     EXPECT_EQ(options->min_time, rows[i].min_time) << "row " << i;
     EXPECT_EQ(options->open_loop.has_value(), rows[i].open_loop) << "row " << i;
-    EXPECT_EQ(options->baseline, !rows[i].open_loop) << "row " << i;
-    EXPECT_EQ(options->ceiling, !rows[i].open_loop) << "row " << i;
+    EXPECT_EQ(options->measure_baseline, !rows[i].open_loop) << "row " << i;
+    EXPECT_EQ(options->measure_ceiling, !rows[i].open_loop) << "row " << i;
   }
 }
 

@@ -97,7 +97,7 @@ constexpr OptionSpec kOptions[] = {
 };
 
 // A tier that was named or found, with the results of the probe.
-struct Seen {
+struct ListedTier {
   Tier tier;
   bool writable = true;
   std::optional<std::uint64_t> free_bytes{};
@@ -111,43 +111,44 @@ std::string escape_commas(const std::string& path) {
   return text;
 }
 
-// The probe does not create the folder. If a path is wrong, or nothing is mounted at it, the probe would
-// measure another device.
-Result<void> check_there(const Tier& tier, bool there) {
-  if (there || !tier.backend->native_path("")) return success();
+// Fails if the folder does not exist. The probe does not create it: if the path is wrong or nothing is
+// mounted there, the probe would measure another device.
+Result<void> check_exists(const Tier& tier, bool exists) {
+  if (exists || !tier.backend->native_path("")) return success();
   return make_error(Errc::invalid_argument,
                     fmt::format("no folder '{}' to probe: make it, or name one that is there", tier.root));
 }
 
-Result<std::vector<Seen>> look(const std::vector<std::string>& texts, NamedTiers named, bool to_probe) {
-  std::vector<Seen> all;
+Result<std::vector<ListedTier>> list_tiers(const std::vector<std::string>& texts, NamedTiers named,
+                                           bool to_probe) {
+  std::vector<ListedTier> listed;
   if (!texts.empty()) {
     PENSTOCK_ASSIGN(std::vector<Tier> tiers, open_tiers(texts, "", named));
     for (Tier& tier : tiers) {
       // A folder that does not exist or cannot be opened can still be described. A file is not a tier.
       const Result<bool> folder = folder_exists(tier, "--tier");
       if (!folder.ok() && folder.error().code == Errc::invalid_argument) return folder.error();
-      if (to_probe && folder.ok()) PENSTOCK_TRY(check_there(tier, *folder));
-      Seen seen{.tier = std::move(tier)};
-      if (const Result<std::uint64_t> room = seen.tier.backend->names().free_bytes(); room.ok())
-        seen.free_bytes = *room;
-      all.push_back(std::move(seen));
+      if (to_probe && folder.ok()) PENSTOCK_TRY(check_exists(tier, *folder));
+      ListedTier entry{.tier = std::move(tier)};
+      if (const Result<std::uint64_t> room = entry.tier.backend->names().free_bytes(); room.ok())
+        entry.free_bytes = *room;
+      listed.push_back(std::move(entry));
     }
-    return all;
+    return listed;
   }
   for (const FoundTier& found : find_tiers()) {
     PENSTOCK_ASSIGN(Tier tier,
                     open_tier(fmt::format("{}=posix:{}", found.name, escape_commas(found.folder.string())),
                               kNoNamedTiers));
-    all.push_back({.tier = std::move(tier), .writable = found.writable, .free_bytes = found.free_bytes});
+    listed.push_back({.tier = std::move(tier), .writable = found.writable, .free_bytes = found.free_bytes});
   }
-  return all;
+  return listed;
 }
 
 std::string kind_of(const Tier& tier) {
   const Caps& caps = tier.backend->caps();
   if (tier.facts.memory) return "memory";
-  if (caps.network && !caps.native_path) return "object store";
+  if (caps.on_network && !caps.native_path) return "object store";
   return tier.facts.network ? "network" : tier.facts.fs_type.empty() ? "-" : "disk";
 }
 
@@ -163,7 +164,7 @@ std::string place_of(const Tier& tier) {
   return text;
 }
 
-void print_tiers(const std::vector<Seen>& all, const Output& output) {
+void print_tiers(const std::vector<ListedTier>& tiers, const Output& output) {
   Table table({{"tier", Align::left},
                {"kind", Align::left},
                {"file system", Align::left},
@@ -173,37 +174,37 @@ void print_tiers(const std::vector<Seen>& all, const Output& output) {
                {"striping", Align::left},
                {"where", Align::left},
                {"options", Align::left}});
-  for (const Seen& seen : all) {
-    const Tier& tier = seen.tier;
+  for (const ListedTier& entry : tiers) {
+    const Tier& tier = entry.tier;
     table.row({tier.name, kind_of(tier), or_dash(tier.facts.fs_type), or_dash(tier.facts.device),
                or_dash(tier.facts.mount_point),
-               seen.free_bytes ? format_bytes(static_cast<double>(*seen.free_bytes), output) : "-",
-               or_dash(tier.facts.striping), place_of(tier) + (seen.writable ? "" : " (read-only for you)"),
+               entry.free_bytes ? format_bytes(static_cast<double>(*entry.free_bytes), output) : "-",
+               or_dash(tier.facts.striping), place_of(tier) + (entry.writable ? "" : " (read-only for you)"),
                or_dash(tier.facts.mount_options)});
   }
   print_text(table.text());
 }
 
-void print_as_json(const std::vector<Seen>& all) {
-  for (const Seen& seen : all) {
+void print_as_json(const std::vector<ListedTier>& tiers) {
+  for (const ListedTier& entry : tiers) {
     Json json{{"kind", "tier"}};
-    json.update(tier_json(seen.tier));
-    json["writable"] = seen.writable;
-    json["free_bytes"] = seen.free_bytes ? Json(*seen.free_bytes) : Json();
+    json.update(tier_json(entry.tier));
+    json["writable"] = entry.writable;
+    json["free_bytes"] = entry.free_bytes ? Json(*entry.free_bytes) : Json();
     print_json(json);
   }
 }
 
 // Parses a list of sizes, separated by commas.
-Result<std::vector<std::uint64_t>> parse_blocks(std::string_view text, std::uint64_t most) {
+Result<std::vector<std::uint64_t>> parse_block_sizes(std::string_view text, std::uint64_t most_bytes) {
   std::vector<std::uint64_t> blocks;
   while (true) {
     const std::string_view word = text.substr(0, text.find(','));
     PENSTOCK_ASSIGN(const std::uint64_t bytes, parse_size(word));
-    if (bytes == 0 || bytes > most)
+    if (bytes == 0 || bytes > most_bytes)
       return make_error(Errc::invalid_argument,
                         fmt::format("--blocks {}: from 1 to a client's share of --probe-size, {}", word,
-                                    format_size(most)));
+                                    format_size(most_bytes)));
     blocks.push_back(bytes);
     if (word.size() == text.size()) return blocks;
     text.remove_prefix(word.size() + 1);
@@ -220,15 +221,16 @@ Result<ProbeSettings> probe_settings(const CommandContext& context) {
     settings.clients.push_back(static_cast<unsigned>(clients));
   }
   settings.bytes = options.size("probe-size");
-  const std::uint64_t most = *std::max_element(settings.clients.begin(), settings.clients.end());
+  const std::uint64_t most_clients = *std::max_element(settings.clients.begin(), settings.clients.end());
   for (const std::uint64_t depth : options.list("depths")) {
-    if (depth > kMostInFlight / most)
+    if (depth > kMostInFlight / most_clients)
       return make_error(Errc::invalid_argument,
                         fmt::format("--depths {} with {} clients: at most {} reads in flight in all", depth,
-                                    most, kMostInFlight));
+                                    most_clients, kMostInFlight));
     settings.depths.push_back(static_cast<unsigned>(depth));
   }
-  PENSTOCK_ASSIGN(settings.blocks, parse_blocks(options.text("blocks"), settings.bytes / most));
+  PENSTOCK_ASSIGN(settings.block_sizes,
+                  parse_block_sizes(options.text("blocks"), settings.bytes / most_clients));
   settings.min_time = options.duration("min-time");
   settings.repeats = static_cast<std::size_t>(options.integer("repeat"));
   settings.cache = parse_cache_request(options.text("cache"));
@@ -236,21 +238,22 @@ Result<ProbeSettings> probe_settings(const CommandContext& context) {
   return settings;
 }
 
-void probe_one(const CommandContext& context, const ProbeSettings& settings, Seen& seen, ReadTeam& team) {
+void probe_one(const CommandContext& context, const ProbeSettings& settings, ListedTier& entry,
+               ReadTeam& team) {
   {
     Progress progress(context.output.progress, "probe", 0, "");
-    seen.cells = probe_tier(seen.tier, settings, context.communicator,
-                            [&](std::string_view what) { progress.set_note(what); });
+    entry.cells = probe_tier(entry.tier, settings, context.communicator,
+                             [&](std::string_view what) { progress.set_note(what); });
   }
-  std::uint64_t bytes_read = seen.tier.backend->moved_bytes().read;
-  if (seen.cells->ok())
-    for (const ProbeCell& cell : **seen.cells) bytes_read += cell.uncounted_bytes;
-  seen.bytes_read = team.sum(bytes_read);
+  std::uint64_t bytes_read = entry.tier.backend->moved_bytes().read;
+  if (entry.cells->ok())
+    for (const ProbeCell& cell : **entry.cells) bytes_read += cell.uncounted_bytes;
+  entry.bytes_read = team.sum(bytes_read);
 }
 
-void keep(Run& run, Seen& seen, const Output& output) {
-  Tier& tier = seen.tier;
-  const Result<std::vector<ProbeCell>>& cells = *seen.cells;
+void add_records(Run& run, ListedTier& entry, const Output& output) {
+  Tier& tier = entry.tier;
+  const Result<std::vector<ProbeCell>>& cells = *entry.cells;
   if (!cells.ok()) {
     Trial trial = run.trial();
     trial.parameter("tier", tier.name);
@@ -263,28 +266,28 @@ void keep(Run& run, Seen& seen, const Output& output) {
   for (const ProbeCell& cell : *cells)
     for (const ProbeFigure& figure : cell.figures)
       if (!figure.bytes_per_s.empty())
-        tier.ceilings.push_back({.what = fmt::format("{}.clients_{}", figure.name, cell.clients),
+        tier.ceilings.push_back({.probe_name = fmt::format("{}.clients_{}", figure.name, cell.clients),
                                  .bytes_per_s = median(figure.bytes_per_s)});
-  for (const ProbeCell& cell : *cells) run.add(probe_record(run, tier, cell, seen.bytes_read));
+  for (const ProbeCell& cell : *cells) run.add(probe_record(run, tier, cell, entry.bytes_read));
 }
 
-Result<int> probe(const CommandContext& context, std::vector<Seen>& all) {
+Result<int> probe(const CommandContext& context, std::vector<ListedTier>& tiers) {
   Communicator& ranks = context.communicator;
   PENSTOCK_ASSIGN(const ProbeSettings settings, probe_settings(context));
   PENSTOCK_ASSIGN(Run run, Run::begin(context));
   ReadTeam team(ranks);
-  for (Seen& seen : all) {
-    if (team.any(interrupted())) break;
-    if (!seen.writable) {
-      note(fmt::format("{}: not probed, you may not write to {}", seen.tier.name, seen.tier.root));
+  for (ListedTier& entry : tiers) {
+    if (team.any_rank(interrupted())) break;
+    if (!entry.writable) {
+      note(fmt::format("{}: not probed, you may not write to {}", entry.tier.name, entry.tier.root));
       continue;
     }
-    run.check_tier(seen.tier);
-    probe_one(context, settings, seen, team);
+    run.check_tier(entry.tier);
+    probe_one(context, settings, entry, team);
   }
   PENSTOCK_TRY(run.inspect_ranks());
-  for (Seen& seen : all)
-    if (seen.cells) keep(run, seen, context.output);
+  for (ListedTier& entry : tiers)
+    if (entry.cells) add_records(run, entry, context.output);
   if (!context.output.json && ranks.root()) print_text(probe_table(run.records(), context.output));
   PENSTOCK_TRY(run.finish());
   return run.exit_code();
@@ -308,21 +311,21 @@ Result<void> check_ranks(const CommandContext& context) {
 Result<int> run(const CommandContext& context) {
   Communicator& ranks = context.communicator;
   PENSTOCK_TRY(check_ranks(context));
-  Result<std::vector<Seen>> looked =
-      look(context.options.texts("tier"), context.named_tiers, context.options.flag("probe"));
-  PENSTOCK_TRY(all_ok(ranks, looked));
-  std::vector<Seen> all = *std::move(looked);
-  if (all.empty()) return make_error(Errc::not_found, "found no place for data: name one with --tier");
+  Result<std::vector<ListedTier>> found_tiers =
+      list_tiers(context.options.texts("tier"), context.named_tiers, context.options.flag("probe"));
+  PENSTOCK_TRY(all_ok(ranks, found_tiers));
+  std::vector<ListedTier> tiers = *std::move(found_tiers);
+  if (tiers.empty()) return make_error(Errc::not_found, "found no place for data: name one with --tier");
   if (context.options.flag("probe")) {
-    const bool shown = !context.output.json && ranks.root();
-    if (shown) print_tiers(all, context.output);
-    if (shown) print_text("\n");
-    return probe(context, all);
+    const bool prints_table = !context.output.json && ranks.root();
+    if (prints_table) print_tiers(tiers, context.output);
+    if (prints_table) print_text("\n");
+    return probe(context, tiers);
   }
   if (context.output.json)
-    print_as_json(all);
+    print_as_json(tiers);
   else
-    print_tiers(all, context.output);
+    print_tiers(tiers, context.output);
   return 0;
 }
 
@@ -342,7 +345,7 @@ const CommandInfo command_tiers{
                  "penstock tiers --tier disk=/data --probe --threads 1,8     # what one can do, for 1 and "
                  "for 8 clients"},
     .measures = true,
-    .ranks = true,
+    .runs_on_ranks = true,
     .findings = kFindings,
     .metrics = probe_metrics::kAll,
 };

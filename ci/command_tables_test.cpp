@@ -76,7 +76,7 @@ TEST(CommandTables, ASubcommandIsACommandOfItsCommand) {
       EXPECT_FALSE(subcommand->summary.empty()) << subcommand->name;
       EXPECT_NE(subcommand->run, nullptr) << subcommand->name;
       EXPECT_LE(subcommand->measures, command->measures) << subcommand->name;
-      EXPECT_LE(subcommand->ranks, command->ranks) << subcommand->name;
+      EXPECT_LE(subcommand->runs_on_ranks, command->runs_on_ranks) << subcommand->name;
       ++subcommands;
     }
   }

@@ -63,7 +63,7 @@ Durability durability_of(const std::string& word) {
 
 // Whether the copy is correct but its source is incomplete.
 bool lacks_objects(const Corpus& corpus) {
-  return corpus.scan && corpus.scan->unreadable > 0;
+  return corpus.scan && corpus.scan->unreadable_objects > 0;
 }
 
 Json to_json(const Corpus& corpus, const Tier& to, const CopyOutcome& outcome) {
@@ -71,7 +71,7 @@ Json to_json(const Corpus& corpus, const Tier& to, const CopyOutcome& outcome) {
            {"from", corpus.tier.root},
            {"to", tier_json(to)},
            {"objects", corpus.manifest.objects()},
-           {"copied", outcome.copied},
+           {"copied", outcome.objects_copied},
            {"already_there", outcome.already_there},
            {"bytes_copied", outcome.bytes_copied},
            {"wall_s", outcome.seconds},
@@ -89,9 +89,9 @@ Json to_json(const Corpus& corpus, const Tier& to, const CopyOutcome& outcome) {
 std::string to_text(const Corpus& corpus, const Tier& to, const CopyOutcome& outcome, const Output& output) {
   std::string text = fmt::format(
       "{} -> {}: {} of {} copied ({}) in {}", printable(corpus.name), printable(to.root),
-      format_count(outcome.copied), count_of(corpus.manifest.objects(), "object"),
+      format_count(outcome.objects_copied), count_of(corpus.manifest.objects(), "object"),
       format_bytes(static_cast<double>(outcome.bytes_copied), output), format_seconds(outcome.seconds));
-  if (outcome.copied > 0 && outcome.seconds > 0)
+  if (outcome.objects_copied > 0 && outcome.seconds > 0)
     text += fmt::format(", {} {} written, read back and compared",
                         format_rate(static_cast<double>(outcome.bytes_copied) / outcome.seconds, output),
                         rate_unit(output));
@@ -126,7 +126,7 @@ Result<int> run(const CommandContext& context) {
   PENSTOCK_ASSIGN(Corpus corpus,
                   open_corpus(context.positionals[0], {.scan = scan,
                                                        .manifest_file = options.text("manifest"),
-                                                       .checksum = scan,
+                                                       .add_checksums = scan,
                                                        .threads = threads_of(context),
                                                        .types = options.text("types"),
                                                        .progress = context.output.progress,
@@ -139,7 +139,7 @@ Result<int> run(const CommandContext& context) {
                   copy_corpus(corpus, to,
                               {.threads = threads_of(context),
                                .durability = durability_of(options.text("durability")),
-                               .replace = options.flag("replace"),
+                               .may_replace = options.flag("replace"),
                                .progress = context.output.progress,
                                .warn = warn}));
   if (context.output.json)

@@ -79,11 +79,12 @@ constexpr OptionSpec kOptions[] = {
      .at_least = 0},
 };
 
-constexpr double kPercents[] = {1, 5, 10, 25, 50, 75, 90, 95, 99};
+constexpr double kPercentiles[] = {1, 5, 10, 25, 50, 75, 90, 95, 99};
 
-// Number of samples whose size is in [from, 2 * from). If `from` is 0, number of empty samples.
+// The number of samples whose size in bytes is in [from_bytes, 2 * from_bytes). If `from_bytes` is 0: of
+// empty samples.
 struct Bin {
-  std::uint64_t from = 0;
+  std::uint64_t from_bytes = 0;
   std::uint64_t count = 0;
 };
 
@@ -91,36 +92,36 @@ struct Description {
   Histogram sizes;
   std::vector<Bin> bins;  // from the smallest to the largest bin with samples, without gaps
   std::uint64_t labels_used = 0;
-  std::uint64_t unlabelled = 0;
-  std::uint64_t fewest = 0;  // smallest number of samples of one label
-  std::uint64_t most = 0;
+  std::uint64_t unlabelled_samples = 0;
+  std::uint64_t fewest_per_label = 0;  // smallest number of samples of one label
+  std::uint64_t most_per_label = 0;
 };
 
 Result<Description> inspect(const Manifest& manifest) {
   Description out;
   out.sizes = sample_sizes(manifest);
-  std::vector<std::uint64_t> of_label(manifest.facts().label_names.size());
-  std::vector<std::uint64_t> of_bin(65);
+  std::vector<std::uint64_t> samples_of_label(manifest.facts().label_names.size());
+  std::vector<std::uint64_t> samples_of_bin(65);
   for (std::uint64_t i = 0; i < manifest.samples(); ++i) {
     if (i % 65536 == 0) PENSTOCK_TRY(check_interrupt());
     const SampleEntry& sample = manifest.sample(i);
-    ++of_bin[sample.length == 0 ? 0 : 64 - static_cast<unsigned>(__builtin_clzll(sample.length))];
-    if (sample.label < of_label.size())
-      ++of_label[sample.label];
+    ++samples_of_bin[sample.length == 0 ? 0 : 64 - static_cast<unsigned>(__builtin_clzll(sample.length))];
+    if (sample.label < samples_of_label.size())
+      ++samples_of_label[sample.label];
     else
-      ++out.unlabelled;
+      ++out.unlabelled_samples;
   }
-  const auto holds = [](std::uint64_t count) { return count > 0; };
-  const auto first = std::find_if(of_bin.begin(), of_bin.end(), holds);
-  const auto last = std::find_if(of_bin.rbegin(), of_bin.rend(), holds).base();
-  for (auto bin = first; bin < last; ++bin) {
-    const auto power = bin - of_bin.begin();
+  const auto is_not_empty = [](std::uint64_t count) { return count > 0; };
+  const auto first_bin = std::find_if(samples_of_bin.begin(), samples_of_bin.end(), is_not_empty);
+  const auto last_bin = std::find_if(samples_of_bin.rbegin(), samples_of_bin.rend(), is_not_empty).base();
+  for (auto bin = first_bin; bin < last_bin; ++bin) {
+    const auto power = bin - samples_of_bin.begin();
     out.bins.push_back({power == 0 ? 0 : std::uint64_t{1} << (power - 1), *bin});
   }
-  for (const std::uint64_t count : of_label) {
+  for (const std::uint64_t count : samples_of_label) {
     if (count == 0) continue;
-    out.fewest = out.labels_used == 0 ? count : std::min(out.fewest, count);
-    out.most = std::max(out.most, count);
+    out.fewest_per_label = out.labels_used == 0 ? count : std::min(out.fewest_per_label, count);
+    out.most_per_label = std::max(out.most_per_label, count);
     ++out.labels_used;
   }
   return out;
@@ -129,12 +130,13 @@ Result<Description> inspect(const Manifest& manifest) {
 Json to_json(const Corpus& corpus, const Description& seen, const std::optional<Content>& content) {
   const Manifest& manifest = corpus.manifest;
   Json sizes{{"min", seen.sizes.min()}, {"mean", seen.sizes.mean()}, {"max", seen.sizes.max()}};
-  for (const double percent : kPercents)
+  for (const double percent : kPercentiles)
     sizes[fmt::format("p{:g}", percent)] = seen.sizes.percentile(percent);
   Json histogram = Json::array();
   for (const Bin& bin : seen.bins)
-    histogram.push_back(
-        {{"from", bin.from}, {"to", bin.from == 0 ? 1 : bin.from * 2}, {"samples", bin.count}});
+    histogram.push_back({{"from", bin.from_bytes},
+                         {"to", bin.from_bytes == 0 ? 1 : bin.from_bytes * 2},
+                         {"samples", bin.count}});
   Json out{{"kind", "corpus"},
            {"name", corpus.name},
            {"root", corpus.tier.root},
@@ -151,9 +153,9 @@ Json to_json(const Corpus& corpus, const Description& seen, const std::optional<
            {"labels",
             {{"named", manifest.facts().label_names.size()},
              {"used", seen.labels_used},
-             {"fewest_samples", seen.fewest},
-             {"most_samples", seen.most},
-             {"unlabelled_samples", seen.unlabelled}}},
+             {"fewest_samples", seen.fewest_per_label},
+             {"most_samples", seen.most_per_label},
+             {"unlabelled_samples", seen.unlabelled_samples}}},
            {"checksums", manifest.facts().checksums},
            {"manifest_bytes", manifest.bytes().size()},
            {"checksum", manifest.checksum()}};
@@ -173,10 +175,11 @@ std::string describe_origin(const ManifestFacts& facts) {
 std::string describe_labels(const ManifestFacts& facts, const Description& seen, std::uint64_t from_folders) {
   if (seen.labels_used == 0) return "none";
   std::string text = fmt::format("{}, {} to {} samples each", format_count(seen.labels_used),
-                                 format_count(seen.fewest), format_count(seen.most));
+                                 format_count(seen.fewest_per_label), format_count(seen.most_per_label));
   if (facts.label_names.size() > seen.labels_used)
     text += fmt::format("; {} without samples", format_count(facts.label_names.size() - seen.labels_used));
-  if (seen.unlabelled > 0) text += fmt::format("; {} without a label", count_of(seen.unlabelled, "sample"));
+  if (seen.unlabelled_samples > 0)
+    text += fmt::format("; {} without a label", count_of(seen.unlabelled_samples, "sample"));
   if (from_folders > 0) text += fmt::format("; by name of the folder: {}", format_count(from_folders));
   return text;
 }
@@ -193,8 +196,8 @@ void print_table(const Corpus& corpus, const Description& seen, const Output& ou
                               count_of(manifest.objects(), "object"), manifest.facts().format)});
   facts.row({"bytes", fmt::format("{} ({} bytes)", bytes(static_cast<double>(manifest.payload_bytes())),
                                   format_count(manifest.payload_bytes()))});
-  facts.row(
-      {"labels", describe_labels(manifest.facts(), seen, corpus.scan ? corpus.scan->folder_labels : 0)});
+  facts.row({"labels", describe_labels(manifest.facts(), seen,
+                                       corpus.scan ? corpus.scan->folder_labelled_samples : 0)});
   facts.row({"checksums", !manifest.facts().checksums         ? "none"
                           : manifest.facts().object_checksums ? "CRC32C of every sample and of every object"
                                                               : "CRC32C of every sample"});
@@ -208,7 +211,7 @@ void print_table(const Corpus& corpus, const Description& seen, const Output& ou
 
   std::vector<Table::Column> columns{{"", Align::left}, {"min"}};
   std::vector<std::string> cells{"sample size", bytes(static_cast<double>(seen.sizes.min()))};
-  for (const double percent : kPercents) {
+  for (const double percent : kPercentiles) {
     columns.push_back({fmt::format("p{:g}", percent)});
     cells.push_back(bytes(seen.sizes.percentile(percent)));
   }
@@ -220,14 +223,14 @@ void print_table(const Corpus& corpus, const Description& seen, const Output& ou
   sizes.row(std::move(cells));
   print_text("\n" + sizes.text());
 
-  std::uint64_t tallest = 1;
-  for (const Bin& bin : seen.bins) tallest = std::max(tallest, bin.count);
+  std::uint64_t largest_count = 1;
+  for (const Bin& bin : seen.bins) largest_count = std::max(largest_count, bin.count);
   Table histogram({{"size", Align::right}, {"samples"}, {"share"}, {"", Align::left}});
   for (const Bin& bin : seen.bins) {
     const double share = static_cast<double>(bin.count) / static_cast<double>(manifest.samples());
     const auto bar =
-        static_cast<std::size_t>(40.0 * static_cast<double>(bin.count) / static_cast<double>(tallest));
-    histogram.row({bin.from == 0 ? "empty" : fmt::format("below {}", format_size(bin.from * 2)),
+        static_cast<std::size_t>(40.0 * static_cast<double>(bin.count) / static_cast<double>(largest_count));
+    histogram.row({bin.from_bytes == 0 ? "empty" : fmt::format("below {}", format_size(bin.from_bytes * 2)),
                    format_count(bin.count), format_percent(share), std::string(bar, '#')});
   }
   print_text("\n" + histogram.text());
@@ -235,17 +238,17 @@ void print_table(const Corpus& corpus, const Description& seen, const Output& ou
 
 // Refuses to write the manifest of an unfinished folder. With a manifest the folder is a corpus, so generate
 // and copy would not continue with it. Half of its objects may be missing.
-Result<void> check_not_started(const std::string& file) {
+Result<void> check_is_finished(const std::string& file) {
   std::error_code failed;
   const std::filesystem::path path(file);
   const auto folder = std::filesystem::canonical(path.has_parent_path() ? path.parent_path() : ".", failed);
-  const auto whole = folder / path.filename();
-  if (failed || !whole.native().ends_with(fmt::format("/{}", kManifestName))) return success();
-  const auto root = whole.parent_path().parent_path();
-  constexpr std::pair<std::string_view, std::string_view> kStarted[] = {
+  const auto full_path = folder / path.filename();
+  if (failed || !full_path.native().ends_with(fmt::format("/{}", kManifestName))) return success();
+  const auto root = full_path.parent_path().parent_path();
+  constexpr std::pair<std::string_view, std::string_view> kUnfinishedSigns[] = {
       {kGenerationStateName, "an unfinished data set: finish it with penstock generate --resume"},
       {kCopyingName, "the beginning of a copy: finish it with the same penstock copy again"}};
-  for (const auto& [name, what] : kStarted)
+  for (const auto& [name, what] : kUnfinishedSigns)
     if (std::filesystem::exists(root / name, failed))
       return make_error(
           Errc::invalid_argument,
@@ -283,18 +286,18 @@ Result<void> check_replaceable(const std::string& file) {
 
 // Refuses to replace an object of the corpus. check_replaceable() does not detect an empty sample, or a
 // sample that is itself a manifest.
-Result<void> check_no_object(Corpus& corpus, const std::string& file) {
+Result<void> check_is_no_object(Corpus& corpus, const std::string& file) {
   const auto root = corpus.tier.backend->native_path("");
   std::error_code failed;
   const std::filesystem::path path(file);
   if (!root || !std::filesystem::exists(path, failed)) return success();
   const auto folder = std::filesystem::canonical(path.has_parent_path() ? path.parent_path() : ".", failed);
   if (failed) return success();
-  const auto below = std::filesystem::canonical(*root, failed);
-  const std::string whole = (folder / path.filename()).native();
-  const std::string before = (below / "").native();
-  if (failed || !whole.starts_with(before)) return success();
-  const std::string_view name = std::string_view(whole).substr(before.size());
+  const auto real_root = std::filesystem::canonical(*root, failed);
+  const std::string full_path = (folder / path.filename()).native();
+  const std::string root_prefix = (real_root / "").native();
+  if (failed || !full_path.starts_with(root_prefix)) return success();
+  const std::string_view name = std::string_view(full_path).substr(root_prefix.size());
   std::string scratch;
   for (std::uint64_t i = 0; i < corpus.manifest.objects(); ++i)
     if (corpus.manifest.object_name(i, scratch) == name)
@@ -305,16 +308,16 @@ Result<void> check_no_object(Corpus& corpus, const std::string& file) {
   return success();
 }
 
-// Refuses two losses. The manifest of generated data must not become a manifest of foreign data. Checksums
-// must not be lost to a scan without checksums. A damaged manifest is not protected, since it has no readable
-// facts.
+// Refuses a --save that would lose facts. The manifest of generated data must not become a manifest of
+// foreign data. Checksums must not be lost to a scan without checksums. A damaged manifest is not protected,
+// since it has no readable facts.
 Result<void> check_save(const Options& options) {
   if (!options.given("save")) return success();
   const std::string& file = options.text("save");
   if (!std::filesystem::path(file).has_filename())
     return make_error(Errc::invalid_argument, fmt::format("--save names a file, not the folder '{}'", file));
   PENSTOCK_TRY(check_replaceable(file));
-  PENSTOCK_TRY(check_not_started(file));
+  PENSTOCK_TRY(check_is_finished(file));
   const auto existing = Manifest::open(file);
   if (existing.ok() && existing->facts().recipe != "scan" && existing->check().ok())
     return make_error(
@@ -332,11 +335,12 @@ Result<void> check_save(const Options& options) {
 // Refuses to leave damaged objects out of an existing manifest: without their entries, verify could not
 // report them.
 Result<void> check_nothing_left_out(const Corpus& corpus, const std::string& file) {
-  if (!corpus.scan || corpus.scan->unreadable == 0 || !std::filesystem::exists(file)) return success();
+  if (!corpus.scan || corpus.scan->unreadable_objects == 0 || !std::filesystem::exists(file))
+    return success();
   return make_error(Errc::already_exists,
                     fmt::format("'{}' exists, and --save would replace it by a manifest without the {} "
                                 "that could not be read: mend or remove these, or name another file",
-                                file, count_of(corpus.scan->unreadable, "object")));
+                                file, count_of(corpus.scan->unreadable_objects, "object")));
 }
 
 Result<void> save(const Manifest& manifest, const std::filesystem::path& file) {
@@ -366,7 +370,7 @@ Result<int> run(const CommandContext& context) {
   PENSTOCK_ASSIGN(Corpus corpus,
                   open_corpus(context.positionals[0], {.scan = scan,
                                                        .manifest_file = options.text("manifest"),
-                                                       .checksum = options.flag("checksum"),
+                                                       .add_checksums = options.flag("checksum"),
                                                        .threads = threads_of(context),
                                                        .types = options.text("types"),
                                                        .progress = context.output.progress,
@@ -374,7 +378,7 @@ Result<int> run(const CommandContext& context) {
                                                        .log = note}));
   PENSTOCK_ASSIGN(const Description seen, inspect(corpus.manifest));
   if (options.given("save")) {
-    PENSTOCK_TRY(check_no_object(corpus, options.text("save")));
+    PENSTOCK_TRY(check_is_no_object(corpus, options.text("save")));
     PENSTOCK_TRY(check_nothing_left_out(corpus, options.text("save")));
     PENSTOCK_TRY(save(corpus.manifest, options.text("save")));
   }
@@ -389,11 +393,11 @@ Result<int> run(const CommandContext& context) {
                                              {.samples = samples,
                                               .seed = static_cast<std::uint64_t>(options.integer("seed")),
                                               .progress = context.output.progress}));
-    if (content->unreadable > 0)
+    if (content->unreadable_samples > 0)
       warn(fmt::format("{} of {} samples could not be read and are left out of the content; the first: {}",
-                       format_count(content->unreadable),
-                       format_count(content->samples + content->empty + content->unreadable),
-                       content->failure));
+                       format_count(content->unreadable_samples),
+                       format_count(content->samples + content->empty_samples + content->unreadable_samples),
+                       content->first_failure));
   }
   if (context.output.json) {
     print_json(to_json(corpus, seen, content));

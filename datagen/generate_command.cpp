@@ -36,8 +36,8 @@ extern const CommandInfo command_generate;
 
 namespace {
 
-constexpr std::string_view kWhatGroup = "What to make";
-constexpr std::string_view kHowGroup = "How to make it";
+constexpr std::string_view kContentGroup = "What to make";
+constexpr std::string_view kMakingGroup = "How to make it";
 constexpr std::int64_t kMostThreads = 4096;
 
 constexpr OptionSpec kOptions[] = {
@@ -45,57 +45,57 @@ constexpr OptionSpec kOptions[] = {
      .role = OptionRole::target,
      .value = "TIER|DIR",
      .help = "where to; a new or empty folder",
-     .group = kWhatGroup},
+     .group = kContentGroup},
     {.name = "format",
      .role = OptionRole::work,
      .value = "FORMAT",
      .help = "how samples are stored in objects; the recipe's own if absent (--list)",
-     .group = kWhatGroup},
+     .group = kContentGroup},
     {.name = "samples",
      .role = OptionRole::work,
      .type = OptionType::integer,
      .value = "N",
      .help = "number of samples; without --samples, --bytes, --scale and --size-for as many as the real "
              "data set has",
-     .group = kWhatGroup,
+     .group = kContentGroup,
      .at_least = 1},
     {.name = "bytes",
      .role = OptionRole::work,
      .type = OptionType::size,
      .value = "SIZE",
      .help = "as many samples as this holds",
-     .group = kWhatGroup,
+     .group = kContentGroup,
      .at_least = 1},
     {.name = "scale",
      .role = OptionRole::work,
      .type = OptionType::real,
      .value = "X",
      .help = "this part of the real data set: 0.01",
-     .group = kWhatGroup},
+     .group = kContentGroup},
     {.name = "size-for",
      .role = OptionRole::work,
      .value = "APP,accelerators=N,hosts=H[,memory=SIZE,batch=B]",
      .help =
          "as MLPerf Storage wants it: 500 steps of unet3d, resnet50 or cosmoflow on N accelerators, and 5 "
          "times the memory of H hosts (this machine's if absent)",
-     .group = kWhatGroup},
+     .group = kContentGroup},
     {.name = "set",
      .role = OptionRole::work,
      .value = "KEY=VALUE",
      .help = "a setting of the recipe or the format (--list shows them)",
-     .group = kWhatGroup,
+     .group = kContentGroup,
      .repeated = true},
     {.name = "list",
      .role = OptionRole::output,
      .type = OptionType::flag,
      .help = "show the recipes, or all of RECIPE",
-     .group = kWhatGroup},
+     .group = kContentGroup},
     {.name = "threads",
      .role = OptionRole::work,
      .type = OptionType::integer,
      .value = "N",
      .help = "workers of each rank; as many as there are processors if absent; the bytes do not depend on it",
-     .group = kHowGroup,
+     .group = kMakingGroup,
      .at_least = 1},
     {.name = "resume",
      .role = OptionRole::work,
@@ -103,19 +103,19 @@ constexpr OptionSpec kOptions[] = {
      .help =
          "go on with an unfinished data set; what is there and right is kept; of a finished one, make "
          "again what is missing or of another size; where there is none, start it if the line says how many",
-     .group = kHowGroup},
+     .group = kMakingGroup},
     {.name = "dry-run",
      .role = OptionRole::output,
      .type = OptionType::flag,
      .help = "say what would be made, or why not, and with --resume how much of it is there; write nothing",
-     .group = kHowGroup},
+     .group = kMakingGroup},
 };
 
 constexpr MetricInfo kSampleRate{"samples_per_s", "1/s", Better::higher};
 constexpr MetricInfo kPayloadRate{"payload_bytes_per_s", "B/s", Better::higher, "run", kHeadline};
 constexpr MetricInfo kMetrics[] = {
-    kSampleRate,       kPayloadRate,       shared_metrics::kWall, shared_metrics::kPeakMemory,
-    kRanksOfRun.least, kRanksOfRun.median, kRanksOfRun.most};
+    kSampleRate,           kPayloadRate,           shared_metrics::kWall, shared_metrics::kPeakMemory,
+    kRankRatesOfRun.least, kRankRatesOfRun.median, kRankRatesOfRun.most};
 
 // The peak memory of the rank that used most. Collective.
 Result<double> peak_memory_bytes(Communicator& ranks) {
@@ -131,11 +131,11 @@ Result<Manifest> open_new_manifest(Tier& tier) {
   return path ? Manifest::open(*path) : Manifest::load(*tier.backend, kManifestName);
 }
 
-void measure(Trial& trial, const GenerateResult& result, double peak_memory) {
+void record_metrics(Trial& trial, const GenerateResult& result, double peak_memory) {
   if (result.samples_made != 0 && result.seconds > 0) {
     trial.sample(kSampleRate, static_cast<double>(result.samples_made) / result.seconds);
     trial.sample(kPayloadRate, static_cast<double>(result.bytes_made) / result.seconds);
-    record_ranks(result.ranks, kRanksOfRun, trial);
+    record_ranks(result.rank_figures, kRankRatesOfRun, trial);
   }
   trial.sample(shared_metrics::kWall, result.seconds);
   trial.sample(shared_metrics::kPeakMemory, peak_memory);
@@ -160,7 +160,7 @@ void print_result(const CommandContext& context, const Generation& generation, c
                         format_rate(static_cast<double>(result.bytes_made) / result.seconds, context.output),
                         rate_unit(context.output));
   if (const std::string range_of_ranks =
-          rank_difference_text("the ranks", rank_rates(result.ranks), context.output);
+          rank_difference_text("the ranks", rank_rates(result.rank_figures), context.output);
       !range_of_ranks.empty())
     text += range_of_ranks + "\n";
   print_text(text);
@@ -168,10 +168,10 @@ void print_result(const CommandContext& context, const Generation& generation, c
 
 // Counts only samples in the journal. Others are made again by --resume, for example if the storage was full.
 std::string describe_kept_samples(const Generation& generation, const GenerateResult& result) {
-  const std::uint64_t kept = result.samples_journaled + result.samples_kept;
-  if (kept == 0) return "";
-  return fmt::format("{} of {} {} there; ", format_count(kept), count_of(generation.state.samples, "sample"),
-                     kept == 1 ? "is" : "are");
+  const std::uint64_t kept_samples = result.samples_journaled + result.samples_kept;
+  if (kept_samples == 0) return "";
+  return fmt::format("{} of {} {} there; ", format_count(kept_samples),
+                     count_of(generation.state.samples, "sample"), kept_samples == 1 ? "is" : "are");
 }
 
 std::string resume_command(const CommandContext& context) {
@@ -192,32 +192,33 @@ Result<int> make_data_set(const CommandContext& context, const Generation& gener
   trial.parameter("samples", generation.state.samples);
   trial.parameter("settings", generation.state.settings);
   trial.parameter("generation_seed", generation.state.seed);
-  const auto count = static_cast<std::uint64_t>(ranks.size());
-  if (count > 1) trial.parameter("rank_scaling", "strong");
-  if (generation.objects < count)
+  const auto rank_count = static_cast<std::uint64_t>(ranks.size());
+  if (rank_count > 1) trial.parameter("rank_scaling", "strong");
+  if (generation.objects < rank_count)
     note(fmt::format("{} object{} for {} ranks: {} of them {} nothing to make", generation.objects,
-                     generation.objects == 1 ? "" : "s", count, count - generation.objects,
-                     count - generation.objects == 1 ? "has" : "have"));
+                     generation.objects == 1 ? "" : "s", rank_count, rank_count - generation.objects,
+                     rank_count - generation.objects == 1 ? "has" : "have"));
   GenerateResult result;
   Result<void> done = success();
   {
-    Progress progress(
-        context.output.progress,
-        fmt::format("generate {}{}", generation.state.recipe, count > 1 ? ", the first rank's share" : ""),
-        share_of(generation, 0, ranks.size()).samples(), "samples");
+    Progress progress(context.output.progress,
+                      fmt::format("generate {}{}", generation.state.recipe,
+                                  rank_count > 1 ? ", the first rank's share" : ""),
+                      share_of(generation, 0, ranks.size()).samples(), "samples");
     done = generate(generation, tier, threads, context.options.flag("resume"), ranks, progress, result);
   }
   if (!done.ok()) done = describe_full_tier(*tier.backend, std::move(done).error());
-  if (result.damaged != 0)
-    warn(fmt::format("{} of before {} missing or wrong and {} made again", count_of(result.damaged, "object"),
-                     result.damaged == 1 ? "was" : "were", result.damaged == 1 ? "was" : "were"));
-  if (result.journal_damaged != 0)
+  if (result.damaged_objects != 0)
+    warn(fmt::format("{} of before {} missing or wrong and {} made again",
+                     count_of(result.damaged_objects, "object"), result.damaged_objects == 1 ? "was" : "were",
+                     result.damaged_objects == 1 ? "was" : "were"));
+  if (result.damaged_journal_parts != 0)
     warn("the journal of before is damaged; what it no longer names was made again");
   PENSTOCK_TRY(run.inspect_ranks());
   PENSTOCK_ASSIGN(const double peak_memory, peak_memory_bytes(ranks));
   if (!ranks.root()) return done.ok() ? Result<int>(0) : Result<int>(std::move(done).error());
-  trial.tier("data", tier);  // with the calls made on this tier
-  measure(trial, result, peak_memory);
+  trial.tier("data", tier);  // also stores the numbers of calls on this tier
+  record_metrics(trial, result, peak_memory);
   trial.parameter("samples_kept", result.samples_kept);
   if (done.ok()) {
     PENSTOCK_ASSIGN(const Manifest manifest, open_new_manifest(tier));
@@ -227,7 +228,7 @@ Result<int> make_data_set(const CommandContext& context, const Generation& gener
     PENSTOCK_TRY(run.finish());
     return run.exit_code();
   }
-  if (result.started)
+  if (result.can_resume)
     note(fmt::format("{}go on with: {}", describe_kept_samples(generation, result), resume_command(context)));
   trial.fail(done.error());
   run.add(std::move(trial));
@@ -263,7 +264,8 @@ Result<void> dry_run(const CommandContext& context, const Generation& generation
   PENSTOCK_ASSIGN(const std::string plan,
                   describe_plan(context.output, generation, tier, threads, reusable, refused));
   print_text(plan);
-  if (!complete.ok() && complete.error().code == Errc::no_space) {  // a plan may be meant for another machine
+  // The plan is valid all the same: it may be meant for another machine.
+  if (!complete.ok() && complete.error().code == Errc::no_space) {
     warn(refused);
     return success();
   }
@@ -292,13 +294,13 @@ Result<void> check_same_plan(Communicator& ranks, const GenerationState& state) 
                     "which takes each node's own otherwise, and start the same build everywhere");
 }
 
-// The plan of this rank, if all ranks have the same. Otherwise, all get an error. Collective.
+// Plans the data set. An error on every rank if the plans of two ranks differ. Collective.
 Result<Generation> decide_generation(const CommandContext& context,
                                      const std::optional<GenerationState>& started) {
-  Result<Generation> decided = plan_from_options(context, started);
-  PENSTOCK_TRY(all_ok(context.communicator, decided));
-  PENSTOCK_TRY(check_same_plan(context.communicator, decided->state));
-  return decided;
+  Result<Generation> planned = plan_from_options(context, started);
+  PENSTOCK_TRY(all_ok(context.communicator, planned));
+  PENSTOCK_TRY(check_same_plan(context.communicator, planned->state));
+  return planned;
 }
 
 Result<int> run_generate(const CommandContext& context) {
@@ -306,11 +308,11 @@ Result<int> run_generate(const CommandContext& context) {
   Communicator& ranks = context.communicator;
   if (options.flag("list")) {
     if (!ranks.root()) return 0;
-    const RecipeInfo* only = nullptr;
+    const RecipeInfo* listed_recipe = nullptr;
     if (!context.positionals.empty()) {
-      PENSTOCK_ASSIGN(only, recipe_registry().find(context.positionals[0]));
+      PENSTOCK_ASSIGN(listed_recipe, recipe_registry().find(context.positionals[0]));
     }
-    print_text(list_recipes(context.output, only));
+    print_text(list_recipes(context.output, listed_recipe));
     return 0;
   }
   if (context.positionals.empty()) {
@@ -347,7 +349,7 @@ Result<int> run_generate(const CommandContext& context) {
     return 0;
   }
   if (!generation.size_explanation.empty()) note(generation.size_explanation);
-  if (!started && !has_count(options))
+  if (!started && !gives_sample_count(options))
     note(fmt::format("the whole data set: {} samples, {} {} (--samples, --bytes and --scale make less)",
                      format_count(generation.state.samples), generation.size_prefix(),
                      format_size(generation.bytes_expected)));
@@ -371,7 +373,7 @@ const CommandInfo command_generate{
          "penstock generate imagenet --out data --bytes 10GiB --resume    # go on after Ctrl-C"},
     .arguments = "[RECIPE]",
     .measures = true,
-    .ranks = true,
+    .runs_on_ranks = true,
     .findings = kFindings,
     .metrics = kMetrics,
 };

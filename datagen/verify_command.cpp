@@ -53,18 +53,20 @@ constexpr OptionSpec kOptions[] = {
      .at_least = 0},
 };
 
-constexpr std::size_t kStates = 6;
+constexpr std::size_t kStateCount = 6;
 
 struct Findings {
-  std::array<std::uint64_t, kStates> counts{};  // indexed by ObjectState
-  std::vector<ObjectVerdict> problems;          // the first ones, in the order of the objects
-  std::uint64_t checked = 0;
+  std::array<std::uint64_t, kStateCount> counts{};  // indexed by ObjectState
+  std::vector<ObjectVerdict> problems;              // the first ones, in the order of the objects
+  std::uint64_t checked_objects = 0;
   ExtraObjects extra;
   bool complete = false;  // false: interrupted
   double seconds = 0;
   std::uint64_t bytes_read = 0;
 
-  std::uint64_t wrong() const { return checked - counts[static_cast<std::size_t>(ObjectState::right)]; }
+  std::uint64_t wrong() const {
+    return checked_objects - counts[static_cast<std::size_t>(ObjectState::right)];
+  }
 };
 
 // Whether checksums cover every byte of every object, not only those of samples.
@@ -73,31 +75,31 @@ bool checks_every_byte(const Manifest& manifest) {
          (manifest.one_object_per_sample() && manifest.facts().checksums);
 }
 
-// Reads and checks all objects with `threads` threads. Names the first `most` wrong objects that they find.
-// After Ctrl-C the result is not complete, which is no error.
-Result<Findings> check_all(Corpus& corpus, unsigned threads, std::uint64_t most, bool progress) {
+// Reads and checks all objects with `threads` threads. Names the first `most_listed` wrong objects that they
+// find. After Ctrl-C the result is not complete, which is no error.
+Result<Findings> check_all(Corpus& corpus, unsigned threads, std::uint64_t most_listed, bool progress) {
   const auto start = std::chrono::steady_clock::now();
-  const std::uint64_t read_before = corpus.tier.backend->moved_bytes().read;
+  const std::uint64_t bytes_before = corpus.tier.backend->moved_bytes().read;
   const Manifest& manifest = corpus.manifest;
   const ObjectIndex index(manifest);
   Findings findings;
   // Protects findings.problems while threads check objects. The counts are atomics; relaxed, because they are
   // read after the threads have ended.
   std::mutex mutex;
-  std::array<std::atomic<std::uint64_t>, kStates> counts{};
+  std::array<std::atomic<std::uint64_t>, kStateCount> counts{};
   std::vector<Buffer> buffers(threads);
   std::vector<std::string> names(threads);
-  Progress shown(progress, "verify", manifest.objects(), "files");
+  Progress progress_bar(progress, "verify", manifest.objects(), "files");
   const auto check = [&](unsigned worker, std::uint64_t object) -> Result<void> {
     const std::string_view name = manifest.object_name(object, names[worker]);
     PENSTOCK_ASSIGN(ObjectVerdict verdict,
                     check_object(*corpus.tier.backend, manifest, index, object, name, buffers[worker]));
     verdict.object = object;
     counts[static_cast<std::size_t>(verdict.state)].fetch_add(1, std::memory_order_relaxed);
-    shown.advance(1);
+    progress_bar.advance(1);
     if (verdict.state == ObjectState::right) return success();
     std::lock_guard lock(mutex);
-    if (findings.problems.size() < most) findings.problems.push_back(std::move(verdict));
+    if (findings.problems.size() < most_listed) findings.problems.push_back(std::move(verdict));
     return success();
   };
   Result<void> done = parallel_for(manifest.objects(), threads, 8, check);
@@ -112,22 +114,22 @@ Result<Findings> check_all(Corpus& corpus, unsigned threads, std::uint64_t most,
   }
   if (!done.ok() && done.error().code != Errc::interrupted) return done.error();
   findings.complete = done.ok();
-  for (std::size_t i = 0; i < kStates; ++i) {
+  for (std::size_t i = 0; i < kStateCount; ++i) {
     findings.counts[i] = counts[i].load();
-    findings.checked += findings.counts[i];
+    findings.checked_objects += findings.counts[i];
   }
   std::sort(findings.problems.begin(), findings.problems.end(),
             [](const ObjectVerdict& a, const ObjectVerdict& b) { return a.object < b.object; });
   findings.seconds = std::chrono::duration<double>(std::chrono::steady_clock::now() - start).count();
-  findings.bytes_read = corpus.tier.backend->moved_bytes().read - read_before;
+  findings.bytes_read = corpus.tier.backend->moved_bytes().read - bytes_before;
   return findings;
 }
 
 // JSON contains only UTF-8. Names that are no UTF-8 are escaped as in the table, so that different names stay
 // different.
 std::string as_utf8(std::string_view text) {
-  const bool utf8 = Json::parse(one_line(std::string(text))) == Json(std::string(text));
-  return utf8 ? std::string(text) : printable(text);
+  const bool is_utf8 = Json::parse(one_line(std::string(text))) == Json(std::string(text));
+  return is_utf8 ? std::string(text) : printable(text);
 }
 
 void print_lines(const Corpus& corpus, const Findings& findings) {
@@ -137,7 +139,7 @@ void print_lines(const Corpus& corpus, const Findings& findings) {
                 {"object", as_utf8(corpus.manifest.object_name(problem.object, scratch))},
                 {"problem", object_state_name(problem.state)},
                 {"detail", as_utf8(problem.detail)}});
-  for (const std::string& name : findings.extra.first)
+  for (const std::string& name : findings.extra.first_names)
     print_json({{"kind", "problem"},
                 {"object", as_utf8(name)},
                 {"problem", "extra"},
@@ -147,11 +149,11 @@ void print_lines(const Corpus& corpus, const Findings& findings) {
   Json summary{{"kind", "summary"},
                {"root", as_utf8(corpus.tier.root)},
                {"objects", corpus.manifest.objects()},
-               {"checked", findings.checked},
+               {"checked", findings.checked_objects},
                {"checksums", corpus.manifest.facts().checksums},
                {"object_checksums", has_object_checksums},
                {"checksum", corpus.manifest.checksum()}};
-  for (std::size_t i = 0; i < kStates; ++i)
+  for (std::size_t i = 0; i < kStateCount; ++i)
     summary[std::string(object_state_name(static_cast<ObjectState>(i)))] = findings.counts[i];
   summary["extra"] = findings.extra.count;
   summary["bytes_read"] = findings.bytes_read;
@@ -169,19 +171,21 @@ void print_table(const Corpus& corpus, const Findings& findings, const Output& o
   for (const ObjectVerdict& problem : findings.problems)
     table.row({printable(corpus.manifest.object_name(problem.object, scratch)),
                std::string(object_state_name(problem.state)), printable(problem.detail)});
-  for (const std::string& name : findings.extra.first)
+  for (const std::string& name : findings.extra.first_names)
     table.row({printable(name), "extra", "not in the manifest; not counted as wrong"});
-  if (findings.extra.count > findings.extra.first.size())
-    table.row({"...", "extra",
-               fmt::format("{} more", format_count(findings.extra.count - findings.extra.first.size()))});
+  if (findings.extra.count > findings.extra.first_names.size())
+    table.row(
+        {"...", "extra",
+         fmt::format("{} more", format_count(findings.extra.count - findings.extra.first_names.size()))});
   std::string text = table.empty() ? "" : table.text() + "\n";
-  const std::uint64_t named = findings.problems.size();
-  if (findings.wrong() > named)
-    text += fmt::format("... and {} more; --list 0 names them all\n", format_count(findings.wrong() - named));
-  text +=
-      fmt::format("{}: {} of {} checked, {} right", printable(corpus.name), format_count(findings.checked),
-                  count_of(corpus.manifest.objects(), "object"), format_count(findings.counts[0]));
-  for (std::size_t i = 1; i < kStates; ++i)
+  const std::uint64_t listed = findings.problems.size();
+  if (findings.wrong() > listed)
+    text +=
+        fmt::format("... and {} more; --list 0 names them all\n", format_count(findings.wrong() - listed));
+  text += fmt::format("{}: {} of {} checked, {} right", printable(corpus.name),
+                      format_count(findings.checked_objects), count_of(corpus.manifest.objects(), "object"),
+                      format_count(findings.counts[0]));
+  for (std::size_t i = 1; i < kStateCount; ++i)
     if (findings.counts[i] > 0)
       text += fmt::format(", {} {}", format_count(findings.counts[i]),
                           object_state_name(static_cast<ObjectState>(i)));
@@ -204,12 +208,12 @@ std::string remedy(const Corpus& corpus, const Findings& findings, bool own_mani
         "made again, "
         "once it is removed, by: penstock generate {} --out {} --resume",
         recipe, shell_word(corpus.tier.spec));
-  const bool of_right_size = count(ObjectState::wrong_bytes) > 0;
+  const bool has_wrong_bytes = count(ObjectState::wrong_bytes) > 0;
   return fmt::format(
       "to mend it{}: penstock generate {} --out {} --resume",
-      of_right_size ? ", remove the objects that are wrong_bytes (--resume looks at sizes alone), and make "
-                      "what is missing again"
-                    : "",
+      has_wrong_bytes ? ", remove the objects that are wrong_bytes (--resume looks at sizes alone), and make "
+                        "what is missing again"
+                      : "",
       recipe, shell_word(corpus.tier.spec));
 }
 
@@ -219,9 +223,10 @@ Result<int> run(const CommandContext& context) {
                   open_corpus(context.positionals[0], {.manifest_file = options.text("manifest"),
                                                        .has_scan_option = false,
                                                        .named_tiers = context.named_tiers}));
-  const auto list = static_cast<std::uint64_t>(options.integer("list"));
-  PENSTOCK_ASSIGN(const Findings findings, check_all(corpus, threads_of(context),
-                                                     list == 0 ? UINT64_MAX : list, context.output.progress));
+  const auto limit = static_cast<std::uint64_t>(options.integer("list"));
+  PENSTOCK_ASSIGN(
+      const Findings findings,
+      check_all(corpus, threads_of(context), limit == 0 ? UINT64_MAX : limit, context.output.progress));
   if (context.output.json)
     print_lines(corpus, findings);
   else
@@ -229,14 +234,14 @@ Result<int> run(const CommandContext& context) {
   if (findings.wrong() > 0) note(remedy(corpus, findings, options.text("manifest").empty()));
   if (findings.wrong() > 0 || !findings.complete) return 1;
   if (checks_every_byte(corpus.manifest)) return 0;
-  const bool samples = corpus.manifest.facts().checksums;
+  const bool has_sample_checksums = corpus.manifest.facts().checksums;
   note(fmt::format("{} (describe --scan --checksum --save makes a manifest that holds both)",
-                   samples
+                   has_sample_checksums
                        ? "the manifest holds checksums of samples alone: the bytes around them, such as "
                          "headers and labels, could not be verified"
                        : "the manifest holds no checksums, of samples or of objects: every object is there "
                          "with the right size, but its bytes could not be verified"));
-  return samples ? 0 : 77;
+  return has_sample_checksums ? 0 : 77;
 }
 
 }  // namespace

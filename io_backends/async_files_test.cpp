@@ -65,7 +65,7 @@ INSTANTIATE_TEST_SUITE_P(, AsyncFiles,
 // With one direct read at a time, a ring needs less processor time. With buffered reads it only adds delay.
 TEST_P(AsyncFiles, LoneReadsGoByTheRingWhereTheyAreDirect) {
   const auto& [name, options] = GetParam();
-  EXPECT_EQ(backend_->caps().queue_of_one, name == "uring" && options == ",direct=1");
+  EXPECT_EQ(backend_->caps().queue_is_cheaper, name == "uring" && options == ",direct=1");
 }
 
 // Executes all operations with as many in flight as the queue takes. Returns the outcomes by tag.

@@ -39,7 +39,7 @@ class Contract : public testing::TestWithParam<std::string> {
   // Publishes an object.
   void put(std::string_view name, std::span<const std::byte> bytes, IfExists if_exists = IfExists::replace);
   void put(std::string_view name, std::string_view text) { put(name, bytes_of(text)); }
-  // The whole object, or the error.
+  // Returns all bytes of the object, or the error.
   Result<std::string> get(std::string_view name);
   // The names in a folder, sorted; folders end in '/'.
   std::vector<std::string> listed(std::string_view folder);

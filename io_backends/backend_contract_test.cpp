@@ -312,7 +312,7 @@ TEST_P(Contract, OffersWhatItsCapsSay) {
     EXPECT_ERRC(Errc::unsupported, view);
   }
   Bytes out(4'000);
-  if (caps().collective) {  // the job has one rank
+  if (caps().collective_reads) {  // the job has one rank
     ASSERT_OK((*reader)->read_at_all(10, out));
     EXPECT_TRUE(std::equal(out.begin(), out.end(), bytes.begin() + 10));
     EXPECT_OK((*reader)->read_at_all(0, {}));
@@ -392,7 +392,7 @@ int run(int argc, char** argv) {
   std::unique_ptr<s3::TestServer> server;
   if (std::string_view(argv[1]) == "s3" && std::getenv("PENSTOCK_TEST_S3") == nullptr) {
     server = std::make_unique<s3::TestServer>();
-    server->announce();
+    server->set_environment();
   }
   const bool lacking = (*info)->test_path(scratch).empty();
   if (lacking) std::fprintf(stderr, "this machine has nothing to test back end '%s' on\n", argv[1]);

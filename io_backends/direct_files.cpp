@@ -3,7 +3,7 @@
 // change at most a few times.
 // Memory: a read allocates only for an error, and once in each thread for the aligned buffer of direct reads.
 // Ctrl-C: as in posix.cpp.
-// Crash: nothing here writes; see direct_writer.cpp.
+// Crash: this file only reads. direct_writer.cpp writes.
 #include "io_backends/direct_files.hpp"
 
 #include <fcntl.h>
@@ -16,8 +16,8 @@
 namespace penstock {
 namespace {
 
-std::string through_the_cache(const PosixRoot& root) {
-  return "the file system of '" + root.full("") +
+std::string page_cache_remark(const PosixRoot& root) {
+  return "the file system of '" + root.full_path("") +
          "' has no direct I/O: reads and writes go through the page cache (fallback=buffered)";
 }
 
@@ -25,7 +25,7 @@ bool may_fall_back(const Options& options) {
   return options.text("fallback") == "buffered";
 }
 
-// Reads directly or through the page cache, as the descriptor was opened.
+// Reads directly if the descriptor has an alignment for direct reads, else through the page cache.
 FullIo pread_whole(int fd, const std::optional<DirectAlignment>& direct, std::uint64_t offset,
                    std::span<std::byte> out) {
   return direct ? pread_direct(fd, *direct, offset, out) : pread_full(fd, offset, out);
@@ -43,25 +43,25 @@ DirectFiles::DirectFiles(std::string_view path, const Options& options, int advi
       direct_(options.boolean("direct") && !(may_fall_back(options) && lacks_direct_io(root_.path())),
               may_fall_back(options)) {
   caps_.bypasses_cache = direct_.on();
-  if (options.boolean("direct") && !direct_.on()) remark(through_the_cache(root_));
+  if (options.boolean("direct") && !direct_.on()) remark(page_cache_remark(root_));
 }
 
-// Returns a reference without a lock. Neither caps_ nor buffered_caps_ changes after a caller can have a
-// reference to it. call_once makes other threads wait until buffered_caps_ is complete.
+// Returns a reference without a lock. caps_ and buffered_caps_ do not change any more once a caller can have
+// a reference to them. call_once makes other threads wait until buffered_caps_ is complete.
 const Caps& DirectFiles::caps() const {
   if (!direct_.turned_off()) return caps_;
-  std::call_once(turned_off_, [this] {
+  std::call_once(buffered_caps_once_, [this] {
     buffered_caps_ = caps_;
     buffered_caps_.bypasses_cache = false;
-    buffered_caps_.queue_of_one = false;
+    buffered_caps_.queue_is_cheaper = false;
   });
   return buffered_caps_;
 }
 
 std::vector<std::string> DirectFiles::remarks() const {
-  std::vector<std::string> all = PosixFiles::remarks();
-  if (direct_.turned_off()) all.push_back(through_the_cache(root_));
-  return all;
+  std::vector<std::string> all_remarks = PosixFiles::remarks();
+  if (direct_.turned_off()) all_remarks.push_back(page_cache_remark(root_));
+  return all_remarks;
 }
 
 Result<std::unique_ptr<Reader>> DirectFiles::open(std::string_view name) {
@@ -69,7 +69,7 @@ Result<std::unique_ptr<Reader>> DirectFiles::open(std::string_view name) {
   PENSTOCK_ASSIGN(Fd fd, open_direct(name));
   PENSTOCK_TRY(mode_of(fd.get(), name));
   PENSTOCK_ASSIGN(const auto direct, ask_alignment(fd.get(), name));
-  return std::make_unique<DirectReader>(std::move(fd), direct, root_.full(name), moved_);
+  return std::make_unique<DirectReader>(std::move(fd), direct, root_.full_path(name), moved_);
 }
 
 Result<std::unique_ptr<Writer>> DirectFiles::create(std::string_view name, std::uint64_t bytes_hint) {
@@ -78,7 +78,7 @@ Result<std::unique_ptr<Writer>> DirectFiles::create(std::string_view name, std::
 }
 
 // alignment(), likely_alignment() and ask_alignment() read alignment_ without a lock. Relaxed order is
-// enough, because both numbers are in one atomic, which guards no other memory.
+// enough: both numbers are in this one atomic, and it guards no other memory.
 Result<std::optional<DirectAlignment>> DirectFiles::alignment(int fd, std::string_view name) {
   const DirectAlignment known = alignment_.load(std::memory_order_relaxed);
   return !direct_.on() || known.offset == 0 ? ask_alignment(fd, name) : std::optional(known);
@@ -94,20 +94,21 @@ Result<std::optional<DirectAlignment>> DirectFiles::ask_alignment(int fd, std::s
   const auto wanted = direct_.on() ? direct_alignment(fd) : std::nullopt;
   if (!wanted) {
     if (direct_.on()) {
-      if (!direct_.may_turn_off()) return no_direct_io(root_.full(name));
+      if (!direct_.may_turn_off()) return no_direct_io(root_.full_path(name));
       direct_.turn_off();
     }
-    // Another thread may have turned direct I/O off in this moment, while this descriptor was still opened
-    // with it.
+    // This descriptor may still have O_DIRECT, because another thread turned direct I/O off just after the
+    // open.
     if (direct_.turned_off()) clear_o_direct(fd);
     return std::optional<DirectAlignment>();
   }
   // Two threads may store at the same time, and the larger value may be lost. That costs only one EINVAL,
   // after which read_object() and finish_read() ask again.
   const DirectAlignment known = alignment_.load(std::memory_order_relaxed);
-  const DirectAlignment both{std::max(known.memory, wanted->memory), std::max(known.offset, wanted->offset)};
-  alignment_.store(both, std::memory_order_relaxed);
-  return std::optional(both);
+  const DirectAlignment largest{std::max(known.memory, wanted->memory),
+                                std::max(known.offset, wanted->offset)};
+  alignment_.store(largest, std::memory_order_relaxed);
+  return std::optional(largest);
 }
 
 Result<std::uint64_t> DirectFiles::read_object(std::string_view name, std::uint64_t length_hint,
@@ -116,19 +117,20 @@ Result<std::uint64_t> DirectFiles::read_object(std::string_view name, std::uint6
   PENSTOCK_ASSIGN(const Fd fd, open_direct(name));
   std::uint64_t length = length_hint;
   if (length == 0) {
-    PENSTOCK_ASSIGN(length, whole_length(fd.get(), name, out.size()));
+    PENSTOCK_ASSIGN(length, object_length(fd.get(), name, out.size()));
   }
   PENSTOCK_ASSIGN(auto direct, alignment(fd.get(), name));
   FullIo io = pread_whole(fd.get(), direct, 0, out.first(length));
-  if (direct && io.sys_errno == EINVAL && io.done == 0) {  // perhaps another file system below the same root
+  // perhaps the file is on another file system below the same root
+  if (direct && io.sys_errno == EINVAL && io.done == 0) {
     PENSTOCK_ASSIGN(direct, ask_alignment(fd.get(), name));
     io = pread_whole(fd.get(), direct, 0, out.first(length));
   }
-  PENSTOCK_TRY(check_whole(io, name, length));
+  PENSTOCK_TRY(check_object_read(io, name, length));
   if (eof_read_) {
-    std::byte none{};
-    const FullIo end = pread_whole(fd.get(), direct, length, {&none, 1});
-    if (end.sys_errno != 0) return root_.error(end.sys_errno, "cannot read", name);
+    std::byte extra_byte{};
+    const FullIo at_end = pread_whole(fd.get(), direct, length, {&extra_byte, 1});
+    if (at_end.sys_errno != 0) return root_.error(at_end.sys_errno, "cannot read", name);
   }
   return length;
 }
@@ -137,12 +139,13 @@ Result<Fd> DirectFiles::open_direct(std::string_view name) {
   if (!direct_.on()) return open_to_read(name);
   auto fd = open_to_read(name, O_DIRECT);
   if (fd.ok() || fd.error().sys_errno != EINVAL) return fd;
-  // The name may be a folder, for which O_DIRECT also fails with EINVAL. The caller must get the error for a
-  // folder.
+  // The name may be a folder, for which O_DIRECT also fails with EINVAL. The caller then gets the folder, and
+  // reports it as in the other back ends.
   if (auto folder = root_.open(name, O_RDONLY | O_DIRECTORY, "cannot open"); folder.ok()) return folder;
-  if (!direct_.may_turn_off()) return no_direct_io(root_.full(name));
+  if (!direct_.may_turn_off()) return no_direct_io(root_.full_path(name));
   fd = open_to_read(name);
-  // Direct I/O is turned off only if the open without O_DIRECT succeeds. Else EINVAL had another cause.
+  // Direct I/O is turned off only if the open without O_DIRECT succeeds. If that fails, too, EINVAL had
+  // another cause.
   if (fd.ok()) direct_.turn_off();
   return fd;
 }
@@ -153,15 +156,16 @@ Result<std::uint64_t> DirectFiles::finish_read(const Operation& operation, const
                                                std::size_t bytes, std::int64_t got, std::string_view failed) {
   if (got < 0 && got != -EINTR && got != -EAGAIN && got != -EINVAL)
     return errno_error(static_cast<int>(-got), failed, full_name(operation));
-  if (got < 0 || static_cast<std::uint64_t>(got) < read.ahead + bytes) return perform(*this, operation);
+  if (got < 0 || static_cast<std::uint64_t>(got) < read.skip_bytes + bytes) return perform(*this, operation);
   moved_.add_read(bytes);
-  std::byte* const memory = out_of(operation).data();
-  if (read.into != memory) std::memcpy(memory, read.into + read.ahead, bytes);
+  std::byte* const memory = output_span(operation).data();
+  if (read.into != memory) std::memcpy(memory, read.into + read.skip_bytes, bytes);
   return std::uint64_t{bytes};
 }
 
 std::string DirectFiles::full_name(const Operation& operation) const {
-  if (const auto* const object = std::get_if<ReadObject>(&operation.what)) return root_.full(object->name);
+  if (const auto* const object = std::get_if<ReadObject>(&operation.what))
+    return root_.full_path(object->name);
   return static_cast<const PosixReader&>(*std::get<ReadAt>(operation.what).reader).name();
 }
 

@@ -1,5 +1,5 @@
-// The common part of the back ends over files that read and write directly (O_DIRECT) or asynchronously:
-// `posix` with direct=1, `uring` and `libaio`.
+// The common part of the back ends over files that can read directly (O_DIRECT) or asynchronously: `posix`
+// with direct=1, `uring` and `libaio`.
 #pragma once
 
 #include <atomic>
@@ -16,7 +16,7 @@
 
 namespace penstock {
 
-// Rows of the option tables of these back ends.
+// Rows for the option tables of these back ends.
 inline constexpr OptionSpec kDirectOption{.name = "direct",
                                           .role = OptionRole::work,
                                           .type = OptionType::boolean,
@@ -33,7 +33,7 @@ inline constexpr OptionSpec kFallbackOption{
 
 class DirectReader : public PosixReader {
  public:
-  // `direct`: the alignment for a descriptor with O_DIRECT; none for buffered reads.
+  // `direct`: the alignment for direct reads, if the descriptor has O_DIRECT; empty for buffered reads.
   DirectReader(Fd fd, std::optional<DirectAlignment> direct, std::string name, MovedCounter& moved)
       : PosixReader(std::move(fd), std::move(name), moved), direct_(direct) {}
 
@@ -46,7 +46,8 @@ class DirectReader : public PosixReader {
 
 class DirectFiles : public PosixFiles {
  public:
-  // The option table also has kDirectOption and kFallbackOption. With direct=0 it uses the page cache.
+  // The option table also has kDirectOption and kFallbackOption. With direct=0 the back end uses the page
+  // cache.
   DirectFiles(std::string_view path, const Options& options, int advice = POSIX_FADV_NORMAL,
               bool eof_read = false);
 
@@ -59,32 +60,31 @@ class DirectFiles : public PosixFiles {
 
   // Opens with O_RDONLY, and with O_DIRECT if direct I/O is on. May also return a folder or a special file.
   Result<Fd> open_direct(std::string_view name);
-  // The alignment for direct reads from a file of open_direct(); none if reads are buffered. ask_alignment()
-  // asks the system, and this back end keeps the largest answer. If the file has no direct I/O and
-  // fallback=buffered, it also turns direct I/O off for all later reads. alignment() asks only if there is no
-  // answer yet. likely_alignment() never asks. Another file system below the same root may need a larger
-  // alignment. Then its reads fail with EINVAL.
+  // These three return the alignment for direct reads from a file of open_direct(), or nothing if reads are
+  // buffered. ask_alignment() asks the system, and this back end keeps the largest answer. If the file has no
+  // direct I/O and fallback=buffered, it also turns direct I/O off for all later reads. alignment() asks only
+  // if there is no answer yet. likely_alignment() never asks. If another file system below the same root
+  // needs a larger alignment, reads there fail with EINVAL.
   Result<std::optional<DirectAlignment>> ask_alignment(int fd, std::string_view name);
   Result<std::optional<DirectAlignment>> alignment(int fd, std::string_view name);
   std::optional<DirectAlignment> likely_alignment() const;
 
-  // Finishes an asynchronous read. The system was asked for `read` and returned `got` bytes, or a negative
-  // errno. `bytes` of them are wanted. This function copies them to the operation's memory and counts them.
-  // If the read was short, interrupted, would have had to wait, or was refused with EINVAL, blocking calls do
-  // it again. Any other errno becomes the same error as that of a blocking call; `failed` names the
-  // operation.
+  // Finishes an asynchronous read. The system did `read` and returned `got`: a number of bytes, or a negative
+  // errno. The operation wants `bytes` of them. This function copies them to the operation's memory and
+  // counts them. Blocking calls repeat a read that was short or that failed with EINTR, EAGAIN or EINVAL. Any
+  // other errno becomes the same error as that of a blocking call; `failed` names the operation.
   Result<std::uint64_t> finish_read(const Operation& operation, const AlignedRead& read, std::size_t bytes,
                                     std::int64_t got, std::string_view failed = "cannot read");
 
-  // The name of what an operation reads, for messages.
+  // The full name of what an operation reads, for messages.
   std::string full_name(const Operation& operation) const;
 
  protected:
   DirectMode direct_;
 
  private:
-  std::atomic<DirectAlignment> alignment_{DirectAlignment{0, 0}};  // zeros: the system has not been asked yet
-  mutable std::once_flag turned_off_;
+  std::atomic<DirectAlignment> alignment_{DirectAlignment{0, 0}};  // zeros: the system was not asked yet
+  mutable std::once_flag buffered_caps_once_;
   mutable Caps buffered_caps_;  // the capabilities after direct I/O was turned off
 };
 

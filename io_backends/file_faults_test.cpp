@@ -369,7 +369,7 @@ TEST_P(DirectFaults, FallingBackToThePageCacheIsDecidedByTheFirstFileAtTheLatest
     };
     const auto expect_buffered = [](const Subject& mine) {
       EXPECT_FALSE(mine.backend->caps().bypasses_cache);
-      EXPECT_FALSE(mine.backend->caps().queue_of_one);
+      EXPECT_FALSE(mine.backend->caps().queue_is_cheaper);
       const std::vector<std::string> remarks = mine.backend->remarks();  // one is on threads for a ring
       EXPECT_EQ(
           std::count_if(remarks.begin(), remarks.end(),

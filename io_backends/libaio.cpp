@@ -37,14 +37,14 @@ namespace {
 
 constexpr OptionSpec kOptions[] = {kDirectOption, kFallbackOption, kPublishOption};
 
-// A context of the kernel, for up to depth() reads in flight. One thread at a time. The destructor waits
-// until the kernel no longer writes to memory of its reads.
-class Context {
+// An aio context of the kernel, which can have up to depth() reads in flight. One thread at a time. The
+// destructor waits until the kernel no longer writes to the memory of these reads.
+class AioContext {
  public:
-  Context() = default;
-  Context(const Context&) = delete;
-  Context& operator=(const Context&) = delete;
-  ~Context() {
+  AioContext() = default;
+  AioContext(const AioContext&) = delete;
+  AioContext& operator=(const AioContext&) = delete;
+  ~AioContext() {
     if (id_ != 0) ::syscall(SYS_io_destroy, id_);
   }
 
@@ -55,11 +55,11 @@ class Context {
   }
   std::size_t depth() const { return depth_; }
   bool ready() const { return id_ != 0; }
-  // Returns how many reads from the front the kernel accepted, or -1 with errno.
+  // Submits reads from the front of `reads`. Returns how many the kernel accepted, or -1 with errno.
   long submit(std::span<iocb*> reads) {
     return ::syscall(SYS_io_submit, id_, static_cast<long>(reads.size()), reads.data());
   }
-  // Waits for `at_least` events and returns how many came, or -1. A signal does not end it.
+  // Waits for `at_least` events and returns how many came, or -1 with errno. A signal does not end the wait.
   long wait(std::size_t at_least, std::span<io_event> events) {
     return retry_eintr([&] {
       return ::syscall(SYS_io_getevents, id_, static_cast<long>(at_least), static_cast<long>(events.size()),
@@ -72,8 +72,8 @@ class Context {
   std::size_t depth_ = 0;
 };
 
-// Contexts without a queue, kept for the next queue. To destroy one takes about 36 ms at any depth, because
-// the kernel waits for RCU grace periods. A measured loop must not include that time. Any thread.
+// Contexts that no queue uses, kept for the next queue. To destroy a context takes about 36 ms at any depth,
+// because the kernel waits for RCU grace periods. A measured loop must not include that time. Any thread.
 class IdleContexts {
  public:
   IdleContexts() = default;
@@ -81,11 +81,11 @@ class IdleContexts {
   IdleContexts& operator=(const IdleContexts&) = delete;
   ~IdleContexts() { destroy_all(); }
 
-  // Takes a context of at least `depth`. Null if there is none. Then one of the others is destroyed. So there
-  // are never more contexts than the largest number of queues that existed at the same time.
-  std::unique_ptr<Context> take(std::size_t depth) {
-    // Declared before the lock, so it is destroyed after the lock is released.
-    std::unique_ptr<Context> too_shallow;
+  // Takes a context of at least `depth`. If there is none, it returns null and destroys one of the others. So
+  // there are never more contexts than the largest number of queues that existed at the same time.
+  std::unique_ptr<AioContext> take(std::size_t depth) {
+    // Declared before the lock, so that the context is destroyed after the lock is released.
+    std::unique_ptr<AioContext> too_shallow;
     const std::lock_guard lock(mutex_);
     const auto found = std::find_if(contexts_.begin(), contexts_.end(),
                                     [&](const auto& context) { return context->depth() >= depth; });
@@ -95,18 +95,19 @@ class IdleContexts {
       contexts_.pop_back();
       return nullptr;
     }
-    std::unique_ptr<Context> context = std::move(*found);
+    std::unique_ptr<AioContext> context = std::move(*found);
     contexts_.erase(found);
     return context;
   }
-  // Called by a queue's destructor, on its thread. May allocate.
-  void keep(std::unique_ptr<Context> context) {
+  // Keeps a context for later queues. Called by the destructor of a queue, on the thread that destroys it.
+  // May allocate.
+  void keep(std::unique_ptr<AioContext> context) {
     const std::lock_guard lock(mutex_);
     contexts_.push_back(std::move(context));
   }
   // Called by queue() when the kernel has no more contexts, and by the destructor. It holds the lock all the
-  // time, so that no other thread gets a context that is being destroyed. Up to 64 threads each destroy one
-  // at a time.
+  // time, so that no queue gets a context that is being destroyed. Up to 64 threads share the work, because
+  // each context takes 36 ms.
   void destroy_all() {
     const std::lock_guard lock(mutex_);
     std::atomic<std::size_t> next{0};
@@ -114,35 +115,35 @@ class IdleContexts {
       for (std::size_t i = next++; i < contexts_.size(); i = next++) contexts_[i].reset();
       return success();
     };
-    constexpr std::size_t kMostThreads = 64;
-    static_cast<void>(on_threads(static_cast<unsigned>(std::min(contexts_.size(), kMostThreads)), destroy));
+    constexpr std::size_t kMaxThreads = 64;
+    static_cast<void>(on_threads(static_cast<unsigned>(std::min(contexts_.size(), kMaxThreads)), destroy));
     contexts_.clear();
   }
 
  private:
   std::mutex mutex_;
-  std::vector<std::unique_ptr<Context>> contexts_;
+  std::vector<std::unique_ptr<AioContext>> contexts_;
 };
 
 class LibaioFiles final : public DirectFiles {
  public:
   LibaioFiles(std::string_view path, const Options& options) : DirectFiles(path, options) {
-    // Asks for a context of depth 0, which fails with EINVAL if the calls are allowed. A real context would
-    // take long to destroy.
-    Context trial;
+    // Asks for a context of depth 0: io_setup() fails with EINVAL if its use is allowed, else with another
+    // errno. A real context would take long to destroy.
+    AioContext trial;
     const int failed = trial.set_up(0);
     caps_.async = failed == EINVAL;
-    if (!caps_.async) report_threads(failed);
+    if (!caps_.async) remark_on_threads(failed);
   }
 
   Result<std::unique_ptr<Queue>> queue(std::size_t depth) override;
   IdleContexts& idle_contexts() { return idle_contexts_; }
 
  private:
-  void report_threads(int failed) {
-    const std::string remedy =
+  void remark_on_threads(int failed) {
+    const std::string reason =
         failed == EAGAIN ? "all that fs.aio-max-nr allows are taken" : std::string(std::strerror(failed));
-    remark("the kernel's asynchronous reads are not available here (" + remedy +
+    remark("the kernel's asynchronous reads are not available here (" + reason +
            "): threads that block keep reads in flight instead");
   }
 
@@ -151,14 +152,14 @@ class LibaioFiles final : public DirectFiles {
 
 class LibaioQueue final : public Queue {
  public:
-  LibaioQueue(LibaioFiles& files, std::unique_ptr<Context> context, std::size_t depth)
+  LibaioQueue(LibaioFiles& files, std::unique_ptr<AioContext> context, std::size_t depth)
       : files_(files), slots_(depth), events_(depth), done_(depth), context_(std::move(context)) {
-    free_.reserve(depth);
+    free_slots_.reserve(depth);
     prepared_.reserve(depth);
-    for (std::size_t i = depth; i > 0; --i) free_.push_back(i - 1);
+    for (std::size_t i = depth; i > 0; --i) free_slots_.push_back(i - 1);
   }
   // Waits for all reads, also after Ctrl-C, because the kernel may write to the memory of a read until its
-  // event comes. Only an idle context is kept for other queues.
+  // event comes. The context is kept for other queues only if it has no reads left.
   ~LibaioQueue() override {
     while (in_kernel_ > 0 && wait(1)) continue;
     if (in_kernel_ == 0 && context_->ready()) files_.idle_contexts().keep(std::move(context_));
@@ -173,15 +174,16 @@ class LibaioQueue final : public Queue {
     Operation operation;
     iocb request{};
     AlignedRead read;
-    std::size_t bytes = 0;  // bytes that the operation asks for
+    std::size_t bytes = 0;  // bytes that the operation wants
     bool in_kernel = false;
-    Fd opened;      // the open file of a ReadObject
-    Buffer bounce;  // for direct I/O, if `out` is not aligned; the kernel writes here
+    Fd file;  // the open file of a ReadObject
+    // the kernel writes here instead of to `out` if direct I/O needs an alignment that `out` lacks
+    Buffer bounce;
   };
 
   void start(const Operation& operation);
   Result<bool> prepare(Slot& slot);
-  void push();
+  void submit_prepared();
   bool wait(std::size_t at_least);
   void fail_all(int failed);
   void finish(std::size_t index, std::int64_t result);
@@ -189,96 +191,98 @@ class LibaioQueue final : public Queue {
 
   LibaioFiles& files_;
   std::vector<Slot> slots_;
-  std::vector<std::size_t> free_;
-  std::vector<iocb*> prepared_;  // not submitted yet; they point into slots_, which never grows
+  std::vector<std::size_t> free_slots_;
+  std::vector<iocb*> prepared_;  // not submitted yet; pointers into slots_, which never grows
   std::vector<io_event> events_;
   std::size_t in_kernel_ = 0;
   Fifo<Completion> done_;
-  std::unique_ptr<Context> context_;  // last, so destroyed first: the kernel may write to slots_
+  // last member, so it is destroyed first: until then the kernel may write to slots_
+  std::unique_ptr<AioContext> context_;
 };
 
 std::size_t LibaioQueue::submit(std::span<const Operation> operations, Start start) {
-  const std::size_t taken = std::min(operations.size(), free_.size() - done_.size());
-  for (const Operation& operation : operations.first(taken)) this->start(operation);
-  if (start == Start::now) push();
-  return taken;
+  const std::size_t accepted = std::min(operations.size(), free_slots_.size() - done_.size());
+  for (const Operation& operation : operations.first(accepted)) this->start(operation);
+  if (start == Start::now) submit_prepared();
+  return accepted;
 }
 
-// The slot is taken only if the read goes to the kernel. Else this function does the read by blocking calls
-// and puts its result into done_.
+// Takes a slot if the kernel can do the read. Otherwise it does the read by blocking calls and puts the
+// result into done_.
 void LibaioQueue::start(const Operation& operation) {
-  const std::size_t index = free_.back();
+  const std::size_t index = free_slots_.back();
   Slot& slot = slots_[index];
   slot.operation = operation;
   const Result<bool> started = prepare(slot);
   if (started.ok() && *started) {
-    free_.pop_back();
+    free_slots_.pop_back();
     slot.request.aio_data = index;
     prepared_.push_back(&slot.request);
     return;
   }
-  slot.opened.close();
+  slot.file.close();
   done_.push(
       {operation.tag, started.ok() ? perform(files_, operation) : Result<std::uint64_t>(started.error())});
 }
 
-// Fills the slot's request. False if blocking calls must do the operation.
+// Fills the request of the slot. Returns false if blocking calls must do the operation.
 Result<bool> LibaioQueue::prepare(Slot& slot) {
   std::uint64_t offset = 0;
-  std::span<std::byte> room;
+  std::span<std::byte> output;
   std::optional<DirectAlignment> direct;
   int fd = -1;
   if (const auto* const read = std::get_if<ReadAt>(&slot.operation.what)) {
     const auto& reader = static_cast<const DirectReader&>(*read->reader);
-    room = read->out;
+    output = read->out;
     offset = read->offset;
-    if (room.empty() || offset > static_cast<std::uint64_t>(INT64_MAX) - room.size()) return false;
-    slot.bytes = room.size();
+    if (output.empty() || offset > static_cast<std::uint64_t>(INT64_MAX) - output.size()) return false;
+    slot.bytes = output.size();
     fd = reader.fd();
     direct = reader.direct();
   } else {
     const auto& object = std::get<ReadObject>(slot.operation.what);
     PENSTOCK_TRY(check_read_object(object.name, object.length_hint, object.out.size()));
     if (object.length_hint == 0) return false;  // the size is unknown, so blocking calls read the object
-    PENSTOCK_ASSIGN(slot.opened, files_.open_direct(object.name));
-    PENSTOCK_ASSIGN(direct, files_.alignment(slot.opened.get(), object.name));
-    room = object.out;
+    PENSTOCK_ASSIGN(slot.file, files_.open_direct(object.name));
+    PENSTOCK_ASSIGN(direct, files_.alignment(slot.file.get(), object.name));
+    output = object.out;
     slot.bytes = object.length_hint;
-    fd = slot.opened.get();
+    fd = slot.file.get();
   }
-  slot.read = plan_read(direct, offset, slot.bytes, room, slot.bounce);
+  slot.read = plan_read(direct, offset, slot.bytes, output, slot.bounce);
   slot.request = {};
   slot.request.aio_lio_opcode = IOCB_CMD_PREAD;
   slot.request.aio_fildes = static_cast<std::uint32_t>(fd);
   slot.request.aio_buf = reinterpret_cast<std::uintptr_t>(slot.read.into);  // NOLINT(*-reinterpret-cast)
-  slot.request.aio_nbytes = slot.read.padded;
+  slot.request.aio_nbytes = slot.read.padded_bytes;
   slot.request.aio_offset = static_cast<std::int64_t>(slot.read.offset);
   return true;
 }
 
-// Submits the prepared reads to the kernel. Blocking calls do a read that the kernel refuses.
-void LibaioQueue::push() {
+// Submits the prepared reads to the kernel. If the kernel refuses one, blocking calls do that read.
+void LibaioQueue::submit_prepared() {
   std::span<iocb*> rest(prepared_);
   while (!rest.empty()) {
-    const long taken = context_->submit(rest);
-    if (taken > 0) {
-      for (const iocb* const read : rest.first(static_cast<std::size_t>(taken)))
+    const long accepted = context_->submit(rest);
+    if (accepted > 0) {
+      for (const iocb* const read : rest.first(static_cast<std::size_t>(accepted)))
         slots_[read->aio_data].in_kernel = true;
-      in_kernel_ += static_cast<std::size_t>(taken);
-      rest = rest.subspan(static_cast<std::size_t>(taken));
+      in_kernel_ += static_cast<std::size_t>(accepted);
+      rest = rest.subspan(static_cast<std::size_t>(accepted));
       continue;
     }
-    if (taken < 0 && errno == EINTR) continue;
-    // EAGAIN: the kernel has no room. If it has no reads of this queue, a wait would never end.
-    if (taken < 0 && errno == EAGAIN && in_kernel_ > 0 && wait(1)) continue;
+    if (accepted < 0 && errno == EINTR) continue;
+    // EAGAIN: the kernel has no room. Waiting helps only if it has reads of this queue; otherwise the wait
+    // would never end.
+    if (accepted < 0 && errno == EAGAIN && in_kernel_ > 0 && wait(1)) continue;
     finish(rest.front()->aio_data, -EAGAIN);
     rest = rest.subspan(1);
   }
   prepared_.clear();
 }
 
-// Takes at least `at_least` events of the kernel. False if the kernel returns an error. Then all reads in the
-// kernel have failed.
+// Waits for at least `at_least` events of the kernel and takes them. Returns false if the kernel returns an
+// error; then fail_all() has run.
 bool LibaioQueue::wait(std::size_t at_least) {
   const long count = context_->wait(at_least, events_);
   if (count < 0) {
@@ -291,13 +295,13 @@ bool LibaioQueue::wait(std::size_t at_least) {
   return true;
 }
 
-// Fails all reads in the kernel, since otherwise the caller would wait for them for ever. If no new context
-// can be made, the kernel refuses later reads, and blocking calls do them.
+// Makes all reads in the kernel fail, since otherwise the caller would wait for them for ever. If no new
+// context can be made, the kernel refuses later reads, and blocking calls do them.
 void LibaioQueue::fail_all(int failed) {
   const std::size_t depth = context_->depth();
-  // The old context is destroyed first. That waits until no read writes to memory. Only then may the caller
-  // learn of the failures, because it frees the memory.
-  context_ = std::make_unique<Context>();
+  // The old context is destroyed first, which waits until no read writes to memory any more. Only then may
+  // the caller learn of the failures, because it may free that memory.
+  context_ = std::make_unique<AioContext>();
   static_cast<void>(context_->set_up(depth));
   in_kernel_ = 0;
   for (std::size_t index = 0; index < slots_.size(); ++index) {
@@ -310,7 +314,7 @@ void LibaioQueue::fail_all(int failed) {
 
 std::size_t LibaioQueue::reap(std::span<Completion> out, std::size_t at_least) {
   const std::size_t wanted = std::min({at_least, in_flight(), out.size()});
-  push();
+  submit_prepared();
   if (done_.size() < wanted || (wanted == 0 && in_kernel_ > 0))
     while (wait(wanted - std::min(wanted, done_.size())) && done_.size() < wanted) continue;
   const std::size_t count = std::min(out.size(), done_.size());
@@ -320,31 +324,32 @@ std::size_t LibaioQueue::reap(std::span<Completion> out, std::size_t at_least) {
 
 void LibaioQueue::finish(std::size_t index, std::int64_t result) {
   Slot& slot = slots_[index];
-  slot.opened.close();  // before finish_read(), which opens the object again if it repeats the read
+  slot.file.close();  // closed before finish_read(), which may open the object again to repeat the read
   finish(index, files_.finish_read(slot.operation, slot.read, slot.bytes, result));
 }
 
 void LibaioQueue::finish(std::size_t index, Result<std::uint64_t> outcome) {
   Slot& slot = slots_[index];
   slot.in_kernel = false;
-  slot.opened.close();
-  free_.push_back(index);
+  slot.file.close();
+  free_slots_.push_back(index);
   done_.push({slot.operation.tag, std::move(outcome)});
 }
 
 Result<std::unique_ptr<Queue>> LibaioFiles::queue(std::size_t depth) {
   PENSTOCK_TRY(check_queue_depth(depth));
   if (!caps_.async) return Backend::queue(depth);
-  std::unique_ptr<Context> context = idle_contexts_.take(depth);
+  std::unique_ptr<AioContext> context = idle_contexts_.take(depth);
   if (context == nullptr) {
-    context = std::make_unique<Context>();
+    context = std::make_unique<AioContext>();
     int failed = context->set_up(depth);
-    if (failed == EAGAIN) {  // idle contexts also use up fs.aio-max-nr
+    // the idle contexts also count towards fs.aio-max-nr, so they are destroyed and the call is repeated
+    if (failed == EAGAIN) {
       idle_contexts_.destroy_all();
       failed = context->set_up(depth);
     }
     if (failed != 0) {
-      report_threads(failed);
+      remark_on_threads(failed);
       return thread_pool_queue(*this, depth);
     }
   }

@@ -3,12 +3,12 @@
 //
 // Threads: any thread calls the back end, its Namespace and a MemReader. One thread at a time uses a
 // MemWriter.
-// Lock: Store::mutex guards the tree and `locked`: shared for reading, exclusive for changes. It does not
-// guard the bytes of an object, which never change after they have a name. Each Reader holds the bytes by a
-// shared_ptr, so it still has the old bytes when its object is replaced or removed. The lock of store_of() is
-// never held at the same time.
-// Memory: names, nodes and bytes are allocated, some while the lock is held. For bytes, guarded() turns a
-// std::bad_alloc into ENOMEM. Elsewhere the exception reaches the caller, with the lock released.
+// Lock: Store::mutex guards the tree and `locked_names`: shared for reading, exclusive for changes. It does
+// not guard the bytes of an object, which never change after they have a name. Each Reader holds the bytes by
+// a shared_ptr, so it still has the old bytes when its object is replaced or removed. The lock of store_of()
+// is never held at the same time.
+// Memory: names, nodes and bytes are allocated, some while the lock is held. For bytes, catch_out_of_memory()
+// turns a std::bad_alloc into ENOMEM. Elsewhere the exception reaches the caller, with the lock released.
 // Ctrl-C: not checked, because nothing waits except for the lock.
 // Crash: the store ends with the process.
 #include <algorithm>
@@ -44,7 +44,7 @@ struct Node {
   ByName<std::unique_ptr<Node>> children;
 };
 
-std::pair<std::string_view, std::string_view> split_last(std::string_view name) {
+std::pair<std::string_view, std::string_view> split_last_part(std::string_view name) {
   const std::size_t slash = name.rfind('/');
   if (slash == std::string_view::npos) return {"", name};
   return {name.substr(0, slash), name.substr(slash + 1)};
@@ -53,9 +53,10 @@ std::pair<std::string_view, std::string_view> split_last(std::string_view name) 
 struct Store {
   std::shared_mutex mutex;
   Node root;
-  std::set<std::string, std::less<>> locked;
+  std::set<std::string, std::less<>> locked_names;
 
-  // The node, or null. The caller holds the mutex, shared or exclusive, as long as it uses the node.
+  // Returns the node `name`, or null. The caller holds the mutex, shared or exclusive, as long as it uses the
+  // node.
   Node* find(std::string_view name) {
     Node* node = &root;
     while (!name.empty()) {
@@ -66,8 +67,8 @@ struct Store {
     return node;
   }
 
-  // The folder, made if it is missing. Null if an object has the name of a folder in the path. The caller
-  // holds the mutex exclusively. Folders that were made before a failure remain.
+  // Returns the folder, and makes it if it is missing. Null if an object has the name of a folder in the
+  // path. The caller holds the mutex exclusively. Folders that were made before a failure remain.
   Node* make_folder(std::string_view folder) {
     Node* node = &root;
     while (!folder.empty()) {
@@ -81,8 +82,8 @@ struct Store {
   }
 };
 
-// Called when a tier is opened, by any thread. Stores exist until the end of the process, so that a tier
-// which is opened again has its objects.
+// Called when a tier is opened, by any thread. A store exists until the process ends, so a tier that is
+// opened again still has its objects.
 std::shared_ptr<Store> store_of(std::string_view path) {
   static std::mutex mutex;
   static std::map<std::string, std::shared_ptr<Store>, std::less<>> stores;
@@ -96,10 +97,10 @@ Error out_of_memory(std::string_view name) {
   return errno_error(ENOMEM, "no memory for", name);
 }
 
-// Runs `work`, which may allocate, and turns its exceptions into errors. Locks that `work` took are released
-// first.
+// Runs `work`, which may allocate, and turns its exceptions into errors. By then the locks that `work` took
+// are released.
 template <class Work>
-Result<void> guarded(std::string_view name, Work work) {
+Result<void> catch_out_of_memory(std::string_view name, Work work) {
   try {
     work();
     return success();
@@ -137,63 +138,65 @@ class MemReader final : public Reader {
   MovedCounter& moved_;
 };
 
-// One thread at a time. Only the writer has the bytes until publish(), so only publish() takes the lock. If
-// it is destroyed before, the bytes are freed.
+// One thread at a time. Until publish() only the writer has the bytes, so only publish() takes the lock. A
+// writer that is destroyed earlier frees the bytes.
 class MemWriter final : public Writer {
  public:
   MemWriter(Store& store, std::string_view name, MovedCounter& moved)
       : store_(store), name_(name), moved_(moved) {}
 
   Result<void> reserve(std::uint64_t bytes) {
-    return guarded(name_, [&] { bytes_.reserve(bytes); });
+    return catch_out_of_memory(name_, [&] { bytes_.reserve(bytes); });
   }
 
   using Writer::append;
-  Result<void> append(std::span<const std::byte> bytes) override { return put(position_, bytes, true); }
+  Result<void> append(std::span<const std::byte> bytes) override {
+    return write_bytes(position_, bytes, true);
+  }
   Result<void> write_at(std::uint64_t offset, std::span<const std::byte> bytes) override {
-    return put(offset, bytes, false);
+    return write_bytes(offset, bytes, false);
   }
 
   Result<void> publish(Durability /*wanted*/, IfExists if_exists) override {
-    PENSTOCK_TRY(usable());
-    spent_ = true;
+    PENSTOCK_TRY(check_unfinished());
+    finished_ = true;
     Result<void> done;
-    PENSTOCK_TRY(guarded(name_, [&] {
-      // The large allocation comes before the lock. Everything else is done with the lock, so that the check
-      // of IfExists::fail and the new name are one step.
+    PENSTOCK_TRY(catch_out_of_memory(name_, [&] {
+      // The large allocation comes before the lock. Everything else is done with the lock held, so that the
+      // check of IfExists::fail and the new name are one step.
       auto blob = std::make_shared<const Bytes>(std::move(bytes_));
-      const auto [folder, last] = split_last(name_);
+      const auto [folder, last_part] = split_last_part(name_);
       const std::lock_guard lock(store_.mutex);
       Node* parent = store_.make_folder(folder);
       if (parent == nullptr) {
         done = errno_error(ENOTDIR, "cannot publish", name_);
         return;
       }
-      const auto there = parent->children.find(last);
-      if (there == parent->children.end()) {
+      const auto existing = parent->children.find(last_part);
+      if (existing == parent->children.end()) {
         auto node = std::make_unique<Node>();
         node->blob = std::move(blob);
-        parent->children.emplace(last, std::move(node));
+        parent->children.emplace(last_part, std::move(node));
       } else if (if_exists == IfExists::fail) {
         done = errno_error(EEXIST, "cannot publish", name_);
-      } else if (!there->second->blob) {
+      } else if (!existing->second->blob) {
         done = errno_error(EISDIR, "cannot publish", name_);
       } else {
-        there->second->blob = std::move(blob);
+        existing->second->blob = std::move(blob);
       }
     }));
     return done;
   }
 
  private:
-  Result<void> usable() const {
-    if (!spent_) return success();
+  Result<void> check_unfinished() const {
+    if (!finished_) return success();
     return make_error(Errc::invalid_argument, "the writer of '" + name_ + "' has failed or published before");
   }
 
-  Result<void> put(std::uint64_t offset, std::span<const std::byte> bytes, bool advances_position) {
-    PENSTOCK_TRY(usable());
-    auto done = guarded(name_, [&] {
+  Result<void> write_bytes(std::uint64_t offset, std::span<const std::byte> bytes, bool advances_position) {
+    PENSTOCK_TRY(check_unfinished());
+    auto done = catch_out_of_memory(name_, [&] {
       if (offset > bytes_.max_size() - bytes.size()) throw std::length_error("object");
       if (offset == bytes_.size()) {
         bytes_.insert(bytes_.end(), bytes.begin(), bytes.end());
@@ -203,7 +206,7 @@ class MemWriter final : public Writer {
       }
     });
     if (!done) {
-      spent_ = true;
+      finished_ = true;
       return done;
     }
     if (advances_position) position_ += bytes.size();
@@ -216,17 +219,17 @@ class MemWriter final : public Writer {
   MovedCounter& moved_;
   Bytes bytes_;
   std::uint64_t position_ = 0;
-  bool spent_ = false;
+  bool finished_ = false;
 };
 
-// Any thread may destroy it. That takes Store::mutex and allocates nothing. The object with the lock's name
-// remains.
+// Any thread may destroy a MemLock. The destructor takes Store::mutex and allocates nothing. The object with
+// the lock's name remains.
 class MemLock final : public Lock {
  public:
   MemLock(std::shared_ptr<Store> store, std::string_view name) : store_(std::move(store)), name_(name) {}
   ~MemLock() override {
     const std::lock_guard lock(store_->mutex);
-    store_->locked.erase(name_);
+    store_->locked_names.erase(name_);
   }
 
  private:
@@ -238,12 +241,12 @@ class MemNamespace final : public Namespace {
  public:
   explicit MemNamespace(std::shared_ptr<Store> store) : store_(std::move(store)) {}
 
-  // Skips nothing: the store has only objects and folders.
+  // Never calls `skipped`: the store has only objects and folders.
   Result<void> list_all(std::string_view folder, const std::function<bool(const Entry&)>& visit,
                         const std::function<void(std::string_view name)>& /*skipped*/) override {
     PENSTOCK_TRY(check_folder_name(folder));
-    // The entries are copied, because the visitor may use the store. With the lock held, that would block for
-    // ever.
+    // The entries are copied, because `visit` may use the store, and would block for ever if the lock were
+    // held.
     std::vector<Entry> entries;
     {
       const std::shared_lock lock(store_->mutex);
@@ -276,10 +279,10 @@ class MemNamespace final : public Namespace {
   Result<void> rename_noreplace(std::string_view from, std::string_view to) override {
     PENSTOCK_TRY(check_object_name(from));
     PENSTOCK_TRY(check_object_name(to));
-    const auto [from_folder, from_last] = split_last(from);
-    const auto [to_folder, to_last] = split_last(to);
-    // All checks come before the extract, under one lock, because a failure after it would lose the node.
-    // Only the allocation of the new key can still fail, with a std::bad_alloc.
+    const auto [from_folder, from_last] = split_last_part(from);
+    const auto [to_folder, to_last] = split_last_part(to);
+    // All checks are done before extract(), and under one lock, because a failure after extract() would lose
+    // the node. Only the allocation of the new key can still fail, with a std::bad_alloc.
     const std::lock_guard lock(store_->mutex);
     if (store_->find(from) == nullptr) return errno_error(ENOENT, "cannot rename", from);
     if (store_->find(to) != nullptr) return errno_error(EEXIST, "cannot rename to", to);
@@ -295,13 +298,13 @@ class MemNamespace final : public Namespace {
 
   Result<void> remove(std::string_view name) override {
     PENSTOCK_TRY(check_object_name(name));
-    const auto [folder, last] = split_last(name);
+    const auto [folder, last_part] = split_last_part(name);
     const std::lock_guard lock(store_->mutex);
     const Node* node = store_->find(name);
     if (node == nullptr) return errno_error(ENOENT, "cannot remove", name);
     if (!node->children.empty()) return errno_error(ENOTEMPTY, "cannot remove", name);
     Node* parent = store_->find(folder);
-    parent->children.erase(parent->children.find(last));
+    parent->children.erase(parent->children.find(last_part));
     return success();
   }
 
@@ -315,21 +318,21 @@ class MemNamespace final : public Namespace {
 
   Result<std::unique_ptr<Lock>> lock(std::string_view name) override {
     PENSTOCK_TRY(check_object_name(name));
-    const auto [folder, last] = split_last(name);
+    const auto [folder, last_part] = split_last_part(name);
     const std::lock_guard lock(store_->mutex);
     Node* parent = store_->make_folder(folder);
     if (parent == nullptr) return errno_error(ENOTDIR, "cannot lock", name);
     // Does not wait, but fails with `busy` if the lock is held. The empty object remains after the lock is
     // released, as a file does.
-    auto& node = parent->children[std::string(last)];
+    auto& node = parent->children[std::string(last_part)];
     if (!node) node = std::make_unique<Node>(Node{std::make_shared<const Bytes>(), {}});
     if (!node->blob) return errno_error(EISDIR, "cannot lock", name);
-    if (!store_->locked.emplace(name).second)
+    if (!store_->locked_names.emplace(name).second)
       return make_error(Errc::busy, "'" + std::string(name) + "' is locked by this process");
     return std::unique_ptr<Lock>(std::make_unique<MemLock>(store_, name));
   }
 
-  // The memory that is available without swapping, as the kernel reports it. Takes no lock.
+  // Returns the memory that is available without swapping, as the kernel reports it. Takes no lock.
   Result<std::uint64_t> free_bytes() override {
     std::ifstream meminfo("/proc/meminfo");
     std::string key;
@@ -348,7 +351,7 @@ class MemBackend final : public Backend {
   explicit MemBackend(std::string_view path) : store_(store_of(path)), names_(store_) {
     caps_.zero_copy = true;
     caps_.write_at = true;
-    caps_.rename = true;
+    caps_.atomic_rename = true;
     caps_.volatile_memory = true;
   }
 
@@ -382,8 +385,8 @@ class MemBackend final : public Backend {
   MovedBytes moved_bytes() const override { return moved_.sum(); }
 
  private:
-  // Called by open() and read_object(). Takes the lock and releases it on return. The copy of the shared_ptr
-  // keeps the bytes.
+  // Called by open() and read_object(). Holds the lock only during the search. Afterwards the copy of the
+  // shared_ptr keeps the bytes.
   Result<Blob> find(std::string_view name) {
     PENSTOCK_TRY(check_object_name(name));
     const std::shared_lock lock(store_->mutex);

@@ -63,23 +63,23 @@ constexpr OptionSpec kOptions[] = {
              "into memory"},
 };
 
-int advice(const std::string& word) {
+int madvise_constant(const std::string& word) {
   if (word == "sequential") return MADV_SEQUENTIAL;
   if (word == "random") return MADV_RANDOM;
   return word == "willneed" ? MADV_WILLNEED : MADV_NORMAL;
 }
 
 using Mapping = std::shared_ptr<const MappedFile>;  // null for an empty file
-using Touch = void (*)(std::span<const std::byte> bytes);
+using TouchFunction = void (*)(std::span<const std::byte> bytes);
 
-// Reads the bytes that the file had when it was mapped from the mapping, and later bytes by system calls. Any
-// thread.
+// Reads from the mapping. If the file has grown since it was mapped, the new bytes are read by system calls.
+// Any thread.
 class MmapReader final : public PosixReader {
  public:
   using PosixReader::PosixReader;
 
-  // Called at most once, before any other function.
-  void use(Mapping mapping, Touch touch) {
+  // Gives the reader its mapping. Called at most once, before any other function.
+  void set_mapping(Mapping mapping, TouchFunction touch) {
     file_ = std::move(mapping);
     touch_ = touch;
   }
@@ -90,17 +90,17 @@ class MmapReader final : public PosixReader {
  private:
   std::span<const std::byte> mapped() const { return file_ ? file_->bytes() : std::span<const std::byte>(); }
   bool lost() const { return file_ && file_->lost(); }
-  bool holds(std::uint64_t offset, std::uint64_t length) const {
+  bool is_mapped(std::uint64_t offset, std::uint64_t length) const {
     return offset <= mapped().size() && length <= mapped().size() - offset;
   }
   Result<void> check_valid(std::uint64_t offset, std::uint64_t length);
 
   Mapping file_;
-  Touch touch_ = touch_lines;
+  TouchFunction touch_ = touch_lines;
 };
 
-// Checks after an access whether all bytes were valid. If a file has shrunk, the rest of its last page has
-// zeros and no signal comes. So its size must be checked, too.
+// Checks after an access whether all bytes were valid. If a file has shrunk, the rest of its last page reads
+// as zeros without a signal. So the size of the file must be checked, too.
 Result<void> MmapReader::check_valid(std::uint64_t offset, std::uint64_t length) {
   PENSTOCK_ASSIGN(const std::uint64_t now, size());
   if (offset + length > now) return truncated_error(name(), offset, length);
@@ -109,17 +109,17 @@ Result<void> MmapReader::check_valid(std::uint64_t offset, std::uint64_t length)
 }
 
 Result<void> MmapReader::read_at(std::uint64_t offset, std::span<std::byte> out) {
-  if (!holds(offset, out.size()) || lost()) return PosixReader::read_at(offset, out);
+  if (!is_mapped(offset, out.size()) || lost()) return PosixReader::read_at(offset, out);
   copy_streamed(out, mapped().subspan(static_cast<std::size_t>(offset), out.size()));
   PENSTOCK_ASSIGN(const std::uint64_t now, size());
-  // The system call returns the same error as in the other back ends.
+  // Repeats the read by a system call, which returns the same error as in the other back ends.
   if (lost() || offset + out.size() > now) return PosixReader::read_at(offset, out);
   moved().add_read(out.size());
   return success();
 }
 
 Result<std::span<const std::byte>> MmapReader::view(std::uint64_t offset, std::uint64_t length) {
-  if (!holds(offset, length)) return truncated_error(name(), offset, length);
+  if (!is_mapped(offset, length)) return truncated_error(name(), offset, length);
   const auto bytes = mapped().subspan(static_cast<std::size_t>(offset), static_cast<std::size_t>(length));
   touch_(bytes);
   PENSTOCK_TRY(check_valid(offset, length));
@@ -127,58 +127,60 @@ Result<std::span<const std::byte>> MmapReader::view(std::uint64_t offset, std::u
   return bytes;
 }
 
-// Mappings that remain after their Readers, by file. Two names of one file share a mapping. A file that
-// replaces another under the same name has its own mapping. While a file is mapped, this machine does not
-// reuse its inode number. On a network, a change shows in the file's times. Any thread.
+// Mappings that are kept after their Readers are destroyed (keep=1), by file. Two names of one file share a
+// mapping. A file that replaces another under the same name has its own mapping. While a file is mapped, this
+// machine does not reuse its inode number. On a network file system, a replaced file has another time of its
+// last write. Any thread.
 class KeptMappings {
  public:
-  // Usually a process may have at most 65,530 mappings. Further objects are mapped only while open.
-  static constexpr std::size_t kMost = 32'768;
+  // The most mappings that are kept: a process may usually have 65,530 in all. Further objects are mapped
+  // only while they are open.
+  static constexpr std::size_t kMaxKept = 32'768;
 
-  // The mapping of a file. Null if there is none, or if the file has since grown, been written to or lost
-  // bytes.
-  Mapping of(const struct stat& file) {
+  // Returns the mapping of a file. Null if there is none, or if the file has since grown, been written to or
+  // lost bytes.
+  Mapping find(const struct stat& file) {
     const std::lock_guard lock(mutex_);
     const auto found = by_file_.find({file.st_dev, file.st_ino});
     if (found == by_file_.end()) return nullptr;
-    const Kept& kept = found->second;
-    const bool same =
-        kept.written.tv_sec == file.st_mtim.tv_sec && kept.written.tv_nsec == file.st_mtim.tv_nsec;
-    const bool whole = kept.mapping->bytes().size() >= static_cast<std::uint64_t>(file.st_size);
-    return same && whole && !kept.mapping->lost() ? kept.mapping : nullptr;
+    const KeptMapping& kept = found->second;
+    const bool unwritten =
+        kept.write_time.tv_sec == file.st_mtim.tv_sec && kept.write_time.tv_nsec == file.st_mtim.tv_nsec;
+    const bool covers_file = kept.mapping->bytes().size() >= static_cast<std::uint64_t>(file.st_size);
+    return unwritten && covers_file && !kept.mapping->lost() ? kept.mapping : nullptr;
   }
   void keep(const struct stat& file, const Mapping& mapping) {
     const std::lock_guard lock(mutex_);
-    if (by_file_.size() < kMost)
-      by_file_.insert_or_assign({file.st_dev, file.st_ino}, Kept{mapping, file.st_mtim});
+    if (by_file_.size() < kMaxKept)
+      by_file_.insert_or_assign({file.st_dev, file.st_ino}, KeptMapping{mapping, file.st_mtim});
   }
 
  private:
-  struct Kept {
+  struct KeptMapping {
     Mapping mapping;
-    timespec written{};
+    timespec write_time{};
   };
   std::mutex mutex_;
-  std::map<std::pair<dev_t, ino_t>, Kept> by_file_;
+  std::map<std::pair<dev_t, ino_t>, KeptMapping> by_file_;
 };
 
 class MmapFiles final : public PosixFiles {
  public:
   MmapFiles(std::string_view path, const Options& options)
       : PosixFiles(path, options),
-        advice_(advice(options.text("advice"))),
+        advice_(madvise_constant(options.text("advice"))),
         populate_(options.boolean("populate")),
         hugepage_(options.boolean("hugepage")),
-        keep_(options.boolean("keep")),
+        keeps_mappings_(options.boolean("keep")),
         touch_(options.text("touch") == "page" ? touch_pages : touch_lines) {
     caps_.zero_copy = true;
   }
 
   Result<std::unique_ptr<Reader>> open(std::string_view name) override {
     PENSTOCK_ASSIGN(Fd fd, open_file(name));
-    auto reader = std::make_unique<MmapReader>(std::move(fd), root_.full(name), moved_);
+    auto reader = std::make_unique<MmapReader>(std::move(fd), root_.full_path(name), moved_);
     PENSTOCK_ASSIGN(Mapping mapping, mapping_of(*reader));
-    reader->use(std::move(mapping), touch_);
+    reader->set_mapping(std::move(mapping), touch_);
     return reader;
   }
 
@@ -192,8 +194,8 @@ class MmapFiles final : public PosixFiles {
     struct stat status {};
     if (::fstat(reader.fd(), &status) != 0) return errno_error(errno, "cannot look at", reader.name());
     if (!S_ISREG(status.st_mode) || status.st_size == 0) return Mapping();
-    if (keep_)
-      if (Mapping kept = kept_.of(status)) return kept;
+    if (keeps_mappings_)
+      if (Mapping kept = kept_.find(status)) return kept;
     auto file = std::make_shared<MappedFile>();
     const int failed = file->map(reader.fd(), static_cast<std::size_t>(status.st_size), advice_, populate_);
     if (failed == ENODEV)
@@ -202,7 +204,7 @@ class MmapFiles final : public PosixFiles {
     if (failed != 0) return errno_error(failed, "cannot map", reader.name());
     if (hugepage_) ask_for_large_pages(file->bytes());
     Mapping mapping = std::move(file);
-    if (keep_) kept_.keep(status, mapping);
+    if (keeps_mappings_) kept_.keep(status, mapping);
     return mapping;
   }
 
@@ -216,8 +218,8 @@ class MmapFiles final : public PosixFiles {
   const int advice_;
   const bool populate_;
   const bool hugepage_;
-  const bool keep_;
-  const Touch touch_;
+  const bool keeps_mappings_;
+  const TouchFunction touch_;
   KeptMappings kept_;
 };
 

@@ -6,7 +6,7 @@
 // Ranks: read_at_all() is collective. All ranks of the job must call it, and it may block until they do.
 // Lock: none in this file. The lock of MPI's calls is in mpi/files.cpp (MpiSerializer).
 // Memory: opening a file and errors allocate. MPI may allocate in any call.
-// Ctrl-C: no call ends because of it.
+// Ctrl-C: it ends no call here.
 // Crash: reads write nothing. Objects are written as by the back end posix. The other ranks wait for a dead
 // rank until the launcher ends the job.
 #include <algorithm>
@@ -34,22 +34,22 @@ constexpr OptionSpec kOptions[] = {
      .help = "what the MPI library is told of each file that is opened to be read (MPI_Info)"},
 };
 
-// MPI libraries take the part of a path before a ':' for the name of a file system. Open MPI copies paths
-// with a suffix into 256 bytes. So files with a ':' or with longer paths are opened by the path of a
-// descriptor in /proc.
-constexpr std::size_t kLongestPath = 224;
+// The longest path, in bytes, that MPI-IO gets: Open MPI copies a path and a suffix into 256 bytes. A file
+// with a longer path is opened by the path of a descriptor in /proc. So is a file with a ':', because MPI
+// libraries take the part before it for the name of a file system.
+constexpr std::size_t kMaxPathBytes = 224;
 
 Result<MpiHints> parse_hints(std::string_view text) {
   MpiHints hints;
   while (!text.empty()) {
-    const std::string_view one = take_part(text, '+');
-    const std::size_t colon = one.find(':');
-    if (colon == 0 || colon >= one.size() - 1)
+    const std::string_view hint = take_part(text, '+');
+    const std::size_t colon = hint.find(':');
+    if (colon == 0 || colon >= hint.size() - 1)
       return make_error(Errc::invalid_argument,
-                        "'" + std::string(one) +
+                        "'" + std::string(hint) +
                             "' is no hint: hints=KEY:VALUE, several joined by '+', as in "
                             "hints=romio_cb_read:enable+cb_nodes:2");
-    hints.emplace_back(one.substr(0, colon), one.substr(colon + 1));
+    hints.emplace_back(hint.substr(0, colon), hint.substr(colon + 1));
   }
   return hints;
 }
@@ -58,15 +58,15 @@ class MpiioFiles final : public PosixFiles {
  public:
   MpiioFiles(std::string_view path, const Options& options, std::unique_ptr<MpiFiles> files)
       : PosixFiles(path, options), files_(std::move(files)) {
-    caps_.collective = true;
+    caps_.collective_reads = true;
     if (files_->many_threads()) return;
-    caps_.threads = 1;
+    caps_.max_useful_threads = 1;
     remark("this MPI takes calls of one thread at a time (MPI_THREAD_SERIALIZED): those of others wait");
   }
 
   Result<std::unique_ptr<Reader>> open(std::string_view name) override;
   Result<std::unique_ptr<Writer>> create(std::string_view name, std::uint64_t bytes_hint) override {
-    if (!writes_.exchange(true, std::memory_order_relaxed))
+    if (!has_written_.exchange(true, std::memory_order_relaxed))
       remark("only reads go through MPI-IO: what was written here went by the calls of the back end posix");
     return PosixFiles::create(name, bytes_hint);
   }
@@ -75,64 +75,65 @@ class MpiioFiles final : public PosixFiles {
     return Backend::read_object(name, length_hint, out);  // by open()  NOLINT(bugprone-parent-virtual-call)
   }
 
-  Result<std::unique_ptr<MpiFile>> open_file_of_mpi(const std::string& name, MpiSharing sharing);
+  Result<std::unique_ptr<MpiFile>> open_mpi_file(const std::string& name, MpiSharing sharing);
   // Reads by system calls after a failure of MPI-IO. If they fail, the error is the same as in the other back
-  // ends. If they succeed, a remark keeps `why`, the reason for the failure of MPI-IO.
+  // ends. If they succeed, a remark tells `why` MPI-IO failed.
   Result<void> read_without_mpi(const std::string& name, const std::string& why, std::uint64_t offset,
                                 std::span<std::byte> out);
-  std::string full(std::string_view name) const { return root_.full(name); }
+  std::string full_path(std::string_view name) const { return root_.full_path(name); }
   MovedCounter& moved() { return moved_; }
 
  private:
   const std::unique_ptr<MpiFiles> files_;
-  std::atomic<bool> writes_ = false;
+  std::atomic<bool> has_written_ = false;
 };
 
 class MpiioReader final : public Reader {
  public:
-  MpiioReader(MpiioFiles& files, std::string_view name, std::unique_ptr<MpiFile> alone)
-      : files_(files), name_(name), alone_(std::move(alone)) {}
+  MpiioReader(MpiioFiles& files, std::string_view name, std::unique_ptr<MpiFile> own_file)
+      : files_(files), name_(name), own_file_(std::move(own_file)) {}
 
-  Result<std::uint64_t> size() override { return alone_->size(); }
+  Result<std::uint64_t> size() override { return own_file_->size(); }
   Result<void> read_at(std::uint64_t offset, std::span<std::byte> out) override {
-    if (!possible(offset, out.size())) return truncated_error(files_.full(name_), offset, out.size());
-    return finish_read(alone_->read_at(offset, out), offset, out);
+    if (!is_valid_range(offset, out.size()))
+      return truncated_error(files_.full_path(name_), offset, out.size());
+    return finish_read(own_file_->read_at(offset, out), offset, out);
   }
   Result<void> read_at_all(std::uint64_t offset, std::span<std::byte> out) override;
 
  private:
-  static bool possible(std::uint64_t offset, std::uint64_t length) {
-    constexpr auto kEnd = static_cast<std::uint64_t>(INT64_MAX);
-    return offset <= kEnd && length <= kEnd - offset;
+  static bool is_valid_range(std::uint64_t offset, std::uint64_t length) {
+    constexpr auto kMaxOffset = static_cast<std::uint64_t>(INT64_MAX);
+    return offset <= kMaxOffset && length <= kMaxOffset - offset;
   }
   Result<void> finish_read(const Result<std::size_t>& got, std::uint64_t offset, std::span<std::byte> out);
 
   MpiioFiles& files_;
   const std::string name_;
-  const std::unique_ptr<MpiFile> alone_;
-  std::unique_ptr<MpiFile> together_;  // opened by the first collective read; null before
+  const std::unique_ptr<MpiFile> own_file_;
+  std::unique_ptr<MpiFile> shared_file_;  // opened by the first collective read; null until then
 };
 
-// Collective. All ranks must make the same MPI calls. So a rank with an invalid request first makes an empty
-// collective read, and then fails.
+// Collective. All ranks must make the same MPI calls. So a rank whose request is invalid first makes an empty
+// collective read, and then returns the error.
 Result<void> MpiioReader::read_at_all(std::uint64_t offset, std::span<std::byte> out) {
-  if (!together_) {
-    PENSTOCK_ASSIGN(together_, files_.open_file_of_mpi(name_, MpiSharing::shared));
+  if (!shared_file_) {
+    PENSTOCK_ASSIGN(shared_file_, files_.open_mpi_file(name_, MpiSharing::shared));
   }
-  if (!possible(offset, out.size())) {
-    PENSTOCK_TRY(together_->read_at(0, {}));
-    return truncated_error(files_.full(name_), offset, out.size());
+  if (!is_valid_range(offset, out.size())) {
+    PENSTOCK_TRY(shared_file_->read_at(0, {}));
+    return truncated_error(files_.full_path(name_), offset, out.size());
   }
-  Result<std::size_t> got = together_->read_at(offset, out);
+  Result<std::size_t> got = shared_file_->read_at(offset, out);
   // A collective read of OMPIO always reports as many bytes as requested, also after the end of the file. So
   // the size is checked.
-  PENSTOCK_ASSIGN(const std::uint64_t now, together_->size());
+  PENSTOCK_ASSIGN(const std::uint64_t now, shared_file_->size());
   if (got.ok() && offset + *got > now) got = now > offset ? now - offset : 0;
   return finish_read(got, offset, out);
 }
 
-// Handles the result of MPI-IO. OMPIO of Open MPI reports an error of the system as the end of the file, so a
-// short read is repeated by system calls.
+// Handles the result of MPI-IO. If a system call fails, OMPIO of Open MPI reports the end of the file
+// instead. So a short read is repeated by system calls.
 Result<void> MpiioReader::finish_read(const Result<std::size_t>& got, std::uint64_t offset,
                                       std::span<std::byte> out) {
   if (!got.ok()) return files_.read_without_mpi(name_, got.error().what, offset, out);
@@ -143,22 +144,23 @@ Result<void> MpiioReader::finish_read(const Result<std::size_t>& got, std::uint6
 
 Result<std::unique_ptr<Reader>> MpiioFiles::open(std::string_view name) {
   PENSTOCK_TRY(check_object_name(name));
-  std::string own(name);
-  PENSTOCK_ASSIGN(auto alone, open_file_of_mpi(own, MpiSharing::alone));
-  return std::make_unique<MpiioReader>(*this, name, std::move(alone));
+  std::string name_text(name);
+  PENSTOCK_ASSIGN(auto own_file, open_mpi_file(name_text, MpiSharing::alone));
+  return std::make_unique<MpiioReader>(*this, name, std::move(own_file));
 }
 
 // The file is first opened by a system call, because MPI-IO does not distinguish a folder, a FIFO and a
 // missing permission.
-Result<std::unique_ptr<MpiFile>> MpiioFiles::open_file_of_mpi(const std::string& name, MpiSharing sharing) {
+Result<std::unique_ptr<MpiFile>> MpiioFiles::open_mpi_file(const std::string& name, MpiSharing sharing) {
   const Result<Fd> fd = open_file(name);
   if (!fd.ok() && sharing == MpiSharing::alone) return fd.error();
-  // An empty path: the other ranks wait for this one, and fail together with it.
-  std::string path = fd.ok() ? root_.full(name) : "";
-  if (path.find(':') != std::string::npos || path.size() > kLongestPath)
+  // With an empty path the open fails on all ranks. It must be called even so, because the other ranks wait
+  // for this one.
+  std::string path = fd.ok() ? root_.full_path(name) : "";
+  if (path.find(':') != std::string::npos || path.size() > kMaxPathBytes)
     path = "/proc/self/fd/" + std::to_string(fd->get());
-  auto file = files_->open(path, root_.full(name), sharing);
-  // The file was removed, or there are no more descriptors: reports the error of the system.
+  auto file = files_->open(path, root_.full_path(name), sharing);
+  // Opens the file by a system call for its error: the file was removed, or no descriptor is free.
   if (!file.ok()) PENSTOCK_TRY(open_file(name));
   return file;
 }

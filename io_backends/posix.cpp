@@ -1,12 +1,12 @@
 // The back end `posix`: a folder of the operating system, read by plain system calls. This file also has the
-// common part of all back ends over files. direct_files.cpp has what direct=1 changes.
+// common part of all back ends over files. What direct=1 changes is in direct_files.cpp.
 //
 // Threads: any thread calls the back end and a PosixReader.
 // Locks: mutex_ guards only remarks_. No lock is held during a system call.
 // Memory: an open allocates the Reader and its name. A read allocates only for an error.
-// Ctrl-C: reads are not cut short, because full_io() repeats a call after EINTR. The callers check
+// Ctrl-C: it does not end a read early, because full_io() repeats a call after EINTR. The callers check
 // interrupted() between reads.
-// Crash: nothing here writes; see posix_writer.cpp.
+// Crash: this file only reads. posix_writer.cpp writes.
 #include "io_backends/posix.hpp"
 
 #include <sys/stat.h>
@@ -50,8 +50,8 @@ PosixFiles::PosixFiles(std::string_view path, const Options& options, int advice
     : root_(path), eof_read_(eof_read), advice_(advice), names_(posix_namespace(root_)) {
   caps_.write_at = true;
   caps_.native_path = true;
-  caps_.rename = true;
-  root_.nameless = options.text("publish") == "auto";
+  caps_.atomic_rename = true;
+  root_.use_nameless_files = options.text("publish") == "auto";
 }
 
 std::vector<std::string> PosixFiles::remarks() const {
@@ -67,7 +67,7 @@ void PosixFiles::remark(std::string sentence) {
 
 Result<std::unique_ptr<Reader>> PosixFiles::open(std::string_view name) {
   PENSTOCK_ASSIGN(Fd fd, open_file(name));
-  return std::make_unique<PosixReader>(std::move(fd), root_.full(name), moved_);
+  return std::make_unique<PosixReader>(std::move(fd), root_.full_path(name), moved_);
 }
 
 Result<std::unique_ptr<Writer>> PosixFiles::create(std::string_view name, std::uint64_t bytes_hint) {
@@ -83,19 +83,19 @@ Result<std::uint64_t> PosixFiles::read_object(std::string_view name, std::uint64
   PENSTOCK_ASSIGN(const Fd fd, open_to_read(name));
   std::uint64_t length = length_hint;
   if (length == 0) {
-    PENSTOCK_ASSIGN(length, whole_length(fd.get(), name, out.size()));
+    PENSTOCK_ASSIGN(length, object_length(fd.get(), name, out.size()));
   }
   // Uses pread, because read(2) takes a lock for the file position in a process with several threads.
-  PENSTOCK_TRY(check_whole(pread_full(fd.get(), 0, out.first(length)), name, length));
+  PENSTOCK_TRY(check_object_read(pread_full(fd.get(), 0, out.first(length)), name, length));
   if (eof_read_) {
-    std::byte none{};
-    const FullIo end = pread_full(fd.get(), length, {&none, 1});
-    if (end.sys_errno != 0) return root_.error(end.sys_errno, "cannot read", name);
+    std::byte extra_byte{};
+    const FullIo at_end = pread_full(fd.get(), length, {&extra_byte, 1});
+    if (at_end.sys_errno != 0) return root_.error(at_end.sys_errno, "cannot read", name);
   }
   return length;
 }
 
-Result<std::uint64_t> PosixFiles::whole_length(int fd, std::string_view name, std::size_t room) const {
+Result<std::uint64_t> PosixFiles::object_length(int fd, std::string_view name, std::size_t room) const {
   struct stat status {};
   if (::fstat(fd, &status) != 0) return root_.error(errno, "cannot look at", name);
   if (S_ISDIR(status.st_mode)) return root_.error(EISDIR, "cannot read", name);
@@ -104,10 +104,10 @@ Result<std::uint64_t> PosixFiles::whole_length(int fd, std::string_view name, st
   return length;
 }
 
-Result<void> PosixFiles::check_whole(const FullIo& io, std::string_view name, std::uint64_t length) {
+Result<void> PosixFiles::check_object_read(const FullIo& io, std::string_view name, std::uint64_t length) {
   moved_.add_read(io.done);
   if (io.sys_errno != 0) return root_.error(io.sys_errno, "cannot read", name);
-  if (io.done != length) return truncated_error(root_.full(name), 0, length);
+  if (io.done != length) return truncated_error(root_.full_path(name), 0, length);
   return success();
 }
 
@@ -131,8 +131,8 @@ Result<unsigned> PosixFiles::mode_of(int fd, std::string_view name) const {
 
 Result<Fd> PosixFiles::open_to_read(std::string_view name, int more_flags) {
   // With O_NONBLOCK, because the open of a FIFO would block until another process opens it for writing. On a
-  // file O_NONBLOCK matters only if another process has a lease on it. Then the second open waits until that
-  // lease is released.
+  // regular file O_NONBLOCK matters only if another process has a lease on it. Then the file is opened again
+  // without the flag, which waits until the lease is released.
   const int flags = O_RDONLY | more_flags;
   auto fd = root_.open(name, flags | O_NONBLOCK, "cannot open");
   if (!fd && fd.error().sys_errno == EWOULDBLOCK) fd = root_.open(name, flags, "cannot open");
@@ -165,7 +165,7 @@ constexpr OptionSpec kOptions[] = {
      .fallback = "normal",
      .help = "what the kernel is told of the reads to come when an object is opened (posix_fadvise)"}};
 
-int advice(const std::string& readahead) {
+int fadvise_constant(const std::string& readahead) {
   if (readahead == "sequential") return POSIX_FADV_SEQUENTIAL;
   if (readahead == "random") return POSIX_FADV_RANDOM;
   return readahead == "willneed" ? POSIX_FADV_WILLNEED : POSIX_FADV_NORMAL;
@@ -173,10 +173,10 @@ int advice(const std::string& readahead) {
 
 Result<std::unique_ptr<Backend>> make_posix(std::string_view path, const Options& options) {
   PENSTOCK_TRY(check_folder_given("posix", path));
-  const int wanted = advice(options.text("readahead"));
+  const int file_advice = fadvise_constant(options.text("readahead"));
   const bool eof_read = options.boolean("eof_read");
-  if (options.boolean("direct")) return std::make_unique<DirectFiles>(path, options, wanted, eof_read);
-  return std::make_unique<PosixFiles>(path, options, wanted, eof_read);
+  if (options.boolean("direct")) return std::make_unique<DirectFiles>(path, options, file_advice, eof_read);
+  return std::make_unique<PosixFiles>(path, options, file_advice, eof_read);
 }
 
 }  // namespace

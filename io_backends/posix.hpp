@@ -22,7 +22,7 @@
 
 namespace penstock {
 
-// A row of the option tables of these back ends.
+// A row for the option tables of these back ends.
 inline constexpr OptionSpec kPublishOption{
     .name = "publish",
     .role = OptionRole::work,
@@ -45,7 +45,7 @@ class PosixReader : public Reader {
 
  protected:
   MovedCounter& moved() { return moved_; }
-  // Counts the bytes that were read, and returns the error if they are fewer than `length`.
+  // Counts the bytes that were read. Returns an error if they are fewer than `length`.
   Result<void> check_read(const FullIo& io, std::uint64_t offset, std::uint64_t length);
 
  private:
@@ -57,7 +57,7 @@ class PosixReader : public Reader {
 class PosixFiles : public Backend {
  public:
   // The option table has kPublishOption. `advice`: a POSIX_FADV_ constant, for each file that is opened to be
-  // read. `eof_read`: after a whole object, make one more read to see its end.
+  // read. `eof_read`: after the bytes of a whole object, make one more read, which finds its end.
   PosixFiles(std::string_view path, const Options& options, int advice = POSIX_FADV_NORMAL,
              bool eof_read = false);
 
@@ -71,7 +71,7 @@ class PosixFiles : public Backend {
   std::vector<std::string> remarks() const override;
   std::optional<std::filesystem::path> native_path(std::string_view name) const override;
 
-  // Adds a remark about this back end, also for its queues. An equal remark is added only once.
+  // Adds a remark about this back end, also for its queues. The same remark is added only once.
   void remark(std::string sentence);
 
  protected:
@@ -79,12 +79,12 @@ class PosixFiles : public Backend {
   Result<Fd> open_to_read(std::string_view name, int more_flags = 0);
   // Like open_to_read(), but fails with EISDIR for a folder.
   Result<Fd> open_file(std::string_view name);
-  // The st_mode of an opened file; EISDIR for a folder.
+  // Returns the st_mode of an opened file; fails with EISDIR for a folder.
   Result<unsigned> mode_of(int fd, std::string_view name) const;
-  // Parts of read_object(). The first returns how many bytes to read. The second counts the bytes that were
-  // read, and returns the error if they are fewer.
-  Result<std::uint64_t> whole_length(int fd, std::string_view name, std::size_t room) const;
-  Result<void> check_whole(const FullIo& io, std::string_view name, std::uint64_t length);
+  // Parts of read_object(). object_length() returns how many bytes to read. check_object_read() counts the
+  // bytes that were read, and returns an error if they are fewer.
+  Result<std::uint64_t> object_length(int fd, std::string_view name, std::size_t room) const;
+  Result<void> check_object_read(const FullIo& io, std::string_view name, std::uint64_t length);
 
   PosixRoot root_;
   Caps caps_;

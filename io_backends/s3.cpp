@@ -1,5 +1,5 @@
 // The back end `s3`: objects below a prefix in a bucket of an S3 object store. Large objects are read by
-// several streams (s3/reads.hpp) and written in parts that a thread sends (s3/parts.hpp).
+// several streams (s3/reads.hpp) and written in parts, which a thread sends (s3/parts.hpp).
 #include <curl/curl.h>
 
 #include <algorithm>
@@ -26,7 +26,7 @@ constexpr OptionSpec kOptions[] = {
      .value = "SIZE",
      .fallback = "8MiB",
      .help = "larger objects are written, and larger ranges read, in requests of this size",
-     .at_least = 5 << 20},  // the smallest size that S3 accepts for a part, except the last
+     .at_least = 5 << 20},  // the smallest part that S3 accepts, except for the last part of an object
     {.name = "streams",
      .role = OptionRole::work,
      .type = OptionType::integer,
@@ -66,7 +66,7 @@ class S3Backend final : public Backend {
  public:
   explicit S3Backend(s3::Settings settings) : store_(std::move(settings)), names_(s3::make_names(store_)) {
     caps_.async = true;
-    caps_.network = true;
+    caps_.on_network = true;
   }
 
   const Caps& caps() const override { return caps_; }
@@ -74,7 +74,7 @@ class S3Backend final : public Backend {
   Result<std::unique_ptr<Reader>> open(std::string_view name) override {
     PENSTOCK_TRY(check_object_name(name));
     PENSTOCK_ASSIGN(s3::Answer answer, store_.head(name));
-    if (!answer.ok()) return store_.unreadable(answer, name);
+    if (!answer.ok()) return store_.read_error(answer, name);
     return std::make_unique<s3::S3Reader>(store_, name, std::move(answer));
   }
 
@@ -103,22 +103,22 @@ class S3Backend final : public Backend {
 };
 
 Result<std::unique_ptr<Backend>> make_s3(std::string_view path, const Options& options) {
-  // Once, on the first thread that gets here.
-  static const CURLcode ready = ::curl_global_init(CURL_GLOBAL_DEFAULT);
-  if (ready != CURLE_OK) return make_error(Errc::unsupported, "libcurl cannot be used on this machine");
+  // Runs only once; other threads wait for it.
+  static const CURLcode curl_status = ::curl_global_init(CURL_GLOBAL_DEFAULT);
+  if (curl_status != CURLE_OK) return make_error(Errc::unsupported, "libcurl cannot be used on this machine");
   const auto environment = s3::process_environment();
   s3::Settings settings;
   PENSTOCK_ASSIGN(settings.endpoint, s3::parse_endpoint(path));
   PENSTOCK_ASSIGN(settings.credentials, s3::find_credentials(environment));
   settings.region = s3::find_region(options.text("region"), environment);
-  settings.trusted = environment("AWS_CA_BUNDLE").value_or("");
+  settings.trusted_certificates = environment("AWS_CA_BUNDLE").value_or("");
   settings.retries = static_cast<unsigned>(options.integer("retries"));
   settings.timeout =
       std::max(std::chrono::ceil<std::chrono::seconds>(options.duration("timeout")), std::chrono::seconds(1));
-  settings.part = static_cast<std::size_t>(options.size("part"));
-  settings.streams = static_cast<std::size_t>(options.integer("streams"));
-  settings.connections = static_cast<std::size_t>(options.integer("connections"));
-  settings.checks = options.boolean("checks");
+  settings.part_bytes = static_cast<std::size_t>(options.size("part"));
+  settings.max_streams = static_cast<std::size_t>(options.integer("streams"));
+  settings.max_connections = static_cast<std::size_t>(options.integer("connections"));
+  settings.check_names = options.boolean("checks");
   return std::make_unique<S3Backend>(std::move(settings));
 }
 

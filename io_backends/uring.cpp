@@ -2,11 +2,11 @@
 //
 // The read of a whole object is a chain of three requests, open -> read -> close, which the kernel does in
 // order. The open uses a slot of the ring's own table of files, so the process needs no descriptor. A chain
-// that succeeds gives one completion, that of the close. If the open fails, only its completion comes. If the
-// read fails or is short, its completion comes first, then that of the close.
+// that succeeds gives one completion, that of the close. If the open fails, only the completion of the open
+// comes. If the read fails or is short, first its completion comes, then that of the close.
 //
 // Threads: any thread may make a queue. One thread at a time uses it and runs all functions of UringQueue.
-// Lock: none. The ring belongs to the thread that made it (owner_). Another thread makes a new ring.
+// Lock: none. The ring belongs to the thread that made it (owner_thread_). Another thread makes a new ring.
 // Memory: a read allocates only for an error or a larger path or bounce buffer. begin() allocates more.
 // Ctrl-C: a call is repeated after EINTR, because the kernel may still write to the memory of a read.
 // ~UringQueue() waits for all reads.
@@ -46,25 +46,25 @@ constexpr OptionSpec kOptions[] = {kDirectOption,
                                     .help = "a thread of the kernel takes submissions (IORING_SETUP_SQPOLL); "
                                             "it keeps a processor busy"}};
 
-constexpr unsigned kTableAfter = 4;  // after this many reads an opened object is put into the ring's table
-constexpr std::size_t kPieces = 8;   // `depth` reads are submitted in this many pieces
-constexpr std::size_t kMaxBuffer = std::size_t{1} << 30U;  // the largest buffer that the kernel can register
-constexpr std::size_t kMostAtOnce = INT32_MAX & ~4095;     // the most bytes that one request can read
+constexpr unsigned kTableReads = 4;  // number of the read at which an opened object enters the ring's table
+constexpr std::size_t kPiecesPerDepth = 8;  // a batch of `depth` reads is submitted in this number of pieces
+constexpr std::size_t kMaxBufferBytes = std::size_t{1} << 30U;  // the largest buffer the kernel can register
+constexpr std::size_t kMaxReadBytes = INT32_MAX & ~4095;  // in bytes; the most that one request can read
 
-// The system reuses its thread numbers. So these numbers are used instead: a new thread must not be mistaken
-// for the dead owner of a ring.
+// Returns a number that no other thread ever has. The system's thread ids are reused, so a new thread could
+// be mistaken for the ended owner of a ring.
 std::uint64_t thread_number() {
   static std::atomic<std::uint64_t> count{0};
   thread_local const std::uint64_t number = ++count;
   return number;
 }
 
-// Whether the same call may succeed if it is repeated.
+// Whether a call that failed with this errno may succeed if it is repeated.
 bool is_transient(int sys_errno) {
   return sys_errno == EINTR || sys_errno == EAGAIN || sys_errno == EBUSY;
 }
 
-// A Reader with a unique number. The number distinguishes a file from a later one with the same descriptor.
+// A Reader with a unique number. The number tells this file from a later file with the same descriptor.
 class UringReader final : public DirectReader {
  public:
   using DirectReader::DirectReader;
@@ -85,7 +85,7 @@ class UringFiles final : public DirectFiles {
     UringRing trial;
     const int failed = trial.set_up(1, sqpoll_);
     caps_.async = failed == 0;
-    caps_.queue_of_one = caps_.async && caps_.bypasses_cache;
+    caps_.queue_is_cheaper = caps_.async && caps_.bypasses_cache;
     if (failed == 0) return;
     remark(std::string("io_uring is not available here (") + std::strerror(failed) +
            "): threads that block keep reads in flight instead");
@@ -96,10 +96,10 @@ class UringFiles final : public DirectFiles {
     PENSTOCK_ASSIGN(Fd fd, open_direct(name));
     PENSTOCK_ASSIGN(const unsigned mode, mode_of(fd.get(), name));
     PENSTOCK_ASSIGN(const auto direct, ask_alignment(fd.get(), name));
-    // O_NONBLOCK is removed. Some file systems cannot tell if a read has to wait, and with O_NONBLOCK the
-    // kernel would fail each read on them.
+    // This removes O_NONBLOCK. Some file systems cannot tell whether a read has to wait, and there the kernel
+    // would fail each read of a file with O_NONBLOCK.
     if (S_ISREG(mode)) ::fcntl(fd.get(), F_SETFL, direct ? O_DIRECT : 0);
-    return std::make_unique<UringReader>(std::move(fd), direct, root_.full(name), moved_);
+    return std::make_unique<UringReader>(std::move(fd), direct, root_.full_path(name), moved_);
   }
 
   Result<std::unique_ptr<Queue>> queue(std::size_t depth) override;
@@ -109,59 +109,57 @@ class UringFiles final : public DirectFiles {
   // because it would have to wait.
   int open_flags() const {
     return O_RDONLY | O_LARGEFILE | (direct_.on() ? O_DIRECT : 0) |
-           (opens_blocking_.load(std::memory_order_relaxed) ? 0 : O_NONBLOCK);
+           (open_may_wait_.load(std::memory_order_relaxed) ? 0 : O_NONBLOCK);
   }
-  void allow_waits() { opens_blocking_.store(true, std::memory_order_relaxed); }
+  void allow_waits() { open_may_wait_.store(true, std::memory_order_relaxed); }
 
  private:
   const bool sqpoll_;
-  // Set once by any queue's thread; a thread that sees it late repeats one more read.
-  std::atomic<bool> opens_blocking_{false};
+  // Set once, by the thread of any queue. A thread that sees it late only has to repeat one more read.
+  std::atomic<bool> open_may_wait_{false};
 };
 
 class UringQueue final : public Queue {
  public:
   UringQueue(UringFiles& files, std::size_t depth) : files_(files), slots_(depth), done_(depth) {
-    free_.reserve(depth);
-    for (std::size_t i = depth; i > 0; --i) free_.push_back(static_cast<std::uint32_t>(i - 1));
+    free_slots_.reserve(depth);
+    for (std::size_t i = depth; i > 0; --i) free_slots_.push_back(static_cast<std::uint32_t>(i - 1));
   }
   ~UringQueue() override {
     while (in_kernel_ > 0) take_or_fail(wait(1));
   }
   void register_memory(std::span<std::byte> memory) override {
     registered_ = memory;
-    if (ring_ != nullptr && owner_ == thread_number()) register_buffers();
+    if (ring_ != nullptr && owner_thread_ == thread_number()) register_buffers();
   }
   std::size_t submit(std::span<const Operation> operations, Start start) override;
   std::size_t reap(std::span<Completion> out, std::size_t at_least) override;
   std::size_t in_flight() const override { return in_kernel_ + done_.size(); }
-  // Makes the ring for the current thread. Called first, and when another thread uses the queue.
+  // Makes the ring for the current thread. Called first, and if another thread begins to use the queue.
   Result<void> begin();
 
  private:
   enum Step : std::uint64_t { kOpen, kRead, kClose };
   static constexpr unsigned kStepBits = 2;
-  // The Slot::result of a complete read.
-  static constexpr int kCompleteRead = std::numeric_limits<int>::min();
-  // A slot of the ring's table of files. Its file stays open after its Reader is destroyed, until another
-  // file replaces it or the queue ends. A Reader may be destroyed on any thread, but only the queue's thread
-  // may change the table.
+  static constexpr int kCompleteRead = std::numeric_limits<int>::min();  // Slot::result after a full read
+  // A slot of the ring's table of files. Its file stays open until another one replaces it or the queue ends:
+  // a Reader may be destroyed on any thread, but only the queue's thread may change the table.
   struct TableSlot {
     std::uint64_t number = 0;
-    std::uint64_t candidate = 0;
-    unsigned reads = 0;      // reads of the candidate so far
+    std::uint64_t candidate_number = 0;
+    unsigned reads = 0;      // how often the candidate was read so far
     unsigned in_flight = 0;  // reads in flight that use this slot
   };
   struct Slot {
     Operation operation;
     AlignedRead read;
-    std::size_t bytes = 0;  // bytes that the operation asks for
+    std::size_t bytes = 0;  // bytes that the operation wants
     int result = kCompleteRead;
     bool in_kernel = false;
-    TableSlot* in_table = nullptr;  // slot of the file in the table, or null
+    TableSlot* table_slot = nullptr;  // where the table has the file; null if it is not in the table
     bool open_failed = false;
-    std::string path;  // valid until the submit, when the kernel reads it
-    Buffer bounce;     // for direct I/O, if `out` is not aligned; the kernel writes here
+    std::string path;  // must not change until the submit, when the kernel reads it
+    Buffer bounce;     // the kernel writes here if `out` lacks the alignment of direct I/O
   };
 
   void register_buffers();
@@ -170,28 +168,28 @@ class UringQueue final : public Queue {
   Result<bool> start_object(std::uint32_t slot, const ReadObject& object);
   static bool plan_slot_read(Slot& slot, const std::optional<DirectAlignment>& direct, std::uint64_t offset,
                              std::span<std::byte> room);
-  io_uring_sqe* next_request(unsigned together);
+  io_uring_sqe* next_request(unsigned count);
   void prepare_read(io_uring_sqe* sqe, int file, const AlignedRead& read) const;
   TableSlot* table_slot_of(const UringReader& reader);
-  void push();
+  void submit_prepared();
   int wait(unsigned completions);
-  void drain();
+  void take_completions();
   void take_or_fail(int failed);
-  void completed(std::uint64_t what, int result);
+  void handle_completion(std::uint64_t tag, int result);
   void finish(std::uint32_t index);
   void finish(std::uint32_t index, Result<std::uint64_t> outcome);
 
   UringFiles& files_;
-  std::uint64_t owner_ = 0;  // thread_number() of the thread that made the ring
-  int root_ = -1;
+  std::uint64_t owner_thread_ = 0;  // thread_number() of the thread that made the ring
+  int root_fd_ = -1;
   std::span<std::byte> registered_;
   bool is_registered_ = false;
-  std::vector<Slot> slots_;  // never grows, because the kernel has pointers into it
-  std::vector<std::uint32_t> free_;
+  std::vector<Slot> slots_;  // never grows, because the kernel has pointers to its elements
+  std::vector<std::uint32_t> free_slots_;
   std::vector<TableSlot> table_;
-  std::size_t in_kernel_ = 0;  // includes prepared reads that were not pushed yet
+  std::size_t in_kernel_ = 0;  // includes prepared reads that are not submitted yet
   Fifo<Completion> done_;
-  std::unique_ptr<UringRing> ring_;  // last, so destroyed first: the kernel may write to slots_
+  std::unique_ptr<UringRing> ring_;  // last, so destroyed first: until then the kernel may write to slots_
 };
 
 Result<void> UringQueue::begin() {
@@ -200,20 +198,20 @@ Result<void> UringQueue::begin() {
   if (failed != 0)
     return errno_error(failed, "cannot set up", "an io_uring of depth " + std::to_string(slots_.size()));
   ring_ = std::move(ring);
-  owner_ = thread_number();
+  owner_thread_ = thread_number();
   table_.assign(ring_->table_files(), {});
   is_registered_ = false;
   register_buffers();
   return success();
 }
 
-// Registers the memory, so that the kernel need not pin its pages for each read. No read is in flight.
+// Registers the memory while no read is in flight, so that the kernel need not pin its pages for each read.
 void UringQueue::register_buffers() {
   if (std::exchange(is_registered_, false)) ::io_uring_unregister_buffers(&ring_->get());
   if (registered_.empty()) return;
   std::vector<iovec> pieces;
-  for (std::size_t at = 0; at < registered_.size(); at += kMaxBuffer)
-    pieces.push_back({registered_.data() + at, std::min(kMaxBuffer, registered_.size() - at)});
+  for (std::size_t at = 0; at < registered_.size(); at += kMaxBufferBytes)
+    pieces.push_back({registered_.data() + at, std::min(kMaxBufferBytes, registered_.size() - at)});
   const int result =
       ::io_uring_register_buffers(&ring_->get(), pieces.data(), static_cast<unsigned>(pieces.size()));
   is_registered_ = result == 0;
@@ -223,28 +221,29 @@ void UringQueue::register_buffers() {
 }
 
 std::size_t UringQueue::submit(std::span<const Operation> operations, Start start) {
-  const std::size_t taken = std::min(operations.size(), free_.size() - done_.size());
-  if (taken > 0 && (ring_ == nullptr || owner_ != thread_number()) && in_kernel_ == 0) {
+  const std::size_t accepted = std::min(operations.size(), free_slots_.size() - done_.size());
+  if (accepted > 0 && (ring_ == nullptr || owner_thread_ != thread_number()) && in_kernel_ == 0) {
     if (const Result<void> started = begin(); !started.ok()) {
-      for (const Operation& operation : operations.first(taken)) done_.push({operation.tag, started.error()});
-      return taken;
+      for (const Operation& operation : operations.first(accepted))
+        done_.push({operation.tag, started.error()});
+      return accepted;
     }
   }
-  // Many devices, especially virtual ones, complete a whole queue at once. Then they would be idle until the
-  // last read is prepared. With pieces they start after the first piece.
-  const std::size_t piece = std::max<std::size_t>(slots_.size() / kPieces, 1);
-  for (std::size_t i = 0; i < taken; ++i) {
+  // Many devices, especially virtual ones, complete a whole queue at once. Without pieces such a device would
+  // be idle until the last read is prepared. With pieces it starts after the first piece.
+  const std::size_t reads_per_piece = std::max<std::size_t>(slots_.size() / kPiecesPerDepth, 1);
+  for (std::size_t i = 0; i < accepted; ++i) {
     this->start(operations[i]);
-    if ((i + 1) % piece == 0 && i + 1 < taken) push();
+    if ((i + 1) % reads_per_piece == 0 && i + 1 < accepted) submit_prepared();
   }
-  if (start == Start::now) push();
-  return taken;
+  if (start == Start::now) submit_prepared();
+  return accepted;
 }
 
 void UringQueue::start(const Operation& operation) {
-  // The slot is taken first, because next_request() may push and drain, which return other slots to free_.
-  const std::uint32_t index = free_.back();
-  free_.pop_back();
+  // The slot is taken first, because next_request() may return other slots to free_slots_.
+  const std::uint32_t index = free_slots_.back();
+  free_slots_.pop_back();
   Slot& slot = slots_[index];
   slot.operation = operation;
   slot.result = kCompleteRead;
@@ -257,117 +256,118 @@ void UringQueue::start(const Operation& operation) {
     ++in_kernel_;
     return;
   }
-  free_.push_back(index);
+  free_slots_.push_back(index);
   done_.push(
       {operation.tag, started.ok() ? perform(files_, operation) : Result<std::uint64_t>(started.error())});
 }
 
-// Prepares one request. False if blocking calls must do the read.
+// Prepares one request. Returns false if blocking calls must do the read.
 Result<bool> UringQueue::start_read(std::uint32_t index, const ReadAt& read) {
   if (read.out.empty() || read.offset > static_cast<std::uint64_t>(INT64_MAX) - read.out.size()) return false;
   Slot& slot = slots_[index];
   slot.bytes = read.out.size();
   const auto& reader = static_cast<const UringReader&>(*read.reader);
   if (!plan_slot_read(slot, reader.direct(), read.offset, read.out)) return false;
-  TableSlot* const in_table = table_slot_of(reader);
+  TableSlot* const table_slot = table_slot_of(reader);
   io_uring_sqe* const sqe = next_request(1);
   if (sqe == nullptr) return false;
-  if (in_table == nullptr) {
+  if (table_slot == nullptr) {
     prepare_read(sqe, reader.fd(), slot.read);
   } else {
-    const auto place = static_cast<std::size_t>(in_table - table_.data());
-    prepare_read(sqe, static_cast<int>(slots_.size() + place), slot.read);
+    const auto table_index = static_cast<std::size_t>(table_slot - table_.data());
+    prepare_read(sqe, static_cast<int>(slots_.size() + table_index), slot.read);
     sqe->flags |= IOSQE_FIXED_FILE;
-    slot.in_table = in_table;
-    ++in_table->in_flight;
+    slot.table_slot = table_slot;
+    ++table_slot->in_flight;
   }
   ::io_uring_sqe_set_data64(sqe, std::uint64_t{index} << kStepBits | kRead);
   return true;
 }
 
-// Prepares a chain. All three requests must be in one submit, because a chain ends at the end of a submit.
-// The read runs only if the open succeeded (IO_LINK). The close runs also if the read failed (IO_HARDLINK).
+// Prepares a chain of open, read and close. They must be in one submit, because a chain ends with its submit.
+// The read runs only if the open succeeded (IO_LINK). The close runs even if the read failed (IO_HARDLINK).
 Result<bool> UringQueue::start_object(std::uint32_t index, const ReadObject& object) {
   PENSTOCK_TRY(check_read_object(object.name, object.length_hint, object.out.size()));
   if (object.length_hint == 0) return false;  // the size is unknown, so blocking calls read the object
-  PENSTOCK_ASSIGN(root_, files_.root().fd());
+  PENSTOCK_ASSIGN(root_fd_, files_.root().fd());
   Slot& slot = slots_[index];
   slot.bytes = object.length_hint;
   if (!plan_slot_read(slot, files_.likely_alignment(), 0, object.out)) return false;
   slot.path.assign(object.name);
   io_uring_sqe* sqe = next_request(3);
   if (sqe == nullptr) return false;
-  const std::uint64_t mark = std::uint64_t{index} << kStepBits;
-  ::io_uring_prep_openat_direct(sqe, root_, slot.path.c_str(), files_.open_flags(), 0, index);
+  const std::uint64_t tag = std::uint64_t{index} << kStepBits;
+  ::io_uring_prep_openat_direct(sqe, root_fd_, slot.path.c_str(), files_.open_flags(), 0, index);
   sqe->flags |= IOSQE_IO_LINK | IOSQE_CQE_SKIP_SUCCESS;
-  ::io_uring_sqe_set_data64(sqe, mark | kOpen);
+  ::io_uring_sqe_set_data64(sqe, tag | kOpen);
   sqe = ::io_uring_get_sqe(&ring_->get());
   prepare_read(sqe, static_cast<int>(index), slot.read);
   sqe->flags |= IOSQE_FIXED_FILE | IOSQE_IO_HARDLINK | IOSQE_CQE_SKIP_SUCCESS;
-  ::io_uring_sqe_set_data64(sqe, mark | kRead);
+  ::io_uring_sqe_set_data64(sqe, tag | kRead);
   sqe = ::io_uring_get_sqe(&ring_->get());
   ::io_uring_prep_close_direct(sqe, index);
-  ::io_uring_sqe_set_data64(sqe, mark | kClose);
+  ::io_uring_sqe_set_data64(sqe, tag | kClose);
   return true;
 }
 
-// False if one request cannot read all bytes. The kernel would read fewer and report success, and a chain
-// does not report how many bytes it read.
+// Returns false if one request cannot read all bytes. The kernel would then read fewer and report success,
+// and a chain that succeeds does not tell how many bytes it read.
 bool UringQueue::plan_slot_read(Slot& slot, const std::optional<DirectAlignment>& direct,
                                 std::uint64_t offset, std::span<std::byte> room) {
-  if (slot.bytes > kMostAtOnce) return false;
+  if (slot.bytes > kMaxReadBytes) return false;
   slot.read = plan_read(direct, offset, slot.bytes, room, slot.bounce);
-  return slot.read.padded <= kMostAtOnce;
+  return slot.read.padded_bytes <= kMaxReadBytes;
 }
 
-// The first of `together` entries of one submit. Null only if the kernel accepts no more requests.
-io_uring_sqe* UringQueue::next_request(unsigned together) {
+// Returns the first of `count` entries for one submit; null only if the kernel accepts no more requests.
+io_uring_sqe* UringQueue::next_request(unsigned count) {
   io_uring& ring = ring_->get();
-  for (int tries = 0; ::io_uring_sq_space_left(&ring) < together; ++tries) {
+  for (int tries = 0; ::io_uring_sq_space_left(&ring) < count; ++tries) {
     if (tries > 1000) return nullptr;
-    push();
+    submit_prepared();
     if (files_.sqpoll()) ::io_uring_sqring_wait(&ring);
   }
   return ::io_uring_get_sqe(&ring);
 }
 
 void UringQueue::prepare_read(io_uring_sqe* sqe, int file, const AlignedRead& read) const {
-  const auto bytes = static_cast<unsigned>(read.padded);
+  const auto bytes = static_cast<unsigned>(read.padded_bytes);
   const std::byte* const end = registered_.data() + registered_.size();
   if (is_registered_ && read.into >= registered_.data() && read.into < end) {
     const auto at = static_cast<std::size_t>(read.into - registered_.data());
-    if (at / kMaxBuffer == (at + bytes - 1) / kMaxBuffer && at + bytes <= registered_.size()) {
-      ::io_uring_prep_read_fixed(sqe, file, read.into, bytes, read.offset, static_cast<int>(at / kMaxBuffer));
+    const std::size_t buffer = at / kMaxBufferBytes;
+    if (buffer == (at + bytes - 1) / kMaxBufferBytes && at + bytes <= registered_.size()) {
+      ::io_uring_prep_read_fixed(sqe, file, read.into, bytes, read.offset, static_cast<int>(buffer));
       return;
     }
   }
   ::io_uring_prep_read(sqe, file, read.into, bytes, read.offset);
 }
 
-// The file's slot in the ring's table. Null until the file was read kTableAfter times. A file with reads in
-// flight is not replaced: the kernel may look the slot up later, and would then read from the wrong file.
+// Returns the file's slot in the ring's table. Null before the kTableReads-th read of the file. A file with
+// reads in flight is not replaced: the kernel may look up its slot later, and would read the wrong file.
 UringQueue::TableSlot* UringQueue::table_slot_of(const UringReader& reader) {
   if (table_.empty()) return nullptr;
-  const std::size_t place = static_cast<std::size_t>(reader.fd()) & (table_.size() - 1);
-  TableSlot& here = table_[place];
-  if (here.number == reader.number()) return &here;
-  if (here.candidate != reader.number()) {
-    here.candidate = reader.number();
-    here.reads = 0;
+  const std::size_t table_index = static_cast<std::size_t>(reader.fd()) & (table_.size() - 1);
+  TableSlot& slot = table_[table_index];
+  if (slot.number == reader.number()) return &slot;
+  if (slot.candidate_number != reader.number()) {
+    slot.candidate_number = reader.number();
+    slot.reads = 0;
   }
-  if (++here.reads < kTableAfter || here.in_flight > 0) return nullptr;
-  const auto index = static_cast<unsigned>(slots_.size() + place);
+  if (++slot.reads < kTableReads || slot.in_flight > 0) return nullptr;
+  const auto index = static_cast<unsigned>(slots_.size() + table_index);
   int fd = reader.fd();
   if (::io_uring_register_files_update(&ring_->get(), index, &fd, 1) != 1) {
-    here.reads = 0;  // try again only after more reads
+    slot.reads = 0;  // the next attempt comes only after more reads
     return nullptr;
   }
-  here.number = reader.number();
-  return &here;
+  slot.number = reader.number();
+  return &slot;
 }
 
-// Submits the prepared requests. If the kernel has no room for completions, it takes completions first.
-void UringQueue::push() {
+// Submits the prepared requests. If the kernel has no room for completions, this takes some first.
+void UringQueue::submit_prepared() {
   if (ring_ == nullptr) return;
   io_uring& ring = ring_->get();
   while (::io_uring_sq_ready(&ring) > 0) {
@@ -375,12 +375,12 @@ void UringQueue::push() {
     if (result >= 0 && files_.sqpoll()) return;
     if (result >= 0 || result == -EINTR) continue;
     if (!is_transient(-result)) return;
-    drain();
+    take_completions();
     static_cast<void>(::io_uring_get_events(&ring));
   }
 }
 
-// Submits the prepared requests and waits for completions. A signal does not end the wait. 0 or the errno.
+// Submits the prepared requests and waits for completions, also after a signal. Returns 0 or the errno.
 int UringQueue::wait(unsigned completions) {
   io_uring& ring = ring_->get();
   for (;;) {
@@ -399,30 +399,30 @@ int UringQueue::wait(unsigned completions) {
 std::size_t UringQueue::reap(std::span<Completion> out, std::size_t at_least) {
   const std::size_t wanted = std::min({at_least, in_flight(), out.size()});
   std::size_t count = 0;
-  const auto take = [&] {
+  const auto take_done = [&] {
     while (count < out.size() && done_.size() > 0) out[count++] = done_.pop();
   };
-  take();
+  take_done();
   if (in_kernel_ == 0) return count;
   if (count >= wanted) {
-    push();
+    submit_prepared();
     const int result = wanted == 0 ? ::io_uring_get_events(&ring_->get()) : 0;
     take_or_fail(result < 0 && !is_transient(-result) ? -result : 0);
-    take();
+    take_done();
     return count;
   }
   while (count < wanted) {
     take_or_fail(wait(static_cast<unsigned>(wanted - count)));
-    take();
+    take_done();
   }
   return count;
 }
 
 // Takes the completions. If `failed` is an errno, all other reads fail, so that the caller does not wait for
-// ever. The next operation makes a new ring. cut_off() comes first: it waits until the kernel no longer
-// writes to memory of reads. Only then may the caller learn of a failure, because it may free the memory.
+// ever. The next operation makes a new ring. cut_off() is called first: it waits until the kernel no
+// longer writes to the memory of reads. Only then may the caller learn of a failure and free that memory.
 void UringQueue::take_or_fail(int failed) {
-  drain();
+  take_completions();
   if (failed == 0) return;
   ring_->cut_off();
   ring_ = nullptr;
@@ -434,26 +434,26 @@ void UringQueue::take_or_fail(int failed) {
   }
 }
 
-void UringQueue::drain() {
+void UringQueue::take_completions() {
   io_uring& ring = ring_->get();
   std::array<io_uring_cqe*, 64> entries{};
   for (unsigned count = 0; (count = ::io_uring_peek_batch_cqe(&ring, entries.data(), entries.size())) > 0;) {
     for (const io_uring_cqe* const cqe : std::span(entries).first(count))
-      completed(::io_uring_cqe_get_data64(cqe), cqe->res);
+      handle_completion(::io_uring_cqe_get_data64(cqe), cqe->res);
     ::io_uring_cq_advance(&ring, count);
   }
 }
 
-void UringQueue::completed(std::uint64_t what, int result) {
-  const auto index = static_cast<std::uint32_t>(what >> kStepBits);
+void UringQueue::handle_completion(std::uint64_t tag, int result) {
+  const auto index = static_cast<std::uint32_t>(tag >> kStepBits);
   Slot& slot = slots_[index];
-  switch (static_cast<Step>(what & ((1U << kStepBits) - 1))) {
+  switch (static_cast<Step>(tag & ((1U << kStepBits) - 1))) {
     case kOpen:  // the open failed; no other completion follows
       slot.result = result;
       slot.open_failed = true;
       return finish(index);
     case kRead:
-      if (result != static_cast<int>(slot.read.padded)) slot.result = result;
+      if (result != static_cast<int>(slot.read.padded_bytes)) slot.result = result;
       if (std::holds_alternative<ReadAt>(slot.operation.what)) finish(index);
       return;
     case kClose:
@@ -464,7 +464,8 @@ void UringQueue::completed(std::uint64_t what, int result) {
 void UringQueue::finish(std::uint32_t index) {
   Slot& slot = slots_[index];
   if (slot.result == -EAGAIN) files_.allow_waits();
-  const auto got = slot.result == kCompleteRead ? static_cast<std::int64_t>(slot.read.padded) : slot.result;
+  const auto got =
+      slot.result == kCompleteRead ? static_cast<std::int64_t>(slot.read.padded_bytes) : slot.result;
   finish(index, files_.finish_read(slot.operation, slot.read, slot.bytes, got,
                                    slot.open_failed ? "cannot open" : "cannot read"));
 }
@@ -472,8 +473,8 @@ void UringQueue::finish(std::uint32_t index) {
 void UringQueue::finish(std::uint32_t index, Result<std::uint64_t> outcome) {
   done_.push({slots_[index].operation.tag, std::move(outcome)});
   slots_[index].in_kernel = false;
-  if (auto* const file = std::exchange(slots_[index].in_table, nullptr); file != nullptr) --file->in_flight;
-  free_.push_back(index);
+  if (auto* const file = std::exchange(slots_[index].table_slot, nullptr); file != nullptr) --file->in_flight;
+  free_slots_.push_back(index);
   --in_kernel_;
 }
 

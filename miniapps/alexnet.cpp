@@ -53,7 +53,8 @@ Result<Transform> make(const TrainRequest& request) {
   settings.tensor.width = settings.tensor.height = static_cast<std::uint32_t>(size);
   PENSTOCK_ASSIGN(settings.tensor.type, parse_pixel_type(options.text("type")));
   PENSTOCK_ASSIGN(settings.tensor.axes, parse_axes(options.text("axes")));
-  // Those of the ImageNet training set, as networks trained on it commonly take them.
+  // Means and deviations of the channels over the ImageNet training set. Most networks that are trained on it
+  // use these values.
   settings.tensor.mean = {0.485F, 0.456F, 0.406F};
   settings.tensor.deviation = {0.229F, 0.224F, 0.225F};
   settings.decode = request.decode;
@@ -76,7 +77,7 @@ const MiniAppInfo miniapp_alexnet{
     .options = kOptions,
     .reproduces = "the AlexNet mini-app of Chien et al., PDSW-DISCS 2018: what prefetching hides",
     .codec = "jpeg|png",
-    .pictures = true,
+    .takes_pictures = true,
     .defaults = {.batch = 64, .prefetch = 1},
     .make = &make};
 

@@ -28,14 +28,14 @@ constexpr OptionSpec kOptions[] = {{.name = "type",
 // Converts three planes of bytes to pixels.
 class PictureSampleTransform final : public SampleTransform {
  public:
-  explicit PictureSampleTransform(bool octets) : octets_(octets) {}
+  explicit PictureSampleTransform(bool as_octets) : as_octets_(as_octets) {}
 
   Result<void> apply(const SampleKey&, std::span<const std::byte> stored, std::span<std::byte> slot,
                      StageTimer& timer) override {
     if (stored.size() != kChannels * kPixels)
       return make_error(Errc::corrupt,
                         "it has " + std::to_string(stored.size()) + " bytes; a picture of CIFAR-10 has 3072");
-    if (octets_)
+    if (as_octets_)
       fill(stored, slot.data(), [](std::byte value) { return value; });
     else
       fill(stored, reinterpret_cast<float*>(slot.data()), [](std::byte value) {
@@ -52,16 +52,16 @@ class PictureSampleTransform final : public SampleTransform {
       for (std::size_t c = 0; c < kChannels; ++c) out[i * kChannels + c] = convert(stored[c * kPixels + i]);
   }
 
-  const bool octets_;
+  const bool as_octets_;
 };
 
 Result<Transform> make(const TrainRequest& request) {
-  const bool octets = request.app_options.text("type") == "u8";
-  return Transform{.slot_bytes = kChannels * kPixels * (octets ? 1 : sizeof(float)),
-                   .layout = octets ? "u8 NHWC 32x32x3" : "f32 NHWC 32x32x3",
+  const bool as_octets = request.app_options.text("type") == "u8";
+  return Transform{.slot_bytes = kChannels * kPixels * (as_octets ? 1 : sizeof(float)),
+                   .layout = as_octets ? "u8 NHWC 32x32x3" : "f32 NHWC 32x32x3",
                    .stages = kStages,
-                   .make = [octets]() -> Result<std::unique_ptr<SampleTransform>> {
-                     return std::make_unique<PictureSampleTransform>(octets);
+                   .make = [as_octets]() -> Result<std::unique_ptr<SampleTransform>> {
+                     return std::make_unique<PictureSampleTransform>(as_octets);
                    }};
 }
 
@@ -81,6 +81,6 @@ const MiniAppInfo miniapp_cifar{
     .defaults = {.batch = 128, .prefetch = 0, .shuffle = "global", .epochs = 20},
     .make = &make,
     .in_memory = true,
-    .checkpoints = true};
+    .writes_checkpoints = true};
 
 }  // namespace penstock

@@ -18,12 +18,12 @@
 namespace penstock {
 namespace {
 
-constexpr std::string_view kStatistics = "stats.h5";
-constexpr std::array<Hdf5ArrayRequest, 2> kWanted{
+constexpr std::string_view kStatisticsFile = "stats.h5";
+constexpr std::array<Hdf5ArrayRequest, 2> kReadArrays{
     {{"climate/data", Element::f32}, {"climate/labels", Element::f32}}};
-constexpr Hdf5ArrayRequest kMoments{"climate/stats", Element::f32};
-constexpr std::size_t kMost = 1;  // columns of the statistics: mean, largest, smallest, deviation
-constexpr std::size_t kLeast = 2;
+constexpr Hdf5ArrayRequest kStatisticsArray{"climate/stats", Element::f32};
+constexpr std::size_t kLargestColumn = 1;  // the columns are mean, largest, smallest, deviation
+constexpr std::size_t kSmallestColumn = 2;
 constexpr std::array<std::string_view, 1> kStages{"normalise"};
 constexpr std::uint64_t kSplitSeed = 12345;  // the seed of ClimDeepLearn
 constexpr std::uint64_t kEpochSteps = 10;    // steps of training in an epoch, for any number of files
@@ -38,7 +38,7 @@ constexpr OptionSpec kOptions[] = {{.name = "channels",
 struct Fields {
   std::size_t height = 0;
   std::size_t width = 0;
-  std::uint64_t stored = 0;  // channels in a file
+  std::uint64_t stored_channels = 0;
 
   std::size_t pixels() const { return height * width; }
 };
@@ -58,10 +58,10 @@ class FieldsSampleTransform final : public SampleTransform {
 
   Result<void> apply(const SampleKey&, std::span<const std::byte> stored, std::span<std::byte> slot,
                      StageTimer& timer) override {
-    PENSTOCK_ASSIGN(const std::vector<Hdf5Rows> arrays, file_arrays(stored, kWanted));
-    const std::vector<std::uint64_t> data{fields_.stored, fields_.height, fields_.width};
-    const std::vector<std::uint64_t> labels{fields_.height, fields_.width};
-    if (arrays[0].shape != data || arrays[1].shape != labels)
+    PENSTOCK_ASSIGN(const std::vector<Hdf5Rows> arrays, file_arrays(stored, kReadArrays));
+    const std::vector<std::uint64_t> data_shape{fields_.stored_channels, fields_.height, fields_.width};
+    const std::vector<std::uint64_t> labels_shape{fields_.height, fields_.width};
+    if (arrays[0].shape != data_shape || arrays[1].shape != labels_shape)
       return make_error(Errc::corrupt, "its data or labels have another shape than those of the first file");
     for (std::size_t c = 0; c < channels_.size(); ++c)
       planes_[c] = {arrays[0].row(channels_[c].number).data(), channels_[c].scale, channels_[c].shift};
@@ -73,14 +73,14 @@ class FieldsSampleTransform final : public SampleTransform {
 
  private:
   void copy_labels(const Hdf5Rows& labels, std::span<std::byte> out) const {
-    auto* to = reinterpret_cast<std::int32_t*>(out.data());
+    auto* label = reinterpret_cast<std::int32_t*>(out.data());
     for (std::size_t y = 0; y < fields_.height; ++y) {
       const std::byte* row = labels.row(y).data();
       for (std::size_t x = 0; x < fields_.width; ++x) {
         float value = 0;
         std::memcpy(&value, row + x * sizeof value, sizeof value);
         // A value that is no class (a NaN, or far out of range) becomes -1.
-        *to++ = value > -1e6F && value < 1e6F ? static_cast<std::int32_t>(value) : -1;
+        *label++ = value > -1e6F && value < 1e6F ? static_cast<std::int32_t>(value) : -1;
       }
     }
   }
@@ -104,7 +104,7 @@ Result<Fields> fields_of(Backend& backend, const WholeObjects& files) {
   std::string scratch;
   const std::string_view first = files.manifest.object_name(0, scratch);
   PENSTOCK_ASSIGN(const std::vector<std::uint64_t> shape,
-                  first_shape(backend, first, kWanted[0].array, "climate"));
+                  first_shape(backend, first, kReadArrays[0].array, "climate"));
   if (files.largest_sample_count() != 1)
     return make_error(Errc::invalid_argument, "climate takes files of one sample; some of these hold " +
                                                   std::to_string(files.largest_sample_count()));
@@ -113,59 +113,61 @@ Result<Fields> fields_of(Backend& backend, const WholeObjects& files) {
                                           : Fields{};
   if (fields.pixels() != 0) return fields;
   return make_error(Errc::invalid_argument, "'" + std::string(first) + "': its '" +
-                                                std::string(kWanted[0].array) +
+                                                std::string(kReadArrays[0].array) +
                                                 "' are no fields: channels, height, width");
 }
 
 // The requested channels, with the scale and shift that bring their values to 0 to 1, from the statistics of
 // all samples.
 Result<std::vector<Channel>> channels_of(const Options& options, Backend& backend, const Fields& fields) {
-  const std::vector<std::uint64_t>& asked = options.list("channels");
-  for (const std::uint64_t channel : asked)
-    if (channel >= fields.stored)
+  const std::vector<std::uint64_t>& requested = options.list("channels");
+  for (const std::uint64_t channel : requested)
+    if (channel >= fields.stored_channels)
       return make_error(Errc::invalid_argument, "there is no channel " + std::to_string(channel) +
-                                                    " among the " + std::to_string(fields.stored) +
+                                                    " among the " + std::to_string(fields.stored_channels) +
                                                     " of these files: choose others by --set channels=0,1");
   const auto failed = [](const Error& error) {
-    return make_error(error.code, "cannot read '" + std::string(kStatistics) +
+    return make_error(error.code, "cannot read '" + std::string(kStatisticsFile) +
                                       "', which says what all samples lie between: " + error.what);
   };
-  Result<std::unique_ptr<Reader>> reader = backend.open(kStatistics);
+  Result<std::unique_ptr<Reader>> reader = backend.open(kStatisticsFile);
   if (!reader.ok()) return failed(reader.error());
   const Result<std::uint64_t> size = (*reader)->size();
   if (!size.ok()) return failed(size.error());
   constexpr std::uint64_t kMostStatistics = std::uint64_t{16} << 20;
   std::vector<std::byte> file(static_cast<std::size_t>(std::min(*size, kMostStatistics)));
   if (const Result<void> read = (*reader)->read_at(0, file); !read.ok()) return failed(read.error());
-  const Result<std::vector<Hdf5Rows>> arrays = hdf5_arrays(file, {&kMoments, 1});
+  const Result<std::vector<Hdf5Rows>> arrays = hdf5_arrays(file, {&kStatisticsArray, 1});
   if (!arrays.ok()) return failed(arrays.error());
-  const Hdf5Rows& moments = arrays->front();
-  if (moments.shape.size() != 2 || moments.shape[0] != fields.stored || moments.shape[1] <= kLeast)
-    return failed(
-        {Errc::corrupt, 0, "its statistics are not of " + std::to_string(fields.stored) + " channels"});
+  const Hdf5Rows& statistics = arrays->front();
+  if (statistics.shape.size() != 2 || statistics.shape[0] != fields.stored_channels ||
+      statistics.shape[1] <= kSmallestColumn)
+    return failed({Errc::corrupt, 0,
+                   "its statistics are not of " + std::to_string(fields.stored_channels) + " channels"});
   std::vector<Channel> channels;
-  for (const std::uint64_t number : asked) {
-    std::array<float, kLeast + 1> row{};
-    std::memcpy(row.data(), moments.row(number).data(), sizeof row);
-    const float range = row[kMost] - row[kLeast];
+  for (const std::uint64_t number : requested) {
+    std::array<float, kSmallestColumn + 1> row{};
+    std::memcpy(row.data(), statistics.row(number).data(), sizeof row);
+    const float range = row[kLargestColumn] - row[kSmallestColumn];
     const float scale = range > 0 ? 1.0F / range : 1.0F;
-    channels.push_back({number, scale, -row[kLeast] * scale});
+    channels.push_back({number, scale, -row[kSmallestColumn] * scale});
   }
   return channels;
 }
 
-// Training and validation files have the same size. A sample is the part of a file that is used.
+// All files, of training and validation, have the same size. The published figure counts only the part of a
+// file that is used, the corrected one the whole file.
 StudiedBytes studied_bytes(const FileInput& plan, std::uint64_t training_reads,
                            std::uint64_t validation_reads) {
-  const std::uint64_t reads = training_reads + validation_reads;
+  const std::uint64_t file_reads = training_reads + validation_reads;
   constexpr std::uint64_t kStatisticsBytes = 32;
-  return {climate_published_bytes(reads, plan.training.sample_bytes + kStatisticsBytes),
-          climate_corrected_bytes(reads, plan.training.file_bytes)};
+  return {climate_published_bytes(file_reads, plan.training.sample_bytes + kStatisticsBytes),
+          climate_corrected_bytes(file_reads, plan.training.file_bytes)};
 }
 
 // Trains on 8/10 of the files and validates on 1/10, by a permutation that is always the same.
-Result<FileInput> plan(const TrainRequest& request, const Corpus& corpus, const Corpus* given) {
-  if (given != nullptr)
+Result<FileInput> plan(const TrainRequest& request, const Corpus& corpus, const Corpus* validation_corpus) {
+  if (validation_corpus != nullptr)
     return make_error(Errc::invalid_argument,
                       "climate validates on a tenth of --data itself: leave out --validation");
   PENSTOCK_ASSIGN(const WholeObjects all, whole_objects(corpus.manifest));
@@ -173,16 +175,17 @@ Result<FileInput> plan(const TrainRequest& request, const Corpus& corpus, const 
   PENSTOCK_ASSIGN(const std::vector<Channel> channels,
                   channels_of(request.app_options, *corpus.tier.backend, fields));
   const std::uint64_t files = all.samples_of_object.size();
-  const std::uint64_t training = files * 8 / 10;
-  const std::uint64_t validation = files / 10;
-  if (validation == 0)
+  const std::uint64_t training_files = files * 8 / 10;
+  const std::uint64_t validation_files = files / 10;
+  if (validation_files == 0)
     return make_error(Errc::invalid_argument,
                       "climate needs at least 10 files, of which it validates on one; "
                       "there are " +
                           std::to_string(files));
   const Permutation order(files, kSplitSeed);
-  std::vector<std::uint64_t> places(static_cast<std::size_t>(training + validation));
-  for (std::uint64_t i = 0; i < places.size(); ++i) places[static_cast<std::size_t>(i)] = order.at(i);
+  std::vector<std::uint64_t> file_indices(static_cast<std::size_t>(training_files + validation_files));
+  for (std::uint64_t i = 0; i < file_indices.size(); ++i)
+    file_indices[static_cast<std::size_t>(i)] = order.at(i);
 
   const auto set_of = [&](std::span<const std::uint64_t> chosen) -> Result<FileSet> {
     PENSTOCK_ASSIGN(WholeObjects set, select_objects(all, chosen));
@@ -191,9 +194,9 @@ Result<FileInput> plan(const TrainRequest& request, const Corpus& corpus, const 
     const std::uint64_t file_bytes = set.manifest.object_bytes(0);
     return FileSet{std::move(set), std::move(app_transform), bytes, file_bytes};
   };
-  const std::span<const std::uint64_t> chosen(places);
-  PENSTOCK_ASSIGN(FileSet trained, set_of(chosen.first(static_cast<std::size_t>(training))));
-  PENSTOCK_ASSIGN(FileSet validated, set_of(chosen.subspan(static_cast<std::size_t>(training))));
+  const std::span<const std::uint64_t> chosen(file_indices);
+  PENSTOCK_ASSIGN(FileSet trained, set_of(chosen.first(static_cast<std::size_t>(training_files))));
+  PENSTOCK_ASSIGN(FileSet validated, set_of(chosen.subspan(static_cast<std::size_t>(training_files))));
   return FileInput{.training = std::move(trained),
                    .validation = Validation{.set = std::move(validated),
                                             .every_steps = kEpochSteps,

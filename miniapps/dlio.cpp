@@ -41,42 +41,43 @@ std::string accelerator_of(const DlioWorkload& workload) {
 std::string data_of(const DlioWorkload& workload) {
   if (workload.data_folder.empty()) return "";
   const std::filesystem::path train = std::filesystem::path(workload.data_folder) / "train";
-  std::error_code none;
-  return std::filesystem::is_directory(train, none) ? train.string() : workload.data_folder;
+  std::error_code ignored;
+  return std::filesystem::is_directory(train, ignored) ? train.string() : workload.data_folder;
 }
 
-Result<std::vector<std::string>> workload(const std::vector<std::string>& overrides, TrainRequest& request) {
-  PENSTOCK_ASSIGN(const DlioWorkload from, read_dlio_workload(request.workload, overrides));
-  if (from.deviation_s > 0 && jitter_of(from) >= from.computation_s)
+Result<std::vector<std::string>> apply_workload(const std::vector<std::string>& overrides,
+                                                TrainRequest& request) {
+  PENSTOCK_ASSIGN(const DlioWorkload described, read_dlio_workload(request.workload, overrides));
+  if (described.deviation_s > 0 && jitter_of(described) >= described.computation_s)
     return make_error(Errc::invalid_argument,
                       fmt::format("workload '{}': a stdev of {} s is too wide for a computation_time of {} s",
-                                  request.workload, from.deviation_s, from.computation_s));
-  request.batch = from.batch;
-  request.prefetch = from.threads == 0 ? 0 : from.prefetch;
-  request.threads = std::max<std::uint64_t>(1, from.threads);
-  request.limits = {.batches = from.steps, .epochs = from.epochs};
-  request.accelerator = accelerator_of(from);
-  request.shuffle = from.shuffles ? Shuffle::global : Shuffle::none;
-  request.data = data_of(from);
-  request.busy_at_least = from.au;
-  if (__builtin_mul_overflow(from.files, from.samples_per_file, &request.described_samples))
+                                  request.workload, described.deviation_s, described.computation_s));
+  request.batch = described.batch;
+  request.prefetch = described.threads == 0 ? 0 : described.prefetch;
+  request.threads = std::max<std::uint64_t>(1, described.threads);
+  request.limits = {.batches = described.steps, .epochs = described.epochs};
+  request.accelerator = accelerator_of(described);
+  request.shuffle = described.shuffles ? Shuffle::global : Shuffle::none;
+  request.data = data_of(described);
+  request.required_utilization = described.au;
+  if (__builtin_mul_overflow(described.files, described.samples_per_file, &request.described_samples))
     return make_error(Errc::invalid_argument,
                       fmt::format("workload '{}': {} files of {} samples are more than can be counted",
-                                  request.workload, from.files, from.samples_per_file));
-  request.described_format = from.format;
+                                  request.workload, described.files, described.samples_per_file));
+  request.described_format = described.format;
   std::vector<std::string> notes;
-  if (from.deviation_s > 0)
+  if (described.deviation_s > 0)
     notes.push_back(fmt::format("{}: its stdev of {} s becomes an evenly spread jitter of up to {}",
-                                from.name, from.deviation_s, duration_of(jitter_of(from))));
-  if (from.threads == 0)
-    notes.push_back(from.name +
+                                described.name, described.deviation_s, duration_of(jitter_of(described))));
+  if (described.threads == 0)
+    notes.push_back(described.name +
                     ": with read_threads 0 the training reads by itself: one thread, and nothing ahead");
-  for (const std::string& note : from.notes) notes.push_back(from.name + ": " + note);
+  for (const std::string& note : described.notes) notes.push_back(described.name + ": " + note);
   const std::uint64_t accelerators = request.accelerators * static_cast<std::uint64_t>(request.ranks->size());
-  if (const std::uint64_t left = files_left_by_dlio(from, accelerators); left < from.files)
+  if (const std::uint64_t left = files_left_by_dlio(described, accelerators); left < described.files)
     notes.push_back(fmt::format(
         "{}: DLIO (from its commit ad8ce8b on) would leave {} of the workload's {} files; here all are used",
-        from.name, left, from.files));
+        described.name, left, described.files));
   return notes;
 }
 
@@ -91,6 +92,6 @@ const MiniAppInfo miniapp_dlio{
     .codec = "",
     .defaults = {.batch = 1, .prefetch = 2},
     .make = &make,
-    .workload = &workload};
+    .workload = &apply_workload};
 
 }  // namespace penstock

@@ -16,7 +16,7 @@ namespace penstock {
 namespace {
 
 // The data sets that the program reads, of nine in a file. Each has one row for a sample.
-constexpr std::array<Hdf5ArrayRequest, 5> kWanted{
+constexpr std::array<Hdf5ArrayRequest, 5> kReadArrays{
     {{"data", Element::f32}, {"label"}, {"normweight"}, {"weight"}, {"psr"}}};
 constexpr std::array<std::string_view, 1> kStages{"transpose"};
 
@@ -27,7 +27,7 @@ struct Images {
 
   std::size_t pixels() const { return height * width; }
   std::size_t bytes() const { return channels * pixels() * sizeof(float); }
-  bool are(const std::vector<std::uint64_t>& shape) const {
+  bool match(const std::vector<std::uint64_t>& shape) const {
     return shape.size() == 4 && shape[1] == channels && shape[2] == height && shape[3] == width;
   }
 };
@@ -42,43 +42,44 @@ std::string text_of(const std::vector<std::uint64_t>& shape) {
 class FileSampleTransform final : public SampleTransform {
  public:
   FileSampleTransform(const Images& images,
-                      std::shared_ptr<const std::vector<WholeObjects::ObjectSamples>> held,
+                      std::shared_ptr<const std::vector<WholeObjects::ObjectSamples>> file_samples,
                       std::uint64_t seed)
-      : images_(images), held_(std::move(held)), seed_(seed), planes_(images.channels) {}
+      : images_(images), file_samples_(std::move(file_samples)), seed_(seed), planes_(images.channels) {}
 
   Result<void> apply(const SampleKey& key, std::span<const std::byte> stored, std::span<std::byte> slot,
                      StageTimer& timer) override {
-    PENSTOCK_ASSIGN(const std::vector<Hdf5Rows> arrays, file_arrays(stored, kWanted));
-    const std::uint32_t samples = (*held_)[static_cast<std::size_t>(key.index)].samples;
-    PENSTOCK_TRY(check(arrays, samples));
+    PENSTOCK_ASSIGN(const std::vector<Hdf5Rows> arrays, file_arrays(stored, kReadArrays));
+    const std::uint32_t samples = (*file_samples_)[static_cast<std::size_t>(key.index)].samples;
+    PENSTOCK_TRY(check_shapes(arrays, samples));
     const Permutation order = file_order(seed_, key.epoch, key.index, samples);
     for (std::uint32_t i = 0; i < samples; ++i)
-      turn(arrays.front().row(order.at(i)), slot.subspan(i * images_.bytes(), images_.bytes()));
+      transpose(arrays.front().row(order.at(i)), slot.subspan(i * images_.bytes(), images_.bytes()));
     timer.end_part(kPartFirstOwn);
     return success();
   }
 
  private:
-  Result<void> check(const std::vector<Hdf5Rows>& arrays, std::uint32_t samples) const {
-    if (!images_.are(arrays.front().shape))
+  Result<void> check_shapes(const std::vector<Hdf5Rows>& arrays, std::uint32_t samples) const {
+    if (!images_.match(arrays.front().shape))
       return make_error(Errc::corrupt,
                         "its data are " + text_of(arrays.front().shape) + ", not " +
                             text_of({samples, images_.channels, images_.height, images_.width}));
     for (std::size_t i = 0; i < arrays.size(); ++i)
       if (arrays[i].rows() != samples)
-        return make_error(Errc::corrupt, "the data set '" + std::string(kWanted[i].array) + "' has " +
+        return make_error(Errc::corrupt, "the data set '" + std::string(kReadArrays[i].array) + "' has " +
                                              std::to_string(arrays[i].rows()) + " rows, not the " +
                                              std::to_string(samples) + " that the manifest says");
     return success();
   }
-  void turn(std::span<const std::byte> stored, std::span<std::byte> image) {
+  void transpose(std::span<const std::byte> stored, std::span<std::byte> image) {
     for (std::size_t c = 0; c < planes_.size(); ++c)
       planes_[c].values = stored.data() + c * images_.pixels() * sizeof(float);
     planes_to_pixels(planes_, images_.pixels(), reinterpret_cast<float*>(image.data()));
   }
 
   const Images images_;
-  const std::shared_ptr<const std::vector<WholeObjects::ObjectSamples>> held_;  // shared by all workers
+  const std::shared_ptr<const std::vector<WholeObjects::ObjectSamples>>
+      file_samples_;  // shared by all workers
   const std::uint64_t seed_;
   std::vector<Plane> planes_;
 };
@@ -88,9 +89,9 @@ Transform file_transform(const Images& images, const WholeObjects& files, std::u
           .layout = "f32 NHWC " + text_of({images.height, images.width, images.channels}),
           .stages = kStages,
           .make = [images, seed,
-                   held = std::make_shared<const std::vector<WholeObjects::ObjectSamples>>(
+                   file_samples = std::make_shared<const std::vector<WholeObjects::ObjectSamples>>(
                        files.samples_of_object)]() -> Result<std::unique_ptr<SampleTransform>> {
-            return std::make_unique<FileSampleTransform>(images, held, seed);
+            return std::make_unique<FileSampleTransform>(images, file_samples, seed);
           }};
 }
 
@@ -99,7 +100,7 @@ Result<FileSet> file_set(Backend& backend, const Manifest& samples, std::uint64_
   std::string scratch;
   PENSTOCK_ASSIGN(
       const std::vector<std::uint64_t> shape,
-      first_shape(backend, files.manifest.object_name(0, scratch), kWanted.front().array, "hepcnn"));
+      first_shape(backend, files.manifest.object_name(0, scratch), kReadArrays.front().array, "hepcnn"));
   if (shape.size() != 4)
     return make_error(Errc::invalid_argument, "'" + scratch + "': its data are " + text_of(shape) +
                                                   "; hepcnn takes images: samples, channels, height, width");
@@ -119,15 +120,16 @@ std::uint64_t file_bytes(const FileSet& set) {
 StudiedBytes studied_bytes(const FileInput& plan, std::uint64_t training_reads,
                            std::uint64_t validation_reads) {
   const HepcnnReads reads{.training_files = plan.training.files.samples_of_object.size(),
-                          .training = training_reads,
-                          .validation = validation_reads,
+                          .training_reads = training_reads,
+                          .validation_reads = validation_reads,
                           .training_bytes = file_bytes(plan.training),
                           .validation_bytes = plan.validation ? file_bytes(plan.validation->set) : 0};
   return {hepcnn_published_bytes(reads), hepcnn_corrected_bytes(reads)};
 }
 
-// The published counts fit a program that validates on all its files after each epoch but the last. With
-// global shuffling it makes a new list of files for each epoch, and validates after the last epoch as well.
+// The published counts of reads fit a program that validates on all its files after each epoch but the last.
+// With global shuffling that program makes a new list of files for each epoch, and validates after the last
+// epoch as well.
 Result<FileInput> plan(const TrainRequest& request, const Corpus& corpus, const Corpus* validation) {
   PENSTOCK_ASSIGN(FileSet training, file_set(*corpus.tier.backend, corpus.manifest, request.seed));
   FileInput plan{.training = std::move(training), .bytes = &studied_bytes};

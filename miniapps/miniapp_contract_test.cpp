@@ -45,7 +45,7 @@ struct Taken {
 Taken taken_of_recipe(const TrainRequest& request) {
   const RecipeInfo* const recipe = recipe_registry().find(tested->recipe).value();
   std::vector<OptionWord> small;
-  for (const RecipeSetting& setting : recipe->small)
+  for (const RecipeSetting& setting : recipe->small_settings)
     small.push_back({std::string(setting.key), std::string(setting.value)});
   Tier place =
       tier(std::string("contract-") + ::testing::UnitTest::GetInstance()->current_test_info()->name());
@@ -72,8 +72,9 @@ Taken taken() {
   request.app_options = Options::parse(tested->options, {}, "option").value();
   if (!tested->recipe.empty()) return taken_of_recipe(request);
   Taken taken{tested->make(request).value()};
-  if (tested->pictures) taken.sample = picture();
-  EXPECT_TRUE(tested->pictures || taken.how.slot_bytes == 0) << "an app of other samples names their recipe";
+  if (tested->takes_pictures) taken.sample = picture();
+  EXPECT_TRUE(tested->takes_pictures || taken.how.slot_bytes == 0)
+      << "an app of other samples names their recipe";
   return taken;
 }
 

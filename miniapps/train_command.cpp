@@ -32,27 +32,28 @@
 namespace penstock {
 namespace {
 
-// Measures tier after tier. Each tier gets a record in `run`, even if it fails; a returned error is not the
-// tier's fault. Borrows all arguments. Collective over the plan's ranks. If measure() returns false (stuck,
-// see measure_training()), the object must exist until the process ends.
+// Measures tier after tier. Each tier gets a record in `run`, also if it fails. measure() returns an error
+// only if the tier is not its cause. `plan` and `run` must outlive the object. Collective over the plan's
+// ranks. If measure() returns false (stuck, see measure_training()), the object must exist until the process
+// ends.
 class TrainRuns {
  public:
   TrainRuns(TrainPlan& plan, Run& run) : plan_(plan), run_(run) {}
 
   Result<bool> measure(const Tier& tier);
   // Adds a record with the reason why the tier is not measured.
-  void skip(const Tier& tier, const std::string& why);
+  void record_skipped(const Tier& tier, const std::string& why);
 
  private:
   Result<bool> all_in_place(const Tier& tier);
   Result<void> make_pool(const Tier& tier);
   Result<bool> train(const Tier& tier, Trial& trial);
-  Result<bool> keep(Trial trial, bool ended);
+  Result<bool> add_trial(Trial trial, bool ended);
 
   TrainPlan& plan_;
   Run& run_;
-  std::set<std::string> reported_copied_;  // names of tiers
-  // For the plan's current number of accelerators and the tier that was measured last.
+  std::set<std::string> reported_copied_;  // the tiers whose copied samples were reported
+  // Made for the plan's current number of accelerators and the tier that was measured last.
   std::optional<BatchPool> pool_;
 };
 
@@ -60,12 +61,12 @@ class TrainRuns {
 Result<bool> TrainRuns::all_in_place(const Tier& tier) {
   if (plan_.transform().slot_bytes != 0) return false;
   const std::string_view why = plan_.why_copied(tier);
-  std::uint64_t can = why.empty() ? 1 : 0;
-  PENSTOCK_TRY(plan_.ranks->all_reduce(std::span(&can, 1), Reduction::min));
-  if (can == 0 && tier.backend->caps().zero_copy && reported_copied_.insert(tier.name).second)
+  std::uint64_t in_place = why.empty() ? 1 : 0;
+  PENSTOCK_TRY(plan_.ranks->all_reduce(std::span(&in_place, 1), Reduction::min));
+  if (in_place == 0 && tier.backend->caps().zero_copy && reported_copied_.insert(tier.name).second)
     note("samples of '" + tier.name +
          "' are copied, and not used in place: " + std::string(why.empty() ? "another rank has to" : why));
-  return can != 0;
+  return in_place != 0;
 }
 
 // Collective: makes the pool on all ranks, or on none.
@@ -74,9 +75,9 @@ Result<void> TrainRuns::make_pool(const Tier& tier) {
   const BatchShape shape = plan_.batch_shape(in_place);
   if (pool_ && pool_->shape() == shape) return success();
   pool_.reset();
-  Result<BatchPool> made = BatchPool::make(shape, plan_.pool_prefetch());
-  PENSTOCK_TRY(all_ok(*plan_.ranks, made));
-  pool_ = *std::move(made);
+  Result<BatchPool> new_pool = BatchPool::make(shape, plan_.pool_prefetch());
+  PENSTOCK_TRY(all_ok(*plan_.ranks, new_pool));
+  pool_ = *std::move(new_pool);
   return success();
 }
 
@@ -85,13 +86,14 @@ Result<bool> TrainRuns::train(const Tier& tier, Trial& trial) {
   return measure_training(plan_, tier, *pool_, trial);
 }
 
-// After a call that hangs, the ranks make no more collective calls than necessary.
-Result<bool> TrainRuns::keep(Trial trial, bool ended) {
+// Adds the trial to `run`. If a call hangs (not `ended`), the ranks make no more collective calls than
+// necessary.
+Result<bool> TrainRuns::add_trial(Trial trial, bool ended) {
   if (verdict_exit_code(trial.record().verdict) == 1 && !interrupted())
     warn(trial.record().tiers.value("data", Json::object()).value("name", "") + ": " + trial.record().reason);
-  const Result<void> looked = ended ? run_.inspect_ranks() : success();
+  const Result<void> inspected = ended ? run_.inspect_ranks() : success();
   run_.add(std::move(trial));
-  if (!looked.ok()) return looked.error();
+  if (!inspected.ok()) return inspected.error();
   return ended;
 }
 
@@ -102,18 +104,18 @@ Result<bool> TrainRuns::measure(const Tier& tier) {
         plan_, run_, [&](Trial& trial) { return train(tier, trial); },
         [&](Trial trial, bool ended, const std::string& sentence) {
           if (!sentence.empty()) note(sentence);
-          return keep(std::move(trial), ended);
+          return add_trial(std::move(trial), ended);
         });
   }
   Trial trial = run_.trial();
   Result<bool> measured = train(tier, trial);
-  if (measured.ok()) return keep(std::move(trial), *measured);
+  if (measured.ok()) return add_trial(std::move(trial), *measured);
   trial.fail(measured.error());
   run_.add(std::move(trial));
   return measured;
 }
 
-void TrainRuns::skip(const Tier& tier, const std::string& why) {
+void TrainRuns::record_skipped(const Tier& tier, const std::string& why) {
   Trial trial = run_.trial();
   trial.parameter("app", plan_.app->name);
   trial.parameter("tier", tier.name);
@@ -128,7 +130,8 @@ Result<bool> measure_all(const TrainPlan& plan, TrainRuns& runs) {
   const Tier* stuck = nullptr;
   for (const Tier* tier : tiers) {
     if (stuck != nullptr) {
-      runs.skip(*tier, "not measured: '" + stuck->name + "' was given up, and is still being waited for");
+      runs.record_skipped(*tier,
+                          "not measured: '" + stuck->name + "' was given up, and is still being waited for");
       continue;
     }
     PENSTOCK_TRY(all_ok(*plan.ranks, check_interrupt()));
@@ -138,37 +141,37 @@ Result<bool> measure_all(const TrainPlan& plan, TrainRuns& runs) {
   return stuck == nullptr;
 }
 
-// For threads that hang in calls: the process ends without joining them and without freeing what they use.
-[[noreturn]] void leave(Communicator& ranks, int exit_code) {
+// Ends the process although threads hang in calls: does not join them, and does not free what they use.
+[[noreturn]] void end_process(Communicator& ranks, int exit_code) {
   static_cast<void>(std::fflush(nullptr));
   static_cast<void>(ranks.barrier());  // wait until all ranks have written their output
   ranks.abandon(exit_code);
   std::_Exit(exit_code);
 }
 
-// Ends the command after an error with a run's checkpoints before the training, with the exit codes of
+// Ends the command if the checkpoints of its run cannot be opened before the training. Uses the exit codes of
 // `penstock checkpoint`.
-Result<int> refuse(const CommandContext& context, const Error& error) {
-  const bool usage = error.code == Errc::invalid_argument || error.code == Errc::interrupted;
-  const bool locked = error.code == Errc::busy;
-  if (usage || (!locked && !context.options.flag("resume"))) return error;
+Result<int> end_before_training(const CommandContext& context, const Error& error) {
+  const bool is_usage_error = error.code == Errc::invalid_argument || error.code == Errc::interrupted;
+  const bool is_locked = error.code == Errc::busy;
+  if (is_usage_error || (!is_locked && !context.options.flag("resume"))) return error;
   report_failed(context, error);
-  return locked ? kLocked : kNothingRestorable;
+  return is_locked ? kRunLocked : kNothingRestorable;
 }
 
 Result<int> train(const CommandContext& context, const MiniAppInfo& app) {
   const Options& options = context.options;
   std::optional<SignalsForAll> signals;  // destroyed after the plan, whose checkpoints may still drain
-  Result<TrainRequest> asked = parse_request(context, app);
-  PENSTOCK_TRY(all_ok(context.communicator, asked));
-  for (const std::string& sentence : std::exchange(asked->notes, {})) note(sentence);
-  Result<TrainPlan> resolved = make_plan(*std::move(asked), options);
+  Result<TrainRequest> request = parse_request(context, app);
+  PENSTOCK_TRY(all_ok(context.communicator, request));
+  for (const std::string& sentence : std::exchange(request->notes, {})) note(sentence);
+  Result<TrainPlan> resolved = make_plan(*std::move(request), options);
   PENSTOCK_TRY(all_ok(context.communicator, resolved));
   TrainPlan& plan = *resolved;
   for (const std::string& sentence : plan.notes) note(sentence);
   if (context.communicator.size() > 1) PENSTOCK_TRY(check_same_work(plan, options));
   PENSTOCK_TRY(
-      check_shares(context.communicator, plan.corpus, plan.files() != nullptr ? "files" : "samples"));
+      check_shared_corpus(context.communicator, plan.corpus, plan.files() != nullptr ? "files" : "samples"));
   if (const std::string warning = compare_with_workload(plan); !warning.empty()) warn(warning);
   PENSTOCK_TRY(check_epoch_size(plan));
   for (const std::string& sentence : note_omissions(plan)) note(sentence);
@@ -176,10 +179,11 @@ Result<int> train(const CommandContext& context, const MiniAppInfo& app) {
   signals.emplace(context.communicator);
   if (plan.saving) {
     const Result<std::string> found = find_run(plan);
-    if (!found.ok()) return refuse(context, found.error());
+    if (!found.ok()) return end_before_training(context, found.error());
     if (!found->empty()) note(*found);
     const Result<void> opened = open_checkpoints(plan);
-    if (!opened.ok() && opened.error().code == Errc::busy) return refuse(context, opened.error());
+    if (!opened.ok() && opened.error().code == Errc::busy)
+      return end_before_training(context, opened.error());
     PENSTOCK_TRY(opened);
     if (plan.planned_steps() == 0) {  // ends like a training: all checkpoints are durable
       note("run '" + plan.saving->policy.run +
@@ -196,7 +200,7 @@ Result<int> train(const CommandContext& context, const MiniAppInfo& app) {
     print_text(training_report(run.records(), context.output));
   if (measured.ok() && !*measured) {
     if (!written.ok()) warn(written.error().message());
-    leave(context.communicator, interrupted() ? 128 + interrupt_signal() : run.exit_code());
+    end_process(context.communicator, interrupted() ? 128 + interrupt_signal() : run.exit_code());
   }
   PENSTOCK_TRY(written);
   if (!measured.ok() && measured.error().code != Errc::interrupted) return measured.error();
@@ -216,10 +220,10 @@ Result<int> run(const CommandContext& context) {
   const auto saving = step_saving(options, context.named_tiers);
   PENSTOCK_TRY(all_ok(context.communicator, saving));
   const Result<std::uint64_t> seed = seed_of_run(**saving, context.communicator);
-  if (!seed.ok()) return refuse(context, seed.error());
-  CommandContext of_run = context;
-  of_run.seed = *seed;
-  return train(of_run, *app);
+  if (!seed.ok()) return end_before_training(context, seed.error());
+  CommandContext seeded_context = context;
+  seeded_context.seed = *seed;
+  return train(seeded_context, *app);
 }
 
 constexpr std::string_view kFindings[] = {"restart",     "resumed_step",       "resumed_from",
@@ -245,7 +249,7 @@ const CommandInfo command_train{
          "waits"},
     .arguments = "[APP]...",
     .measures = true,
-    .ranks = true,
+    .runs_on_ranks = true,
     .findings = kFindings,
     .metrics = train_metrics::kAll};
 

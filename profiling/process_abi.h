@@ -8,8 +8,8 @@
 #include <stdint.h>
 
 enum penstock_process_state {
-  PENSTOCK_RUNNING = 0,   // or killed: a killed process cannot change this
-  PENSTOCK_ENDED = 1,     // by exit(), _exit() or quick_exit()
+  PENSTOCK_RUNNING = 0,   // the process runs, or it was killed and could not change this
+  PENSTOCK_ENDED = 1,     // the process ended by exit(), _exit() or quick_exit()
   PENSTOCK_EXECUTED = 2,  // the process executed another program, which has a file of its own
   PENSTOCK_STOPPED = 3    // recording ended, but the process continues
 };
@@ -17,7 +17,7 @@ enum penstock_process_state {
 // Why this file began. A process may have several files. If one does not continue the other, nothing was
 // recorded in the time between them.
 enum penstock_start_reason {
-  PENSTOCK_START_REASON_PROCESS = 0,   // the program started, or was forked
+  PENSTOCK_START_REASON_PROCESS = 0,   // the program was started, or the process was forked
   PENSTOCK_START_REASON_ATTACHED = 1,  // a user attached to the running process
   PENSTOCK_START_REASON_CALLED = 2,    // the program, or its training steps, began a window
   PENSTOCK_START_REASON_BETWEEN = 3    // a window ended; the process is also recorded between windows
@@ -29,12 +29,13 @@ enum penstock_clock {
 };
 
 enum penstock_event_kind {
-  PENSTOCK_EVENT_FORK = 0,   // `pid` is the child's
+  PENSTOCK_EVENT_FORK = 0,   // `pid`: the new child
   PENSTOCK_EVENT_EXEC = 1,   // text: the program that is executed
-  PENSTOCK_EVENT_SPAWN = 2,  // `pid` is the child's, text: the program that it executes
+  PENSTOCK_EVENT_SPAWN = 2,  // `pid`: the new child; text: the program that it executes
   PENSTOCK_EVENT_MARK = 3,   // text: a note of the program or its user
-  PENSTOCK_EVENT_REAP =
-      4,  // the child `pid` ended and was waited for; the kernel now includes its counters in this process's
+  // The child `pid` has ended and was waited for. From then on the kernel's counters of this process include
+  // the child's.
+  PENSTOCK_EVENT_REAP = 4,
   // This file is window number `pid` of the process (from 1); text: its label. If a file has several of these
   // events, the last one is valid.
   PENSTOCK_EVENT_WINDOW = 5
@@ -55,20 +56,20 @@ struct penstock_event {
 enum penstock_request_kind { PENSTOCK_REQUEST_ATTACH = 1, PENSTOCK_REQUEST_DETACH = 2 };
 
 struct penstock_request {
-  uint32_t kind;   // enum penstock_request_kind
-  uint32_t trace;  // attach: 1: each call is recorded as a segment
-  uint32_t done;   // 1: the answer is complete; stored last
-  int32_t failed;  // 0, or errno
-  uint64_t slots;  // attach: slots that were rewritten; detach: slots that were restored to their first value
-  uint64_t objects;          // loaded objects with such slots
-  uint64_t unrestored;       // detach: slots that do not have their first value again
-  uint64_t unloaded;         // detach: slots whose objects were unloaded
-  uint64_t memory_to_unmap;  // memory that the requester mapped in this process; it is unmapped at the next
-                             // request; 0: none
+  uint32_t kind;        // enum penstock_request_kind
+  uint32_t trace;       // for attach: 1 if each call is to be recorded as a segment
+  uint32_t done;        // 1 once the answer is complete; stored last
+  int32_t failed;       // 0 if the request succeeded, otherwise errno
+  uint64_t slots;       // after attach: rewritten slots; after detach: slots with their first value
+  uint64_t objects;     // number of loaded objects with these slots
+  uint64_t unrestored;  // after detach: slots that could not be restored
+  uint64_t unloaded;    // after detach: slots whose objects were unloaded
+  // Memory that the requesting process mapped in this one, 0 if none. It is unmapped at the next request.
+  uint64_t memory_to_unmap;
   uint64_t memory_to_unmap_bytes;
-  char folder[1024];     // absolute path of the session; detach: part of the answer
-  char error_text[256];  // why it failed
-  uint64_t trace_limit;  // attach: for the session's header; 0: the library's default
+  char folder[1024];     // absolute path of the session's folder; for detach a part of the answer
+  char error_text[256];  // why the request failed
+  uint64_t trace_limit;  // for attach: most bytes of segments; 0: the library's default
 };
 #define PENSTOCK_NO_TRACE_LIMIT UINT64_MAX  // trace_limit of a request without a limit
 

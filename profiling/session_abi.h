@@ -25,7 +25,7 @@
 #define PENSTOCK_SESSION_BYTE_ORDER 0x01020304u
 #define PENSTOCK_SESSION_SUFFIX ".session"  // file name: <pid>-<begin_monotonic_ns><suffix>
 
-// A block begins at a multiple of this after the header, and its size is a multiple of it.
+// Blocks begin at multiples of this number after the header, and their sizes are multiples of it.
 #define PENSTOCK_BLOCK_GRANULE 16384u
 #define PENSTOCK_HEADER_BYTES 16384u
 
@@ -57,31 +57,33 @@ struct penstock_session_header {
   uint32_t parent_pid;
   uint32_t state;   // enum penstock_process_state
   uint32_t clock;   // enum penstock_clock
-  uint32_t forked;  // 1: the file began at a fork of a watched process, not at an exec
-  uint32_t
-      control;  // bit 0: segments are recorded; any process that may write to the file may switch this bit
+  uint32_t forked;  // 1 if the file began at a fork of a watched process, 0 if at an exec
+  // Bit 0: segments are recorded. Any process that may write to the file may switch this bit.
+  uint32_t control;
   uint64_t process_start;     // field 22 of /proc/PID/stat; it distinguishes two processes with the same pid
   int64_t begin_realtime_ns;  // CLOCK_REALTIME at `begin`
   struct penstock_moment begin;
   struct penstock_moment later[2];  // later[later_index] is the newest complete pair
   uint32_t later_index;
-  uint32_t kernel_end_known;               // 1: kernel_end is valid
-  uint64_t ticks_per_s;                    // measured when recording first began; accurate to 0.1%
-  int64_t end_monotonic_ns;                // 0 while the process runs, or if it was killed
-  struct penstock_kernel_io kernel_begin;  // when this file began; after a fork: only this library's own I/O
-  struct penstock_kernel_io kernel_end;    // as last read
-  uint64_t file_end;                       // offset after the last block
-  uint64_t dropped_records;     // (thread, file) pairs that got no counters because there was no room
-  uint64_t dropped_operations;  // operations of such pairs, and of signal handlers that interrupted their own
-                                // thread inside the profiler and could not be counted later
-  uint64_t dropped_segments;    // segments that found no room, or were replaced by newer ones
+  uint32_t kernel_end_known;  // 1 once kernel_end is valid
+  uint64_t ticks_per_s;       // measured when recording first began; accurate to 0.1%
+  int64_t end_monotonic_ns;   // 0 while the process runs, or if it was killed
+  // The counters when this file began. After a fork they include only the I/O of this library.
+  struct penstock_kernel_io kernel_begin;
+  struct penstock_kernel_io kernel_end;  // counters at the last reading
+  uint64_t file_end;                     // offset after the last block
+  uint64_t dropped_records;  // (thread, file) pairs that got no counters because there was no room
+  // Operations of these pairs, and operations of signal handlers that interrupted their own thread inside the
+  // profiler and could not be counted later.
+  uint64_t dropped_operations;
+  uint64_t dropped_segments;  // segments that found no room, or were replaced by newer ones
   uint64_t dropped_spans;
   uint64_t unnamed;  // operations on descriptors whose open was not seen and for which /proc had no name
   uint32_t rank;     // rank of the process in the launcher's job; 0 without a launcher
   uint32_t ranks;    // number of ranks in the job; 0 without a launcher
-  uint32_t
-      command_bytes;  // bytes used in `command`: the arguments with a NUL after each, cut at the field's end
-  uint32_t begun;     // enum penstock_start_reason
+  // Bytes used in `command`, which has the arguments with a NUL after each, cut at the end of the field.
+  uint32_t command_bytes;
+  uint32_t begun;  // enum penstock_start_reason
   char host[64];
   char executable[1024];
   char directory[1024];  // the working directory at `begin`
@@ -92,7 +94,7 @@ struct penstock_session_header {
 };
 
 enum penstock_block_kind {
-  PENSTOCK_BLOCK_FREE = 0,      // not in use
+  PENSTOCK_BLOCK_FREE = 0,      // a block without entries
   PENSTOCK_BLOCK_COUNTERS = 1,  // struct penstock_counters
   PENSTOCK_BLOCK_NAMES = 2,     // each a struct penstock_name followed by its text
   PENSTOCK_BLOCK_SEGMENTS = 3,  // struct penstock_segment
@@ -108,28 +110,29 @@ struct penstock_block {
   uint32_t magic;
   uint16_t kind;
   uint16_t entry_bytes;  // size of each entry; 0 if entries differ in size
-  uint64_t bytes;        // of the block, including this header
+  uint64_t bytes;        // size of the block, including this header
   uint64_t used;         // bytes of complete entries after this header; increased after an entry is written
-  uint64_t renewed;      // segments: how many times the block was emptied for newer ones; `used` is set to 0
-                         // before this increases
-  uint64_t next;         // used by the writer only: offset of the next oldest full block of segments
+  // For segments: how many times the block was emptied for newer ones. `used` is set to 0 before this
+  // increases.
+  uint64_t renewed;
+  uint64_t next;  // used by the writer only: offset of the next oldest full block of segments
   uint64_t reserved[3];
 };
 
 enum penstock_layer {
-  PENSTOCK_POSIX = 0,  // descriptors
+  PENSTOCK_POSIX = 0,  // calls on descriptors
   PENSTOCK_STDIO = 1,  // streams (FILE): bytes that the program read or wrote through them
   PENSTOCK_RING = 2,   // io_uring and libaio
   PENSTOCK_MPIIO = 3,  // above POSIX: the same bytes are counted in both layers
-  PENSTOCK_HDF5 = 4,   // also above POSIX
+  PENSTOCK_HDF5 = 4,   // above POSIX or MPI-IO: the same bytes are counted there as well
   PENSTOCK_LAYERS = 5
 };
 
 #define PENSTOCK_SIZE_BUCKETS \
   10                      // up to 100, 1 Ki, 10 Ki, 100 Ki, 1 Mi, 4 Mi, 10 Mi, 100 Mi, 1 Gi bytes, and more
-#define PENSTOCK_NEVER 0  // in place of ticks: it has not happened
+#define PENSTOCK_NEVER 0  // a value of ticks: the event has not happened
 
-// The form of an entry of counters.
+// The struct that an entry of counters has, and whether another entry has more operations.
 enum penstock_form {
   PENSTOCK_WHOLE = 1,              // struct penstock_counters
   PENSTOCK_CONTINUED = 2,          // struct penstock_brief; later operations are in another entry
@@ -142,8 +145,8 @@ enum penstock_form {
 // it begins after the last byte of the read before it, and consecutive if it begins directly after that byte.
 // If nothing has been read yet, byte 0 counts as that last byte.
 struct penstock_counters {
-  uint64_t file;  // `file` of its struct penstock_name
-  uint64_t name;  // offset of its struct penstock_name in this file; 0 if there was no room for the name
+  uint64_t file;  // key of the file: `file` of its struct penstock_name
+  uint64_t name;  // offset of the struct penstock_name in this file; 0 if there was no room for the name
   uint32_t thread;
   uint16_t layer;    // enum penstock_layer
   uint8_t last_was;  // 1: the last operation was a read, 2: a write
@@ -166,9 +169,9 @@ struct penstock_counters {
   uint32_t descriptors;  // descriptors whose open was not seen, such as inherited ones
   uint32_t read_sizes[PENSTOCK_SIZE_BUCKETS];
 
-  uint64_t last_read;  // the last byte that was read
-  uint64_t
-      size;  // size of the file, as far as known: from stat, or from the last byte that was read or written
+  uint64_t last_read;  // offset of the last byte that was read
+  // Size of the file, as far as it is known: from stat, or from the last byte that was read or written.
+  uint64_t size;
   uint64_t mapped_bytes;
   uint64_t first_ticks;  // start of the first operation
   uint64_t last_ticks;   // end of the last operation that was neither a read nor a write
@@ -182,7 +185,7 @@ struct penstock_counters {
   uint32_t consecutive_writes;
   uint32_t read_write_switches;
   uint32_t write_sizes[PENSTOCK_SIZE_BUCKETS];
-  uint64_t last_written;  // the last byte that was written
+  uint64_t last_written;  // offset of the last byte that was written
   uint64_t first_write_ticks;
   uint64_t last_write_ticks;
 };
@@ -191,7 +194,7 @@ struct penstock_counters {
 // this form is enough for them. It is two cache lines long and has blocks of its own. An operation that has
 // no counter here, or whose counter would overflow, begins a whole entry (penstock_counters).
 struct __attribute__((may_alias)) penstock_brief {
-  uint64_t file;  // from here to meta_ticks the same as in penstock_counters
+  uint64_t file;  // the members up to meta_ticks are those of penstock_counters
   uint64_t name;
   uint32_t thread;
   uint16_t layer;
@@ -223,7 +226,7 @@ struct __attribute__((may_alias)) penstock_brief {
 };
 
 enum penstock_file_kind {
-  PENSTOCK_REGULAR = 0,  // or not known
+  PENSTOCK_REGULAR = 0,  // a regular file, or a file of unknown kind
   PENSTOCK_DIRECTORY = 1,
   PENSTOCK_OTHER_FILE = 2,  // a pipe, a socket, a terminal, a device: not on a tier
 };
@@ -243,30 +246,30 @@ struct penstock_thread {
   uint32_t thread;  // gettid()
   uint32_t reserved;
   uint64_t begin_ticks;
-  uint64_t end_ticks;       // PENSTOCK_NEVER while it runs
-  uint64_t kernel_read;     // by calls that the kernel includes in rchar; the reads of streams are among them
-  uint64_t kernel_written;  // by calls that the kernel includes in wchar
-  uint64_t ring_read;       // by io_uring and libaio, which rchar does not include
+  uint64_t end_ticks;       // PENSTOCK_NEVER while the thread runs
+  uint64_t kernel_read;     // bytes of calls that the kernel includes in rchar, also of reads by streams
+  uint64_t kernel_written;  // bytes of calls that the kernel includes in wchar
+  uint64_t ring_read;       // bytes of io_uring and libaio, which rchar does not include
   uint64_t ring_written;
-  uint64_t spliced;  // by splice, tee and vmsplice, which rchar and wchar do not include
-  uint64_t mapped;   // bytes of files that were mapped
+  uint64_t spliced;  // bytes of splice, tee and vmsplice, which rchar and wchar do not include
+  uint64_t mapped;   // bytes that were mapped from files
   char name[16];
   uint64_t missed;        // failed calls on names for which the thread has no counters
-  uint64_t missed_ticks;  // time of these calls
+  uint64_t missed_ticks;  // duration of these failed calls
   uint64_t spare[3];
 };
 
 // One call. Recorded only while bit 0 of the header's `control` is set.
 struct penstock_segment {
   uint64_t file;
-  uint64_t offset;  // UINT64_MAX: none
+  uint64_t offset;  // UINT64_MAX: the call has no offset
   uint64_t length;  // bytes that were read, written or mapped
   uint64_t begin_ticks;
   uint64_t end_ticks;
   uint32_t thread;
   uint8_t call;     // enum penstock_call
   uint8_t layer;    // enum penstock_layer
-  uint16_t failed;  // errno; 0: it succeeded
+  uint16_t failed;  // errno; 0 if the call succeeded
 };
 
 enum penstock_call {

@@ -7,18 +7,20 @@
 #include <stddef.h>
 #include <stdint.h>
 
-// The activity in a span.
+// What a thread does during a span.
 enum penstock_component {
   PENSTOCK_READ = 0,  // read the bytes of a sample, from the request to the last byte
-  PENSTOCK_LOAD = 1,  // load a sample, from the request for its bytes until it is in the batch; includes the
-                      // read and all stages after it
+  // Load a sample: from the request for its bytes until it is in the batch. Includes PENSTOCK_READ and all
+  // stages after it.
+  PENSTOCK_LOAD = 1,
   PENSTOCK_DECODE = 2,     // detail: number of the stage in the transform, from 0
   PENSTOCK_TRANSFORM = 3,  // another stage of the transform, such as resizing; detail: as for PENSTOCK_DECODE
   PENSTOCK_TRAIN = 4,      // a step in the accelerator
-  PENSTOCK_ITERATION = 5,  // from the end of one step to the end of the next, waits included
+  // One step with the waits before it: from the end of the previous step to the end of this one.
+  PENSTOCK_ITERATION = 5,
   PENSTOCK_CHECKPOINT = 6,
-  PENSTOCK_SHUFFLE = 7,     // made the order of an epoch
-  PENSTOCK_WAIT = 8,        // detail: enum penstock_wait
+  PENSTOCK_SHUFFLE = 7,     // make the order of the samples of an epoch
+  PENSTOCK_WAIT = 8,        // wait for something; detail: enum penstock_wait
   PENSTOCK_VALIDATION = 9,  // a pass over the validation data
   PENSTOCK_COMPONENTS = 10  // number of components in this header
 };
@@ -35,14 +37,14 @@ enum penstock_wait {
 // One activity of one thread. Times are CLOCK_MONOTONIC of its machine.
 struct penstock_span {
   int64_t begin_ns;
-  int64_t end_ns;      // not before begin_ns
+  int64_t end_ns;      // at least begin_ns
   uint64_t number;     // number of the sample in its manifest, or of the step, from 0; or PENSTOCK_NO_NUMBER
   uint64_t bytes;      // bytes that were read or written; 0 also if they are not counted
   uint32_t epoch;      // from 0; or PENSTOCK_NO_EPOCH
   uint32_t thread;     // gettid()
   uint16_t component;  // enum penstock_component
   uint16_t detail;     // its meaning depends on the component; 0 if it has none
-  uint32_t reserved;   // 0
+  uint32_t reserved;   // always 0
 };
 
 // Gives a span of the program to the profiler. The function is null if the profiler's library is not in the

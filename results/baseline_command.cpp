@@ -35,12 +35,12 @@ std::uint64_t bytes_of(const Baseline& baseline) {
   return bytes;
 }
 
-// A baseline as JSON, with whether it is still valid and why not.
+// A baseline as JSON, which also says whether the baseline is valid and, if not, why.
 Json baseline_json(const Baseline& baseline, const Result<void>& check) {
   Json files = Json::array();
   for (const Baseline::File& file : baseline.files) files.push_back(file.path);
   return Json{{"baseline", baseline.name},
-              {"saved", baseline.saved},
+              {"saved", baseline.saved_at},
               {"files", files},
               {"bytes", bytes_of(baseline)},
               {"holds", check.ok()},
@@ -82,7 +82,7 @@ Result<int> list(const CommandContext& context) {
       continue;
     }
     print_text(fmt::format("{}  {}, {}, set {}\n", baseline.name, count_of(baseline.files.size(), "file"),
-                           format_size(bytes_of(baseline)), baseline.saved));
+                           format_size(bytes_of(baseline)), baseline.saved_at));
     if (!check) warn(check.error().message());
   }
   if (baselines.empty() && !context.output.json)

@@ -30,7 +30,7 @@ namespace {
 
 namespace fs = std::filesystem;
 
-constexpr std::string_view kLog = "commands.sh";  // also marks a folder that a demo made
+constexpr std::string_view kCommandLog = "commands.sh";  // a folder with this file was made by a demo
 
 constexpr OptionSpec kOptions[] = {
     {.name = "out",
@@ -72,10 +72,10 @@ constexpr OptionSpec kOptions[] = {
      .at_least = 0},
 };
 
-// A tier for the demo's data, which is removed at the end unless the user asks to keep it.
+// A tier for the demo's data. The data is removed at the end, unless the user asks to keep it.
 struct DemoTier {
   std::string name;
-  std::string tier;         // as --tier takes it
+  std::string tier;         // the tier in the form of --tier
   fs::path folder;          // the folder that the demo makes; empty if the tier is not a folder
   std::string description;  // "tmpfs at /dev/shm", for the user
 };
@@ -111,8 +111,8 @@ std::optional<DemoTier> find_folder(bool memory, std::string_view name, const fs
     if (const char* value = std::getenv(variable); value != nullptr && *value == '/')
       candidates.emplace_back(value);
   for (const fs::path& candidate : candidates) {
-    std::error_code none;
-    if (!fs::is_directory(candidate, none) || ::access(candidate.c_str(), W_OK) != 0) continue;
+    std::error_code ignored;
+    if (!fs::is_directory(candidate, ignored) || ::access(candidate.c_str(), W_OK) != 0) continue;
     const TierFacts facts = inspect_path(candidate);
     if (facts.memory != memory || free_bytes(candidate) < bytes) continue;
     const fs::path folder =
@@ -192,7 +192,7 @@ class Demo {
     if ((fs::exists(status) && !fs::is_directory(status)) || failed == std::errc::not_a_directory)
       return make_error(Errc::invalid_argument,
                         fmt::format("'{}' is a file or below one; --out takes a folder", out_.string()));
-    const bool is_old_demo = fs::exists(out_ / kLog, failed);
+    const bool is_old_demo = fs::exists(out_ / kCommandLog, failed);
     if (fs::exists(out_, failed) && !fs::is_empty(out_, failed) && !is_old_demo) {
       return make_error(
           Errc::already_exists,
@@ -206,8 +206,8 @@ class Demo {
     }
     fs::create_directories(records(), failed);
     if (failed) return errno_error(failed.value(), "cannot make the folder", records().string());
-    log_.open(out_ / kLog, std::ios::trunc);
-    if (!log_) return errno_error(errno, "cannot write", (out_ / kLog).string());
+    log_.open(out_ / kCommandLog, std::ios::trunc);
+    if (!log_) return errno_error(errno, "cannot write", (out_ / kCommandLog).string());
     log_ << "# What the demo ran, one command a line.\n";
     return success();
   }
@@ -257,16 +257,18 @@ class Demo {
       PENSTOCK_TRY(step(fmt::format("A verified copy on {}", tiers_[i].name),
                         {"copy", first_tier.tier, "--to", tiers_[i].tier}));
 
-    std::vector<std::string> read{"read",        first_tier.tier, "--threads",  plan.threads, "--min-time",
-                                  plan.min_time, "--repeat",      plan.repeats, "--seed",     seed,
-                                  "--cache"};
-    std::vector<std::string> warm = read;
-    warm.emplace_back("warm");
-    for (std::size_t i = 1; i < tiers_.size(); ++i) warm.insert(warm.end(), {"--tier", tiers_[i].tier});
-    PENSTOCK_TRY(step("Reading it from the page cache: what the client can do", warm));
-    read.emplace_back("cold");
-    for (std::size_t i = 2; i < tiers_.size(); ++i) read.insert(read.end(), {"--tier", tiers_[i].tier});
-    PENSTOCK_TRY(step("Reading it cold: what the storage can do", read));
+    std::vector<std::string> read_arguments{
+        "read",     first_tier.tier, "--threads", plan.threads, "--min-time", plan.min_time,
+        "--repeat", plan.repeats,    "--seed",    seed,         "--cache"};
+    std::vector<std::string> warm_arguments = read_arguments;
+    warm_arguments.emplace_back("warm");
+    for (std::size_t i = 1; i < tiers_.size(); ++i)
+      warm_arguments.insert(warm_arguments.end(), {"--tier", tiers_[i].tier});
+    PENSTOCK_TRY(step("Reading it from the page cache: what the client can do", warm_arguments));
+    read_arguments.emplace_back("cold");
+    for (std::size_t i = 2; i < tiers_.size(); ++i)
+      read_arguments.insert(read_arguments.end(), {"--tier", tiers_[i].tier});
+    PENSTOCK_TRY(step("Reading it cold: what the storage can do", read_arguments));
 
     return train(plan, first_tier, seed);
   }
@@ -352,7 +354,7 @@ class Demo {
     const std::size_t cpus = allowed_cpus().size();
     print(fmt::format("\n== Done in {:.0f} s\nReport:   {}\nRecords:  {} ({})\nCommands: {}\n", seconds,
                       report().string(), records().string(), count_of(files, "file"),
-                      (out_ / kLog).string()));
+                      (out_ / kCommandLog).string()));
     print(keeps_data ? "Data:     kept, as asked:" : "Data:     taken away again:");
     for (const DemoTier& tier : tiers_)
       print(fmt::format(" {}", tier.folder.empty() ? tier.tier : tier.folder.string()));

@@ -67,15 +67,15 @@ constexpr OptionSpec kOptions[] = {
 // The deeper folders with record files, to name them in the error: a sweep stores the records of its arms in
 // folders of their own.
 std::string folders_with_records(const std::vector<fs::path>& paths) {
-  std::set<std::string> found;
+  std::set<std::string> folders;
   for (const fs::path& path : paths)
     for (const fs::path& folder : with_folders(path)) {
       std::error_code code;
       for (fs::directory_iterator at(folder, code), end; folder != path && !code && at != end;
            at.increment(code))
-        if (at->path().extension() == ".jsonl") found.insert(folder.string());
+        if (at->path().extension() == ".jsonl") folders.insert(folder.string());
     }
-  return fmt::format("{}", fmt::join(found, ", "));
+  return fmt::format("{}", fmt::join(folders, ", "));
 }
 
 Result<RecordSet> records_in(const std::vector<fs::path>& paths) {
@@ -84,16 +84,16 @@ Result<RecordSet> records_in(const std::vector<fs::path>& paths) {
   if (!set.records.empty()) return set;
   std::vector<std::string> names;
   for (const fs::path& path : paths) names.push_back("'" + path.string() + "'");
-  const std::string listed = fmt::format("{}", fmt::join(names, ", "));
-  const std::string below = folders_with_records(paths);
-  if (!below.empty())
-    return make_error(
-        Errc::not_found,
-        fmt::format("no records in {}, but deeper, which is not looked into: {}", listed, below));
+  const std::string paths_text = fmt::format("{}", fmt::join(names, ", "));
+  const std::string deeper_folders = folders_with_records(paths);
+  if (!deeper_folders.empty())
+    return make_error(Errc::not_found,
+                      fmt::format("no records in {}, but deeper, which is not looked into: {}", paths_text,
+                                  deeper_folders));
   return make_error(Errc::not_found,
                     fmt::format("no records in {}: read {} there; measuring commands write them into "
                                 "--results DIR as *.jsonl",
-                                listed, count_of(set.files.size(), "file")));
+                                paths_text, count_of(set.files.size(), "file")));
 }
 
 std::string names_of(const std::vector<fs::path>& paths) {
@@ -123,7 +123,7 @@ std::map<std::string, Arms> arms_of(const RecordSet& set) {
 }
 
 std::vector<report::NamedComparison> compare_arms(const RecordSet& set) {
-  std::vector<report::NamedComparison> found;
+  std::vector<report::NamedComparison> comparisons;
   const std::map<std::string, Arms> suites = arms_of(set);
   for (const auto& [suite, arms] : suites)
     for (std::size_t i = 1; i < arms.size(); ++i) {
@@ -134,10 +134,10 @@ std::vector<report::NamedComparison> compare_arms(const RecordSet& set) {
                          suite, comparison.error().message()));
         continue;
       }
-      const std::string of = suites.size() > 1 ? " of " + suite : "";
-      found.push_back({arms[0].first + of, arms[i].first + of, *std::move(comparison)});
+      const std::string suite_text = suites.size() > 1 ? " of " + suite : "";
+      comparisons.push_back({arms[0].first + suite_text, arms[i].first + suite_text, *std::move(comparison)});
     }
-  return found;
+  return comparisons;
 }
 
 Result<void> write_sheets(const fs::path& folder, const std::vector<report::Sheet>& sheets) {
@@ -180,7 +180,7 @@ std::string sentences_text(const CommandContext& context, const std::string& out
 }
 
 // The path that --output gives, or the default for the format `to`.
-Result<fs::path> output_of(const CommandContext& context, std::string_view to) {
+Result<fs::path> output_path(const CommandContext& context, std::string_view to) {
   fs::path output = to == "html" ? "report.html" : to == "csv" ? "report-csv" : "google-benchmark.json";
   if (context.options.given("output")) output = context.options.text("output");
   if (output.empty() || (to != "csv" && !output.has_filename()))
@@ -193,8 +193,8 @@ Result<fs::path> output_of(const CommandContext& context, std::string_view to) {
 Result<std::vector<report::NamedComparison>> comparisons_of(const CommandContext& context,
                                                             const RecordSet& set,
                                                             const std::vector<fs::path>& paths) {
-  std::vector<report::NamedComparison> all = compare_arms(set);
-  if (!context.options.given("baseline")) return all;
+  std::vector<report::NamedComparison> comparisons = compare_arms(set);
+  if (!context.options.given("baseline")) return comparisons;
   std::vector<fs::path> base_paths;
   for (const std::string& path : context.options.texts("baseline")) base_paths.emplace_back(path);
   PENSTOCK_ASSIGN(const RecordSet base, records_in(base_paths));
@@ -202,17 +202,18 @@ Result<std::vector<report::NamedComparison>> comparisons_of(const CommandContext
                   compare_records(base, set, {.commands = command_registry().present()}));
   const std::string base_name = names_of(base_paths);
   const std::string name = names_of(paths);
-  all.insert(all.begin(),
-             report::NamedComparison{base_name == name ? "the baseline" : base_name,
-                                     base_name == name ? "these records" : name, std::move(comparison)});
-  return all;
+  comparisons.insert(
+      comparisons.begin(),
+      report::NamedComparison{base_name == name ? "the baseline" : base_name,
+                              base_name == name ? "these records" : name, std::move(comparison)});
+  return comparisons;
 }
 
 Result<int> run_report(const CommandContext& context) {
   std::vector<fs::path> paths(context.positionals.begin(), context.positionals.end());
   if (paths.empty()) paths.emplace_back("penstock-results");
   const std::string& to = context.options.text("to");
-  PENSTOCK_ASSIGN(const fs::path output, output_of(context, to));
+  PENSTOCK_ASSIGN(const fs::path output, output_path(context, to));
   PENSTOCK_ASSIGN(RecordSet set, records_in(paths));
   if (to == "google-benchmark") {
     PENSTOCK_TRY(write_whole_file(output.string(), "the benchmarks", google_benchmark_json(set)));
@@ -226,9 +227,9 @@ Result<int> run_report(const CommandContext& context) {
                   comparisons_of(context, set, paths));
   const std::size_t record_count = set.records.size();
   pool_rounds(set.records);
-  std::vector<Record*> all;
-  for (StoredRecord& stored : set.records) all.push_back(&stored.record);
-  distinguish_tiers(all);
+  std::vector<Record*> records;
+  for (StoredRecord& stored : set.records) records.push_back(&stored.record);
+  distinguish_tiers(records);
   const report::Page page =
       report::make_page(set, context.output, context.options.text("title"), comparisons);
   if (to == "csv") {

@@ -70,10 +70,10 @@ class Sweep {
 
   Result<int> run() {
     PENSTOCK_TRY(prepare());
-    const bool slurm = context_.options.flag("slurm");
-    if (context_.options.flag("dry-run")) return slurm ? print_script() : print_plan();
-    if (slurm) PENSTOCK_TRY(check_slurm());
-    return slurm && work_.job.empty() ? run_on_cluster() : run_here();
+    const bool uses_slurm = context_.options.flag("slurm");
+    if (context_.options.flag("dry-run")) return uses_slurm ? print_script() : print_plan();
+    if (uses_slurm) PENSTOCK_TRY(check_slurm());
+    return uses_slurm && work_.job.empty() ? run_on_cluster() : run_here();
   }
 
  private:
@@ -98,14 +98,14 @@ class Sweep {
     auto cells = sweep_cells(spec());
     if (!cells.ok()) return in_file(cells.error());
     work_.cells = *std::move(cells);
-    constexpr std::uint64_t kLeastForInterval = 6;
-    if (spec().until_interval > 0 && spec().repeats < kLeastForInterval)
+    constexpr std::uint64_t kLeastRepeatsForInterval = 6;
+    if (spec().until_interval > 0 && spec().repeats < kLeastRepeatsForInterval)
       warn(fmt::format("{}: 'until' looks at six repeats at least, and there are {}", file_, spec().repeats));
     PENSTOCK_ASSIGN(work_.program, this_program());
     work_.no_config = context_.options.flag("no-config");
     work_.launcher = context_.launcher;
     work_.job = own_slurm_job();
-    work_.by_srun = !work_.job.empty() || context_.options.flag("slurm");
+    work_.uses_srun = !work_.job.empty() || context_.options.flag("slurm");
     return check_lines();
   }
 
@@ -166,29 +166,29 @@ class Sweep {
     PENSTOCK_TRY(check_journal(state));
     if (spec().budget) work_.budget_s = std::chrono::duration<double>(*spec().budget).count();
     if (!work_.job.empty()) limit_to_allocation();
-    const std::size_t before = state.history().turns.size();
-    if (before > 0)
-      note(fmt::format("going on with the sweep '{}': {} {} done", spec().name, count_of(before, "turn"),
-                       before == 1 ? "is" : "are"));
+    const std::size_t turns_before = state.history().turns.size();
+    if (turns_before > 0)
+      note(fmt::format("going on with the sweep '{}': {} {} done", spec().name,
+                       count_of(turns_before, "turn"), turns_before == 1 ? "is" : "are"));
     PENSTOCK_ASSIGN(const SweepEnd end, run_sweep(work_, state, context_.output));
     return conclude(state.history(), end.turns_left, end.reason);
   }
 
   // Limits the time budget so that the sweep ends 5 seconds before Slurm ends the allocation.
   void limit_to_allocation() {
-    constexpr double kMargin_s = 5;
-    const std::optional<double> left = seconds_of_job_left(work_.job);
-    if (!left || (work_.budget_s && *work_.budget_s <= *left - kMargin_s)) return;
-    work_.budget_s = *left - kMargin_s;
-    work_.budget_reason = kByAllocation;
+    constexpr double kAllocationMargin_s = 5;
+    const std::optional<double> job_left_s = seconds_of_job_left(work_.job);
+    if (!job_left_s || (work_.budget_s && *work_.budget_s <= *job_left_s - kAllocationMargin_s)) return;
+    work_.budget_s = *job_left_s - kAllocationMargin_s;
+    work_.budget_reason = kEndedByAllocation;
   }
 
-  // --- On a login node.
+  // The functions below run on a login node.
 
   std::vector<std::string> line_of_job() const {
-    std::error_code none;
+    std::error_code ignored;
     std::vector<std::string> line{
-        work_.program.string(), "sweep", fs::absolute(file_, none).string(), "--slurm", "--results",
+        work_.program.string(), "sweep", fs::absolute(file_, ignored).string(), "--slurm", "--results",
         spec().results};
     if (context_.options.given("budget"))
       line.insert(line.end(), {"--budget", fmt::format("{}ns", context_.options.duration("budget").count())});
@@ -231,38 +231,41 @@ class Sweep {
       if (job.empty()) {
         PENSTOCK_ASSIGN(job, submit());
       }
-      const auto before = SweepState::read_history(spec().results, spec().name);
-      PENSTOCK_TRY(before);
-      work_.seed = before->seed;
-      work_.suite = before->suite;
-      if (job.empty()) return conclude(*before, 0, "");
-      const std::uint64_t all = before->turns.size() + turns_left(work_, *before);
-      const auto followed = follow_job(job, spec(), all, context_.output.progress);
-      if (!followed.ok()) {
+      const auto history_before = SweepState::read_history(spec().results, spec().name);
+      PENSTOCK_TRY(history_before);
+      work_.seed = history_before->seed;
+      work_.suite = history_before->suite;
+      if (job.empty()) return conclude(*history_before, 0, "");
+      const std::uint64_t total_turns = history_before->turns.size() + turns_left(work_, *history_before);
+      const auto last_state = follow_job(job, spec(), total_turns, context_.output.progress);
+      if (!last_state.ok()) {
         if (interrupted())
           note(fmt::format("job {} goes on: the same line follows it again, `scancel {}` ends it", job, job));
-        return followed.error();
+        return last_state.error();
       }
-      PENSTOCK_ASSIGN(const SweepHistory after, SweepState::read_history(spec().results, spec().name));
-      const std::uint64_t left = turns_left(work_, after);
-      if (left == 0) return conclude(after, 0, "");
-      const bool ended_itself = after.end && after.end->job == job && after.end->reason != kByInterrupt;
-      const bool by_budget = ended_itself && after.end->reason == kByBudget;
-      const bool progressed = after.turns.size() > before->turns.size();
-      if (!by_budget && progressed && submissions < context_.options.integer("resubmit")) {
-        note(fmt::format("job {} ended as {}; {} turns are left, submitting again", job, *followed, left));
+      PENSTOCK_ASSIGN(const SweepHistory history_after,
+                      SweepState::read_history(spec().results, spec().name));
+      const std::uint64_t left = turns_left(work_, history_after);
+      if (left == 0) return conclude(history_after, 0, "");
+      const bool ended_itself = history_after.end && history_after.end->job == job &&
+                                history_after.end->reason != kEndedByInterrupt;
+      const bool ended_by_budget = ended_itself && history_after.end->reason == kEndedByBudget;
+      const bool progressed = history_after.turns.size() > history_before->turns.size();
+      if (!ended_by_budget && progressed && submissions < context_.options.integer("resubmit")) {
+        note(fmt::format("job {} ended as {}; {} turns are left, submitting again", job, *last_state, left));
         continue;
       }
-      const std::string by = ended_itself ? after.end->reason : fmt::format("job {}, {}", job, *followed);
-      PENSTOCK_ASSIGN(const int code, conclude(after, left, by));
+      const std::string ended_by =
+          ended_itself ? history_after.end->reason : fmt::format("job {}, {}", job, *last_state);
+      PENSTOCK_ASSIGN(const int code, conclude(history_after, left, ended_by));
       if (!progressed)
         note(fmt::format("job {} got nothing done; what it said is in {}", job, batch_log(spec()).string()));
       // A job that was ended early has not completed its work, so the exit code is 1.
-      return by_budget ? code : 1;
+      return ended_by_budget ? code : 1;
     }
   }
 
-  // --- Output.
+  // The functions below print.
 
   Result<int> print_plan() {
     SweepHistory history;
@@ -300,12 +303,12 @@ class Sweep {
   }
 
   template <class Take>
-  void for_each_turn(const SweepHistory& history, Take take) const {
+  void for_each_turn(const SweepHistory& history, Take handle_turn) const {
     for (std::uint64_t round = 0; round < spec().repeats; ++round)
       for (const std::size_t cell : round_order(work_.cells, work_.seed, round)) {
         if (history.has_turn(work_.cells[cell].key, round)) continue;
         for (const std::size_t arm : arm_order(spec(), work_.cells[cell], work_.seed, round))
-          take(work_.cells[cell], round, arm);
+          handle_turn(work_.cells[cell], round, arm);
       }
   }
 
@@ -330,9 +333,9 @@ class Sweep {
     } else if (!rows.empty()) {
       fmt::print("{}\n", sweep_table(rows, context_.output));
     }
-    std::set<std::string> noted;
+    std::set<std::string> printed;
     for (const SweepRow& row : rows)
-      if (!row.reason.empty() && verdict_exit_code(row.verdict) != 0 && noted.insert(row.reason).second)
+      if (!row.reason.empty() && verdict_exit_code(row.verdict) != 0 && printed.insert(row.reason).second)
         note(fmt::format("{}: {}: {}", row.cell->title, verdict_name(row.verdict), row.reason));
     if (left > 0)
       note(fmt::format("{} {} done and {} left (ended by: {}); the same line goes on",

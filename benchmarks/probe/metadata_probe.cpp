@@ -11,8 +11,9 @@
 namespace penstock {
 namespace {
 
-// A prime number: two consecutive operations use objects that are not neighbours in the folder.
-constexpr std::size_t kStride = 7919;
+// Consecutive operations of a client use objects that are this many apart, so not neighbours in the folder.
+// It is a prime number, so that every object is used.
+constexpr std::size_t kObjectStride = 7919;
 
 }  // namespace
 
@@ -21,62 +22,62 @@ MetadataProbe::MetadataProbe(Backend& backend, const std::string& folder, unsign
   for (unsigned i = 0; i < clients; ++i) {
     Client& client = clients_.emplace_back();
     client.folder = fmt::format("{}/{:03}", folder, i);
-    for (std::size_t n = 0; n < kObjectsEach; ++n)
+    for (std::size_t n = 0; n < kObjectsPerClient; ++n)
       client.objects.push_back(fmt::format("{}/{:05}", client.folder, n));
   }
 }
 
 RunTally MetadataProbe::run(const ReadSpec& spec, const Work& work) {
   RunTally tally;
-  std::vector<std::uint64_t> done(clients_.size());
+  std::vector<std::uint64_t> operations_done(clients_.size());
   if (spec.at_gate) spec.at_gate();
   const Clock::time_point start = Clock::now();
-  const auto over = [&, limit = time_limit(spec.end)] { return Clock::now() - start >= limit; };
+  const auto time_is_up = [&, limit = time_limit(spec.end)] { return Clock::now() - start >= limit; };
   const auto client_work = [&](unsigned i) -> Result<void> {
-    PENSTOCK_ASSIGN(done[i], work(clients_[i], over));
+    PENSTOCK_ASSIGN(operations_done[i], work(clients_[i], time_is_up));
     return success();
   };
-  Result<void> all = on_threads(static_cast<unsigned>(clients_.size()), client_work, IfFewer::fail);
+  Result<void> outcome = on_threads(static_cast<unsigned>(clients_.size()), client_work, IfFewer::fail);
   tally.wall_s = tally.elapsed_s = std::chrono::duration<double>(Clock::now() - start).count();
-  if (!all.ok()) tally.failure = std::move(all).error();
-  for (const std::uint64_t count : done) tally.samples += count;
+  if (!outcome.ok()) tally.failure = std::move(outcome).error();
+  for (const std::uint64_t count : operations_done) tally.samples += count;
   tally.passes = 1;
   return tally;
 }
 
 RunTally MetadataProbe::create(const ReadSpec& spec) {
-  return run(spec, [&](Client& client, const Over& over) -> Result<std::uint64_t> {
-    client.made = 0;
+  return run(spec, [&](Client& client, const TimeIsUp& time_is_up) -> Result<std::uint64_t> {
+    client.created_objects = 0;
     for (const std::string& object : client.objects) {
       PENSTOCK_TRY(check_interrupt());
       PENSTOCK_ASSIGN(const std::unique_ptr<Writer> writer, backend_.create(object));
       PENSTOCK_TRY(writer->publish(Durability::visible));
-      ++client.made;
-      if (over()) break;
+      ++client.created_objects;
+      if (time_is_up()) break;
     }
-    return std::uint64_t{client.made};
+    return std::uint64_t{client.created_objects};
   });
 }
 
 RunTally MetadataProbe::remove(const ReadSpec& spec) {
-  return run(spec, [&](Client& client, const Over&) -> Result<std::uint64_t> {
-    for (std::size_t n = 0; n < client.made; ++n) {
+  return run(spec, [&](Client& client, const TimeIsUp&) -> Result<std::uint64_t> {
+    for (std::size_t n = 0; n < client.created_objects; ++n) {
       PENSTOCK_TRY(check_interrupt());
       PENSTOCK_TRY(backend_.names().remove(client.objects[n]));
     }
-    return std::uint64_t{std::exchange(client.made, 0)};
+    return std::uint64_t{std::exchange(client.created_objects, 0)};
   });
 }
 
 RunTally MetadataProbe::run_over_objects(const ReadSpec& spec,
-                                         const std::function<Result<void>(const std::string&)>& one) {
-  return run(spec, [&](Client& client, const Over& over) -> Result<std::uint64_t> {
+                                         const std::function<Result<void>(const std::string&)>& operation) {
+  return run(spec, [&](Client& client, const TimeIsUp& time_is_up) -> Result<std::uint64_t> {
     std::uint64_t done = 0;
     do {
       PENSTOCK_TRY(check_interrupt());
-      PENSTOCK_TRY(one(client.objects[done * kStride % client.made]));
+      PENSTOCK_TRY(operation(client.objects[done * kObjectStride % client.created_objects]));
       ++done;
-    } while (!over());
+    } while (!time_is_up());
     return done;
   });
 }
@@ -96,16 +97,16 @@ RunTally MetadataProbe::open(const ReadSpec& spec) {
 }
 
 RunTally MetadataProbe::list(const ReadSpec& spec) {
-  return run(spec, [&](Client& client, const Over& over) -> Result<std::uint64_t> {
+  return run(spec, [&](Client& client, const TimeIsUp& time_is_up) -> Result<std::uint64_t> {
     std::uint64_t entries = 0;
     do {
       PENSTOCK_TRY(check_interrupt());
-      const std::uint64_t before = entries;
+      const std::uint64_t entries_before = entries;
       PENSTOCK_TRY(backend_.names().list(client.folder, [&](const Entry&) { return ++entries != 0; }));
-      if (entries - before != client.made)
+      if (entries - entries_before != client.created_objects)
         return make_error(Errc::io, fmt::format("'{}' lists {} of its {} objects", client.folder,
-                                                entries - before, client.made));
-    } while (!over());
+                                                entries - entries_before, client.created_objects));
+    } while (!time_is_up());
     return entries;
   });
 }

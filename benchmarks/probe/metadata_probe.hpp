@@ -15,16 +15,16 @@ namespace penstock {
 // Measures the rate of metadata operations. Each of `clients` threads works in its own folder below `folder`.
 // In each call all clients work at the same time, and one sample of the result is one operation. All calls
 // except remove() end at the time limit of `spec`. create() also ends when each client has created
-// kObjectsEach objects. After an interrupt, a call fails with `interrupted` and leaves its objects. The owner
-// of `folder` removes them.
+// kObjectsPerClient objects. After an interrupt, a call fails with `interrupted` and leaves its objects. The
+// owner of `folder` removes them.
 class MetadataProbe {
  public:
-  static constexpr std::size_t kObjectsEach = 1024;
+  static constexpr std::size_t kObjectsPerClient = 1024;
 
   MetadataProbe(Backend& backend, const std::string& folder, unsigned clients);
 
   RunTally create(const ReadSpec& spec);  // publishes each object with Durability::visible
-  RunTally stat(const ReadSpec& spec);    // uses the objects of create(), as all calls below
+  RunTally stat(const ReadSpec& spec);    // this and all calls below use the objects of create()
   RunTally open(const ReadSpec& spec);    // opens and closes each object
   RunTally list(const ReadSpec& spec);    // lists the client's folder repeatedly; one sample is one entry
   RunTally remove(const ReadSpec& spec);  // removes all objects of create()
@@ -34,14 +34,16 @@ class MetadataProbe {
   struct Client {
     std::string folder;
     std::vector<std::string> objects;
-    std::size_t made = 0;
+    std::size_t created_objects = 0;
   };
-  // `work` returns the number of its operations. `over` returns true after the time limit.
-  using Over = std::function<bool()>;
-  using Work = std::function<Result<std::uint64_t>(Client& client, const Over& over)>;
+  // Returns true after the time limit.
+  using TimeIsUp = std::function<bool()>;
+  // The operations of one client. Returns how many there were.
+  using Work = std::function<Result<std::uint64_t>(Client& client, const TimeIsUp& time_is_up)>;
   RunTally run(const ReadSpec& spec, const Work& work);
-  // Calls `one` for each object in turn, and starts again after the last, until the time limit.
-  RunTally run_over_objects(const ReadSpec& spec, const std::function<Result<void>(const std::string&)>& one);
+  // Calls `operation` for one object after another, and starts again after the last, until the time limit.
+  RunTally run_over_objects(const ReadSpec& spec,
+                            const std::function<Result<void>(const std::string&)>& operation);
 
   Backend& backend_;
   std::vector<Client> clients_;

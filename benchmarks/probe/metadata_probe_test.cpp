@@ -31,12 +31,12 @@ class MetadataProbeTest : public testing::Test {
 TEST_F(MetadataProbeTest, DoesWhatItCounts) {
   const Tier there = tier();
   MetadataProbe probe(*there.backend, "probe", 2);
-  EXPECT_EQ(probe.create(spec(kLong)).samples, 2 * MetadataProbe::kObjectsEach);
+  EXPECT_EQ(probe.create(spec(kLong)).samples, 2 * MetadataProbe::kObjectsPerClient);
   EXPECT_OK(there.backend->names().stat("probe/001/01023"));
   EXPECT_EQ(probe.stat(spec(kOnce)).samples, 2U) << "one of each client, and the time is over";
   EXPECT_EQ(probe.open(spec(kOnce)).samples, 2U);
-  EXPECT_EQ(probe.list(spec(kOnce)).samples, 2 * MetadataProbe::kObjectsEach);
-  EXPECT_EQ(probe.remove(spec(kOnce)).samples, 2 * MetadataProbe::kObjectsEach) << "whatever the time";
+  EXPECT_EQ(probe.list(spec(kOnce)).samples, 2 * MetadataProbe::kObjectsPerClient);
+  EXPECT_EQ(probe.remove(spec(kOnce)).samples, 2 * MetadataProbe::kObjectsPerClient) << "whatever the time";
   EXPECT_ERRC(Errc::not_found, there.backend->names().stat("probe/001/01023"));
 }
 
@@ -45,7 +45,7 @@ TEST_F(MetadataProbeTest, ASlowTierIsLeftWithFewerObjects) {
   MetadataProbe probe(*there.backend, "probe", 1);
   const RunTally made = probe.create(spec(10ms));
   EXPECT_GE(made.samples, 1U);
-  EXPECT_LT(made.samples, MetadataProbe::kObjectsEach);
+  EXPECT_LT(made.samples, MetadataProbe::kObjectsPerClient);
   EXPECT_GE(made.wall_s, 0.01);
   EXPECT_EQ(probe.list(spec(kOnce)).samples, made.samples);
   EXPECT_EQ(probe.remove(spec(kOnce)).samples, made.samples);

@@ -13,15 +13,15 @@ inline constexpr MetricInfo kByteRate{"*.bytes_per_s", "B/s", Better::higher, "r
 inline constexpr MetricInfo kOpRate{"*.ops_per_s", "1/s", Better::higher, "repeat"};
 inline constexpr MetricInfo kByteRateOfClient{"*.bytes_per_s_per_client", "B/s", Better::higher, "repeat"};
 inline constexpr MetricInfo kOpRateOfClient{"*.ops_per_s_per_client", "1/s", Better::higher, "repeat"};
-inline constexpr RankMetrics kRanks{{"*.rank_min_bytes_per_s", "B/s", Better::higher, "repeat"},
-                                    {"*.rank_median_bytes_per_s", "B/s", Better::higher, "repeat"},
-                                    {"*.rank_max_bytes_per_s", "B/s", Better::higher, "repeat"}};
+inline constexpr RankMetrics kRankRates{{"*.rank_min_bytes_per_s", "B/s", Better::higher, "repeat"},
+                                        {"*.rank_median_bytes_per_s", "B/s", Better::higher, "repeat"},
+                                        {"*.rank_max_bytes_per_s", "B/s", Better::higher, "repeat"}};
 // The one probe that best shows the difference between tiers.
 inline constexpr MetricInfo kSequentialRead{"read.sequential.1m.1.bytes_per_s", "B/s", Better::higher,
                                             "repeat", kHeadline};
 
 inline constexpr MetricInfo kAll[] = {
-    kSequentialRead, kMetadataRate, kByteRate,     kOpRate,     kByteRateOfClient,
-    kOpRateOfClient, kRanks.least,  kRanks.median, kRanks.most, shared_metrics::kTierBytesRead};
+    kSequentialRead, kMetadataRate,    kByteRate,         kOpRate,         kByteRateOfClient,
+    kOpRateOfClient, kRankRates.least, kRankRates.median, kRankRates.most, shared_metrics::kTierBytesRead};
 
 }  // namespace penstock::probe_metrics

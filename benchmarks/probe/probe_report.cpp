@@ -19,10 +19,10 @@
 namespace penstock {
 namespace {
 
-constexpr std::string_view kMetadata = "metadata.";  // prefix of the probes of kMetadataRate
+constexpr std::string_view kMetadataPrefix = "metadata.";  // prefix of the probes of kMetadataRate
 
 // Orders names by the numbers in them: "4k" before "128k", depth 8 before 32.
-bool counts_before(std::string_view a, std::string_view b) {
+bool is_before_by_numbers(std::string_view a, std::string_view b) {
   const auto number = [](std::string_view text) {
     std::uint64_t value = 0;
     const char* const end = std::from_chars(text.data(), text.data() + text.size(), value).ptr;
@@ -48,31 +48,32 @@ bool counts_before(std::string_view a, std::string_view b) {
 std::string ranks_text(const Record& record, const std::string& tier, const std::string& probe,
                        const Output& output) {
   const Json& clients = record.parameters["threads"];
-  const std::string apart = rank_difference_text(
+  const std::string difference = rank_difference_text(
       fmt::format("{}, {} client{}, {}: the ranks", tier, clients.dump(), clients == 1 ? "" : "s", probe),
       rank_rates(record, probe + "."), output);
-  return apart.empty() ? "" : apart + "\n";
+  return difference.empty() ? "" : difference + "\n";
 }
 
-// The names of the record's probes, sorted by counts_before().
+// The names of the record's probes, sorted by is_before_by_numbers().
 std::vector<std::string> probes_of(const Record& record) {
-  constexpr std::string_view kRate = ".ops_per_s";
+  constexpr std::string_view kRateSuffix = ".ops_per_s";
   std::vector<std::string> probes;
   for (const auto& [name, metric] : record.metrics)
-    if (name.ends_with(kRate)) probes.push_back(name.substr(0, name.size() - kRate.size()));
-  std::sort(probes.begin(), probes.end(), counts_before);
+    if (name.ends_with(kRateSuffix)) probes.push_back(name.substr(0, name.size() - kRateSuffix.size()));
+  std::sort(probes.begin(), probes.end(), is_before_by_numbers);
   return probes;
 }
 
-// The probes that were not measured, with the reason. An equal line of several client counts appears once.
+// The probes that were not measured, with the reason. A line that is equal for several client counts appears
+// once.
 std::string left_out_text(std::span<const Record> records) {
   std::string text;
-  std::set<std::string> said;
+  std::set<std::string> added_lines;
   for (const Record& record : records) {
     for (const auto& [probe, why] : member_object(record.parameters, "left_out").items()) {
-      const std::string words =
+      const std::string line =
           fmt::format("{}: no {}: {}\n", record.parameters.value("tier", "-"), probe, any_text(why));
-      if (said.insert(words).second) text += words;
+      if (added_lines.insert(line).second) text += line;
     }
   }
   return text;
@@ -93,14 +94,14 @@ Trial probe_record(const Run& run, const Tier& tier, const ProbeCell& cell, std:
   for (const ProbeFigure& figure : cell.figures) {
     if (!figure.loop.empty()) loops[figure.name] = figure.loop;
     for (const std::vector<RankFigures>& of_repeat : figure.ranks)
-      record_ranks(of_repeat, probe_metrics::kRanks, trial, figure.name);
+      record_ranks(of_repeat, probe_metrics::kRankRates, trial, figure.name);
     for (const double rate : figure.bytes_per_s) {
       trial.sample(probe_metrics::kByteRate, figure.name, rate);
       trial.sample(probe_metrics::kByteRateOfClient, figure.name, rate / clients);
     }
     for (const double rate : figure.ops_per_s) {
-      if (figure.name.starts_with(kMetadata))
-        trial.sample(probe_metrics::kMetadataRate, figure.name.substr(kMetadata.size()), rate);
+      if (figure.name.starts_with(kMetadataPrefix))
+        trial.sample(probe_metrics::kMetadataRate, figure.name.substr(kMetadataPrefix.size()), rate);
       else
         trial.sample(probe_metrics::kOpRate, figure.name, rate);
       trial.sample(probe_metrics::kOpRateOfClient, figure.name, rate / clients);
@@ -121,17 +122,17 @@ std::string probe_table(std::span<const Record> records, const Output& output) {
                {"ops/s"},
                {"", Align::left}});
   for (const Record& record : records) {
-    const std::string named = member_text(record.parameters, "tier");
-    const std::string tier = named.empty() ? "-" : named;
+    const std::string recorded_name = member_text(record.parameters, "tier");
+    const std::string tier = recorded_name.empty() ? "-" : recorded_name;
     const auto threads = member_number(record.parameters, "threads");
     const std::string clients = threads ? fmt::format("{:.0f}", *threads) : "-";
     const std::string verdict =
         record.verdict == Verdict::ok ? "" : std::string(verdict_name(record.verdict));
     const std::vector<std::string> probes = probes_of(record);
     for (const std::string& probe : probes) {
-      const auto bytes = record.metrics.find(probe + ".bytes_per_s");
+      const auto byte_rate = record.metrics.find(probe + ".bytes_per_s");
       table.row({tier, clients, probe,
-                 bytes == record.metrics.end() ? "-" : format_rate(bytes->second.value(), output),
+                 byte_rate == record.metrics.end() ? "-" : format_rate(byte_rate->second.value(), output),
                  format_number(record.metrics.at(probe + ".ops_per_s").value()), verdict});
     }
     if (probes.empty()) table.row({tier, clients, "-", "-", "-", verdict + ": " + record.reason});

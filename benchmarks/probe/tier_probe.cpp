@@ -23,8 +23,8 @@ namespace {
 
 using Note = std::function<void(std::string_view)>;
 
-constexpr std::uint64_t kBlock = 1U << 20U;
-constexpr std::uint64_t kSmallFile = 112U << 10U;
+constexpr std::uint64_t kBlockBytes = 1U << 20U;
+constexpr std::uint64_t kSmallFileBytes = 112U << 10U;
 // The most writers of one rank. Each is a thread with its own block of memory.
 constexpr std::uint64_t kMostWriters = 256;
 
@@ -35,16 +35,16 @@ std::string block_name(std::uint64_t bytes) {
 }
 
 // Objects of the probe as a manifest and a sample list, which the read engine needs.
-struct ProbeSet {
+struct ProbeObjects {
   Manifest manifest;
   SampleList samples;
 };
 
-Result<ProbeSet> make_set(const std::vector<std::pair<std::string, std::uint64_t>>& objects,
-                          std::uint64_t block) {
+Result<ProbeObjects> make_objects(const std::vector<std::pair<std::string, std::uint64_t>>& objects,
+                                  std::uint64_t block) {
   PENSTOCK_ASSIGN(Manifest manifest, block_manifest(objects, block));
   PENSTOCK_ASSIGN(SampleList samples, corpus_samples(manifest));
-  return ProbeSet{std::move(manifest), std::move(samples)};
+  return ProbeObjects{std::move(manifest), std::move(samples)};
 }
 
 class TierProbe {
@@ -61,51 +61,54 @@ class TierProbe {
   }
 
   Result<std::vector<ProbeCell>> run() {
-    // One rank of each node does this, since each node may have its own device.
+    // One rank of each node removes the folders of killed probes, since each node may have its own device.
     if (ranks_.rank_on_node() == 0) sweep_dead_probes(tier_);
-    PENSTOCK_TRY(team_.all_ok(check_room()));
+    PENSTOCK_TRY(team_.all_ok(check_free_space()));
     folder_.occupy();
-    const Result<void> done = measure();
-    if (!done.ok() && !team_.stopped() && done.error().code != Errc::interrupted) return done.error();
+    const Result<void> outcome = measure();
+    if (!outcome.ok() && !team_.stopped() && outcome.error().code != Errc::interrupted)
+      return outcome.error();
     return std::move(cells_);
   }
 
  private:
-  using Pass = std::function<RunTally(const ReadSpec&)>;
+  using RunPass = std::function<RunTally(const ReadSpec&)>;
 
-  // Fails if the tier has too little free space for all ranks that share it. On a network tier all ranks
-  // share the space. On a local tier the ranks of one node do, and the last rank of the node checks for all
-  // of them.
-  Result<void> check_room() {
-    const Result<std::uint64_t> room = tier_.backend->names().free_bytes();
-    if (!room.ok()) return success();  // unknown; the writes will fail if there is too little space
-    const int sharing = tier_.facts.network ? ranks_.size() : ranks_.rank_on_node() + 1;
-    const std::uint64_t wanted = 2 * settings_.bytes * static_cast<std::uint64_t>(sharing);
-    if (*room / 11 * 10 >= wanted) return success();
+  // Fails if the tier has too little free space for all ranks that share it. All ranks share the space of a
+  // network tier. The ranks of one node share the space of a local tier, and the last rank of the node checks
+  // for all of them.
+  Result<void> check_free_space() {
+    const Result<std::uint64_t> free_bytes = tier_.backend->names().free_bytes();
+    if (!free_bytes.ok()) return success();  // unknown; the writes will fail if there is too little space
+    const int ranks_sharing = tier_.facts.network ? ranks_.size() : ranks_.rank_on_node() + 1;
+    const std::uint64_t needed_bytes = 2 * settings_.bytes * static_cast<std::uint64_t>(ranks_sharing);
+    if (*free_bytes / 11 * 10 >= needed_bytes) return success();
     return make_error(Errc::no_space,
                       fmt::format("'{}' has {} to spare, the probe takes {}: make it smaller with "
                                   "--probe-size",
-                                  tier_.name, format_size(*room), format_size(wanted)));
+                                  tier_.name, format_size(*free_bytes), format_size(needed_bytes)));
   }
 
-  // Fails with `interrupted` once all ranks know of the signal, so that all stop after the same probe.
-  Result<void> go_on() const { return team_.stopped() ? check_interrupt() : success(); }
+  // Fails with `interrupted` after a signal. All ranks learn of the signal at the same point, so that all
+  // stop after the same probe.
+  Result<void> check_stopped() const { return team_.stopped() ? check_interrupt() : success(); }
 
-  // The cell with the most clients writes last. Its large files remain, and the read probes of all cells use
-  // them.
+  // The cell with the most clients writes its large files last. They remain, and the read probes of all cells
+  // use them.
   Result<void> measure() {
-    std::vector<ProbeCell*> by_clients;
-    for (ProbeCell& cell : cells_) by_clients.push_back(&cell);
-    std::sort(by_clients.begin(), by_clients.end(),
+    std::vector<ProbeCell*> sorted_cells;
+    for (ProbeCell& cell : cells_) sorted_cells.push_back(&cell);
+    std::sort(sorted_cells.begin(), sorted_cells.end(),
               [](const ProbeCell* a, const ProbeCell* b) { return a->clients < b->clients; });
-    for (ProbeCell* cell : by_clients) PENSTOCK_TRY(measure_temporary_writes(*cell));
-    for (ProbeCell* cell : by_clients) PENSTOCK_TRY(measure_large_files(*cell));
+    for (ProbeCell* cell : sorted_cells) PENSTOCK_TRY(measure_temporary_writes(*cell));
+    for (ProbeCell* cell : sorted_cells) PENSTOCK_TRY(measure_large_files(*cell));
     PENSTOCK_TRY(team_.all_ok(make_small_files()));
-    const std::uint64_t each = large_file_bytes(most_clients_);
-    std::vector<std::pair<std::string, std::uint64_t>> large;
-    for (unsigned i = 0; i < most_clients_; ++i) large.emplace_back(folder_.object("large", i), each);
-    PENSTOCK_ASSIGN(const ProbeSet blocks, make_set(large, kBlock));
-    PENSTOCK_ASSIGN(const ProbeSet files, make_set(small_files_, 0));
+    const std::uint64_t bytes_each = large_file_bytes(most_clients_);
+    std::vector<std::pair<std::string, std::uint64_t>> large_files;
+    for (unsigned i = 0; i < most_clients_; ++i)
+      large_files.emplace_back(folder_.object("large", i), bytes_each);
+    PENSTOCK_ASSIGN(const ProbeObjects blocks, make_objects(large_files, kBlockBytes));
+    PENSTOCK_ASSIGN(const ProbeObjects files, make_objects(small_files_, 0));
     for (ProbeCell& cell : cells_) {
       PENSTOCK_TRY(measure_depth(cell, "read.sequential.1m.1", blocks, 1, SampleOrder::sequential));
       PENSTOCK_TRY(measure_best_loop(cell, "read.sequential.1m.best", blocks, SampleOrder::sequential));
@@ -113,8 +116,8 @@ class TierProbe {
         PENSTOCK_TRY(measure_depth(cell, fmt::format("read.small_files.112k.{}", depth), files, depth));
       PENSTOCK_TRY(measure_best_loop(cell, "read.small_files.112k.best", files, SampleOrder::shuffled));
     }
-    for (const std::uint64_t block : settings_.blocks) {
-      PENSTOCK_ASSIGN(const ProbeSet set, make_set(large, block));
+    for (const std::uint64_t block : settings_.block_sizes) {
+      PENSTOCK_ASSIGN(const ProbeObjects set, make_objects(large_files, block));
       for (ProbeCell& cell : cells_)
         for (const unsigned depth : settings_.depths)
           PENSTOCK_TRY(
@@ -125,7 +128,7 @@ class TierProbe {
   }
 
   std::uint64_t large_file_bytes(unsigned clients) const {
-    return std::max<std::uint64_t>(settings_.bytes / clients / kBlock, 1) * kBlock;
+    return std::max<std::uint64_t>(settings_.bytes / clients / kBlockBytes, 1) * kBlockBytes;
   }
 
   // Depth 1, and all depths of the settings above 1.
@@ -138,18 +141,19 @@ class TierProbe {
 
   // The block size 1 MiB, and the block sizes of the random reads.
   std::set<std::uint64_t> write_blocks() const {
-    std::set<std::uint64_t> blocks(settings_.blocks.begin(), settings_.blocks.end());
-    blocks.insert(kBlock);
+    std::set<std::uint64_t> blocks(settings_.block_sizes.begin(), settings_.block_sizes.end());
+    blocks.insert(kBlockBytes);
     return blocks;
   }
 
   // All write probes, except the one that writes the files for the read probes. Each probe removes its files
-  // before the next one starts. So the tier never holds more than one pass and the files that it replaces.
+  // before the next one starts. So the tier never holds more than the files of one pass and those that the
+  // pass replaces.
   Result<void> measure_temporary_writes(ProbeCell& cell) {
     for (const std::uint64_t block : write_blocks()) {
-      if (block == kBlock) continue;
+      if (block == kBlockBytes) continue;
       const WriteShape shape{
-          .writers = cell.clients, .object_bytes = large_file_bytes(cell.clients), .block = block};
+          .writers = cell.clients, .object_bytes = large_file_bytes(cell.clients), .block_bytes = block};
       PENSTOCK_TRY(measure_temporary(cell, fmt::format("write.sequential.{}.1", block_name(block)), shape));
     }
     for (const unsigned depth : settings_.depths)
@@ -160,8 +164,8 @@ class TierProbe {
       for (const std::uint64_t block : write_blocks()) {
         const WriteShape shape{.writers = cell.clients,
                                .object_bytes = large_file_bytes(cell.clients),
-                               .block = block,
-                               .random = true};
+                               .block_bytes = block,
+                               .random_order = true};
         PENSTOCK_TRY(measure_temporary(cell, fmt::format("write.random.{}.1", block_name(block)), shape));
       }
     }
@@ -169,37 +173,37 @@ class TierProbe {
     return success();
   }
 
-  // The number of writers, or nothing if it would exceed `most`. The reason then goes into `left_out`.
-  // `what`: the least that each writer must write.
+  // The number of writers. If it would exceed `most` or kMostWriters, returns nothing and adds the reason to
+  // `left_out`. `what` is a text for the least that each writer must write.
   std::optional<unsigned> writers(ProbeCell& cell, const std::string& probe_name, unsigned depth,
                                   std::uint64_t most, std::string_view what) const {
-    const std::uint64_t wanted = std::uint64_t{cell.clients} * depth;
-    if (wanted <= std::min(most, kMostWriters)) return static_cast<unsigned>(wanted);
+    const std::uint64_t writer_count = std::uint64_t{cell.clients} * depth;
+    if (writer_count <= std::min(most, kMostWriters)) return static_cast<unsigned>(writer_count);
     cell.left_out[probe_name] =
-        wanted > kMostWriters
-            ? fmt::format("{} writers of a rank; the most are {}", wanted, kMostWriters)
-            : fmt::format("--probe-size has less than {} for each of {} writers", what, wanted);
+        writer_count > kMostWriters
+            ? fmt::format("{} writers of a rank; the most are {}", writer_count, kMostWriters)
+            : fmt::format("--probe-size has less than {} for each of {} writers", what, writer_count);
     return std::nullopt;
   }
 
   Result<void> measure_write_depth(ProbeCell& cell, unsigned depth) {
     const std::string probe_name = fmt::format("write.sequential.1m.{}", depth);
-    const auto count = writers(cell, probe_name, depth, settings_.bytes / kBlock, "1 MiB");
+    const auto count = writers(cell, probe_name, depth, settings_.bytes / kBlockBytes, "1 MiB");
     if (!count) return success();
     return measure_temporary(cell, probe_name, {.writers = *count, .object_bytes = large_file_bytes(*count)});
   }
 
   Result<void> measure_small_writes(ProbeCell& cell, unsigned depth) {
     const std::string probe_name = fmt::format("write.small_files.112k.{}", depth);
-    const std::uint64_t most = std::max<std::uint64_t>(settings_.bytes / kSmallFile, cell.clients);
-    const auto count = writers(cell, probe_name, depth, most, "one file");
+    const std::uint64_t most_files = std::max<std::uint64_t>(settings_.bytes / kSmallFileBytes, cell.clients);
+    const auto count = writers(cell, probe_name, depth, most_files, "one file");
     if (!count) return success();
     return measure_temporary(cell, probe_name,
                              {.writers = *count,
-                              .objects = most / *count,
-                              .object_bytes = kSmallFile,
-                              .block = kSmallFile,
-                              .by_object = true});
+                              .objects_per_writer = most_files / *count,
+                              .object_bytes = kSmallFileBytes,
+                              .block_bytes = kSmallFileBytes,
+                              .count_objects = true});
   }
 
   // Each client of each rank has a different seed, because some storage deduplicates equal bytes.
@@ -219,20 +223,21 @@ class TierProbe {
 
   Result<void> measure_large_files(ProbeCell& cell) {
     WriteProbe probe = write_probe(
-        {.writers = cell.clients, .object_bytes = large_file_bytes(cell.clients), .whole = true}, "large", 0);
+        {.writers = cell.clients, .object_bytes = large_file_bytes(cell.clients), .whole_passes = true},
+        "large", 0);
     return measure_writes(cell, "write.sequential.1m.1", probe);
   }
 
   Result<void> measure_writes(ProbeCell& cell, const std::string& probe_name, WriteProbe& probe) {
     ProbeFigure& figure = cell.figures.emplace_back();
     figure.name = probe_name;
-    say(cell, probe_name);
+    show_progress(cell, probe_name);
     // The first repeat is not counted, because the first use of memory and of free blocks is slow.
     for (std::size_t repeat = 0; repeat <= settings_.repeats; ++repeat) {
       ReadSpec spec{.threads = cell.clients, .max_passes = repeat == 0 ? 1U : 0U};
       spec.end = Duration{settings_.min_time};
       const RunTally tally = team_.run(spec, [&](const ReadSpec& mine) { return probe.run(mine); });
-      PENSTOCK_TRY(go_on());
+      PENSTOCK_TRY(check_stopped());
       if (tally.failure) return *tally.failure;
       if (repeat == 0) continue;
       add(figure, tally);
@@ -244,35 +249,36 @@ class TierProbe {
 
   Result<void> make_small_files() {
     if (note_) note_("making small files");
-    const std::uint64_t each = std::max<std::uint64_t>(settings_.bytes / kSmallFile / most_clients_, 1);
-    for (std::uint64_t i = 0; i < each * most_clients_; ++i)
-      small_files_.emplace_back(folder_.object("small", i), kSmallFile);
+    const std::uint64_t files_each =
+        std::max<std::uint64_t>(settings_.bytes / kSmallFileBytes / most_clients_, 1);
+    for (std::uint64_t i = 0; i < files_each * most_clients_; ++i)
+      small_files_.emplace_back(folder_.object("small", i), kSmallFileBytes);
     WriteProbe probe = write_probe({.writers = most_clients_,
-                                    .objects = each,
-                                    .object_bytes = kSmallFile,
-                                    .block = kSmallFile,
-                                    .whole = true,
+                                    .objects_per_writer = files_each,
+                                    .object_bytes = kSmallFileBytes,
+                                    .block_bytes = kSmallFileBytes,
+                                    .whole_passes = true,
                                     .durability = Durability::visible},
                                    "small", 1000);
     RunTally tally = probe.run({.threads = most_clients_, .max_passes = 1});
     return tally.failure ? Result<void>(*std::move(tally.failure)) : success();
   }
 
-  ReadWork work(const ProbeSet& set) const {
+  ReadWork work(const ProbeObjects& set) const {
     return {.manifest = &set.manifest, .samples = &set.samples, .backend = tier_.backend.get()};
   }
 
-  Result<void> measure_depth(ProbeCell& cell, std::string_view name, const ProbeSet& set, unsigned depth,
+  Result<void> measure_depth(ProbeCell& cell, std::string_view name, const ProbeObjects& set, unsigned depth,
                              SampleOrder order = SampleOrder::shuffled) {
     // A mapped file cannot be evicted from the page cache. So for cold reads each repeat opens the files
     // again.
     const ReadOptions options{
         .threads = {cell.clients}, .depth = depth, .order = order, .seed = settings_.seed};
     std::unique_ptr<ReadEngine> engine;
-    const auto ready = [&]() -> Result<void> {
-      auto made = ReadEngine::make(work(set), options);
-      PENSTOCK_TRY(team_.all_ok(outcome_of(made)));
-      engine = *std::move(made);
+    const auto make_engine = [&]() -> Result<void> {
+      auto new_engine = ReadEngine::make(work(set), options);
+      PENSTOCK_TRY(team_.all_ok(outcome_of(new_engine)));
+      engine = *std::move(new_engine);
       return success();
     };
     ProbeFigure figure;
@@ -280,8 +286,8 @@ class TierProbe {
     PENSTOCK_TRY(measure_reads(cell, figure, set, [&](const ReadSpec& pass) {
       RunTally tally;
       if (engine == nullptr) {
-        if (Result<void> made = ready(); !made.ok()) {
-          tally.failure = std::move(made).error();
+        if (Result<void> engine_made = make_engine(); !engine_made.ok()) {
+          tally.failure = std::move(engine_made).error();
           return tally;
         }
       }
@@ -294,50 +300,50 @@ class TierProbe {
   }
 
   // Measures every loop of the probe series once, then repeats the fastest.
-  Result<void> measure_best_loop(ProbeCell& cell, std::string_view name, const ProbeSet& set,
+  Result<void> measure_best_loop(ProbeCell& cell, std::string_view name, const ProbeObjects& set,
                                  SampleOrder order) {
     const ReadOptions options{.order = order, .seed = settings_.seed};
     Yardsticks yardsticks(work(set), options);
     const auto measure_once = [&](const LoopShape& shape, const ReadSpec& pass) {
-      const std::uint64_t before = yardsticks.uncounted_bytes();
+      const std::uint64_t uncounted_before = yardsticks.uncounted_bytes();
       RunTally tally = yardsticks.probe(shape, pass);
-      cell.uncounted_bytes += yardsticks.uncounted_bytes() - before;
+      cell.uncounted_bytes += yardsticks.uncounted_bytes() - uncounted_before;
       return tally;
     };
-    std::optional<LoopShape> best;
+    std::optional<LoopShape> best_loop;
     double best_rate = 0;
     for (const LoopShape& shape : yardsticks.probe_series(cell.clients)) {
-      ProbeFigure once;
-      once.name = name;
+      ProbeFigure single_figure;
+      single_figure.name = name;
       PENSTOCK_TRY(measure_reads(
-          cell, once, set, [&](const ReadSpec& pass) { return measure_once(shape, pass); }, 1));
-      if (once.bytes_per_s.empty() || once.bytes_per_s.front() <= best_rate) continue;
-      best_rate = once.bytes_per_s.front();
-      best = shape;
+          cell, single_figure, set, [&](const ReadSpec& pass) { return measure_once(shape, pass); }, 1));
+      if (single_figure.bytes_per_s.empty() || single_figure.bytes_per_s.front() <= best_rate) continue;
+      best_rate = single_figure.bytes_per_s.front();
+      best_loop = shape;
     }
-    if (!best) return success();
+    if (!best_loop) return success();
     ProbeFigure figure;
     figure.name = name;
-    figure.loop = best->name();
-    PENSTOCK_TRY(
-        measure_reads(cell, figure, set, [&](const ReadSpec& pass) { return measure_once(*best, pass); }));
+    figure.loop = best_loop->name();
+    PENSTOCK_TRY(measure_reads(cell, figure, set,
+                               [&](const ReadSpec& pass) { return measure_once(*best_loop, pass); }));
     cell.figures.push_back(std::move(figure));
     return success();
   }
 
-  Result<void> measure_reads(ProbeCell& cell, ProbeFigure& figure, const ProbeSet& set, const Pass& pass,
-                             std::size_t repeats = 0) {
+  Result<void> measure_reads(ProbeCell& cell, ProbeFigure& figure, const ProbeObjects& set,
+                             const RunPass& pass, std::size_t repeats = 0) {
     CacheControl cache(tier_, set.manifest, set.samples, settings_.cache, ColdMethod::evict, most_clients_);
-    cache.set_of_each_rank();
+    cache.set_prepares_on_each_rank();
     for (std::size_t repeat = 0; repeat < (repeats == 0 ? settings_.repeats : repeats); ++repeat) {
-      PENSTOCK_TRY(go_on());
-      RepeatPlan plan{.what = figure.name, .spec = {.threads = cell.clients}};
+      PENSTOCK_TRY(check_stopped());
+      RepeatPlan plan{.progress_text = figure.name, .spec = {.threads = cell.clients}};
       plan.spec.end = Duration{settings_.min_time};
       plan.spec.first_pass = repeat;  // a different order for each repeat
       plan.run = [&](const ReadSpec& spec, const ReadObserver&) { return pass(spec); };
-      plan.note = [&](std::string_view what) { say(cell, what); };
+      plan.note = [&](std::string_view what) { show_progress(cell, what); };
       const std::optional<RepeatFigures> figures = run_repeat(team_, tier_, cache, plan);
-      PENSTOCK_TRY(go_on());
+      PENSTOCK_TRY(check_stopped());
       if (!figures) return success();
       if (figures->tally.failure) return *figures->tally.failure;
       cell.cache = figures->cache;
@@ -357,8 +363,8 @@ class TierProbe {
     figure.ranks.push_back(tally.ranks);
   }
 
-  // Creates and removes objects in turns until the creations have lasted min_time. Then it creates them once
-  // more, uncounted, for the stat, open and list probes.
+  // Creates and removes objects alternately until the creations have lasted min_time. Then it creates them
+  // once more, uncounted, for the stat, open and list probes.
   Result<void> measure_metadata(ProbeCell& cell) {
     using Step = RunTally (MetadataProbe::*)(const ReadSpec&);
     constexpr std::pair<std::string_view, Step> kSteps[] = {{"metadata.create", &MetadataProbe::create},
@@ -367,26 +373,26 @@ class TierProbe {
                                                             {"metadata.open", &MetadataProbe::open},
                                                             {"metadata.list", &MetadataProbe::list}};
     MetadataProbe probe(*tier_.backend, folder_.folder("metadata"), cell.clients);
-    say(cell, "metadata");
+    show_progress(cell, "metadata");
     std::vector<ProbeFigure> figures(std::size(kSteps));
     for (std::size_t i = 0; i < figures.size(); ++i) figures[i].name = kSteps[i].first;
-    const auto take = [&](std::size_t step, RunTally& into) -> Result<void> {
+    const auto run_step = [&](std::size_t step, RunTally& into) -> Result<void> {
       ReadSpec spec{.threads = cell.clients, .max_passes = 1};
       spec.end = Duration{settings_.min_time};
       into.append(team_.run(spec, [&](const ReadSpec& mine) { return (probe.*kSteps[step].second)(mine); }));
-      PENSTOCK_TRY(go_on());
+      PENSTOCK_TRY(check_stopped());
       return into.failure ? Result<void>(*into.failure) : success();
     };
     const double wanted_s = std::chrono::duration<double>(settings_.min_time).count();
     for (std::size_t repeat = 0; repeat < settings_.repeats; ++repeat) {
       std::vector<RunTally> tallies(figures.size());
       do {
-        for (const std::size_t step : {0U, 1U}) PENSTOCK_TRY(take(step, tallies[step]));
-      } while (tallies[0].wall_s < wanted_s);  // the removals of these objects may take much less time
+        for (const std::size_t step : {0U, 1U}) PENSTOCK_TRY(run_step(step, tallies[step]));
+      } while (tallies[0].wall_s < wanted_s);  // removals may take much less time
       RunTally not_counted;
-      PENSTOCK_TRY(take(0, not_counted));
-      for (std::size_t step = 2; step < figures.size(); ++step) PENSTOCK_TRY(take(step, tallies[step]));
-      PENSTOCK_TRY(take(1, not_counted));
+      PENSTOCK_TRY(run_step(0, not_counted));
+      for (std::size_t step = 2; step < figures.size(); ++step) PENSTOCK_TRY(run_step(step, tallies[step]));
+      PENSTOCK_TRY(run_step(1, not_counted));
       for (std::size_t i = 0; i < figures.size(); ++i)
         figures[i].ops_per_s.push_back(static_cast<double>(tallies[i].samples) / tallies[i].wall_s);
     }
@@ -405,7 +411,7 @@ class TierProbe {
     penstock::add_verdict(cell.verdict, cell.reason, verdict, reason);
   }
 
-  void say(const ProbeCell& cell, std::string_view what) const {
+  void show_progress(const ProbeCell& cell, std::string_view what) const {
     if (note_)
       note_(fmt::format("{}, {} client{}: {}", tier_.name, cell.clients, cell.clients == 1 ? "" : "s", what));
   }

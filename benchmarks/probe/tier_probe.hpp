@@ -20,8 +20,9 @@ namespace penstock {
 
 struct ProbeSettings {
   std::vector<unsigned> clients;  // threads of a rank, each at least 1
-  // Block sizes of random reads and of writes, in bytes, from 1 to the share of one client.
-  std::vector<std::uint64_t> blocks;
+  // Block sizes of random reads and of writes, in bytes. Each is from 1 to `bytes` divided by the most
+  // clients.
+  std::vector<std::uint64_t> block_sizes;
   std::vector<unsigned> depths;  // reads in flight, or writer threads, of one client, each at least 1
   std::uint64_t bytes = 0;       // total size of one rank's large files, and also of its small files
   std::chrono::nanoseconds min_time{0};
@@ -35,9 +36,9 @@ struct ProbeSettings {
 struct ProbeFigure {
   std::string name;
   std::string loop;                 // the fastest loop shape, if several were tried: "readahead.2"
-  std::vector<double> bytes_per_s;  // of all clients of all ranks together, one value for each repeat
+  std::vector<double> bytes_per_s;  // sum of all clients of all ranks, one value for each repeat
   std::vector<double> ops_per_s;
-  // One entry for each repeat. Each entry is empty if there is a single process.
+  // One entry for each repeat: the figures of its ranks, or nothing if there is a single process.
   std::vector<std::vector<RankFigures>> ranks;
 };
 
@@ -46,8 +47,9 @@ struct ProbeCell {
   std::vector<ProbeFigure> figures;
   // Probes that were not measured: name or name prefix -> reason.
   std::map<std::string, std::string> left_out;
-  CacheState cache;                   // the cache state before the reads
-  std::uint64_t uncounted_bytes = 0;  // read by system calls of the loops, so the back end did not count them
+  CacheState cache;  // the cache state before the reads
+  // Bytes that the loops read by system calls, which the back end did not count.
+  std::uint64_t uncounted_bytes = 0;
   Verdict verdict = Verdict::ok;
   std::string reason;
 };

@@ -32,13 +32,13 @@ class BlockNoise {
 };
 
 struct WriteShape {
-  unsigned writers = 1;            // threads; each writes its own objects
-  std::uint64_t objects = 1;       // number of objects of one writer, written one after another
-  std::uint64_t object_bytes = 0;  // bytes of each object, at least 1
-  std::uint64_t block = 1 << 20;   // bytes of one write call
-  bool random = false;             // writes the blocks in random order, each once (needs Caps::write_at)
-  bool whole = false;              // a pass continues after the deadline until all its objects are written
-  bool by_object = false;          // one sample of the result of run() is an object, not a block
+  unsigned writers = 1;                  // threads; each writes its own objects
+  std::uint64_t objects_per_writer = 1;  // number of objects of one writer, written one after another
+  std::uint64_t object_bytes = 0;        // bytes of each object, at least 1
+  std::uint64_t block_bytes = 1 << 20;   // bytes of one write call
+  bool random_order = false;   // writes the blocks in random order, each once (needs Caps::write_at)
+  bool whole_passes = false;   // a pass continues after the deadline until all its objects are written
+  bool count_objects = false;  // one sample of the result of run() is an object, not a block
   Durability durability = Durability::file;
 };
 
@@ -48,10 +48,10 @@ class WriteProbe {
  public:
   static constexpr std::uint64_t kMostPasses = 16;  // the limit of one run, because writes wear out a disk
 
-  using Name = std::function<std::string(std::uint64_t n)>;
-  using Seed = std::function<std::uint64_t(unsigned writer)>;  // different for each writer, because some
-                                                               // storage deduplicates equal bytes
-  WriteProbe(Backend& backend, const WriteShape& shape, Name name, const Seed& seed);
+  using ObjectName = std::function<std::string(std::uint64_t n)>;
+  // Must be different for each writer, because some storage deduplicates equal bytes.
+  using WriterSeed = std::function<std::uint64_t(unsigned writer)>;
+  WriteProbe(Backend& backend, const WriteShape& shape, ObjectName name, const WriterSeed& seed);
 
   // Writes all objects, pass after pass, until the time limit of `spec`, for at most spec.max_passes passes
   // (0: kMostPasses). A writer publishes each object with the durability of the shape before it starts the
@@ -65,12 +65,12 @@ class WriteProbe {
 
  private:
   using Clock = std::chrono::steady_clock;
-  Result<void> write_pass(Clock::time_point until, RunTally& all);
-  Result<void> write_object(std::uint64_t n, BlockNoise& noise, Clock::time_point until, LoopDone& done);
+  Result<void> write_pass(Clock::time_point deadline, RunTally& total);
+  Result<void> write_object(std::uint64_t n, BlockNoise& noise, Clock::time_point deadline, LoopDone& done);
 
   Backend& backend_;
   const WriteShape shape_;
-  const Name name_;
+  const ObjectName name_;
   std::vector<BlockNoise> noise_;  // one for each writer
 };
 

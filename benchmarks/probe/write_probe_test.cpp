@@ -83,7 +83,8 @@ class WriteProbeTest : public testing::Test {
 
 TEST_F(WriteProbeTest, WritesAllObjectsOfAPass) {
   Tier there = tier();
-  WriteProbe all = probe(there, {.writers = 2, .objects = 3, .object_bytes = 10'000, .block = 4096});
+  WriteProbe all =
+      probe(there, {.writers = 2, .objects_per_writer = 3, .object_bytes = 10'000, .block_bytes = 4096});
   const RunTally tally = all.run(spec(1h, 1));
   EXPECT_FALSE(tally.failure);
   EXPECT_EQ(tally.bytes, 60'000U);
@@ -99,13 +100,14 @@ TEST_F(WriteProbeTest, WritesAllObjectsOfAPass) {
 
 TEST_F(WriteProbeTest, CountsObjectsWhereTheyAreTheSamples) {
   Tier there = tier();
-  const WriteShape shape{.writers = 2, .objects = 5, .object_bytes = 100, .block = 100, .by_object = true};
+  const WriteShape shape{
+      .writers = 2, .objects_per_writer = 5, .object_bytes = 100, .block_bytes = 100, .count_objects = true};
   EXPECT_EQ(probe(there, shape).run(spec(1h, 2)).samples, 20U);
 }
 
 TEST_F(WriteProbeTest, RandomBlocksFillTheObject) {
   Tier there = tier();
-  WriteProbe random = probe(there, {.object_bytes = 100'000, .block = 4096, .random = true});
+  WriteProbe random = probe(there, {.object_bytes = 100'000, .block_bytes = 4096, .random_order = true});
   EXPECT_EQ(random.run(spec(1h, 1)).samples, 25U);
   ASSERT_EQ(bytes_of_object(there, 0), 100'000U);
   const auto reader = there.backend->open("probe/0");
@@ -118,7 +120,8 @@ TEST_F(WriteProbeTest, RandomBlocksFillTheObject) {
 
 TEST_F(WriteProbeTest, TheDeadlineCutsObjectsShort) {
   Tier there = tier();
-  WriteProbe cut = probe(there, {.writers = 2, .objects = 4, .object_bytes = 1 << 20, .block = 64 << 10});
+  WriteProbe cut =
+      probe(there, {.writers = 2, .objects_per_writer = 4, .object_bytes = 1 << 20, .block_bytes = 64 << 10});
   const RunTally tally = cut.run(spec(1ns));
   EXPECT_FALSE(tally.failure);
   EXPECT_EQ(tally.samples, 2U) << "one block of each writer";
@@ -129,7 +132,8 @@ TEST_F(WriteProbeTest, TheDeadlineCutsObjectsShort) {
 
 TEST_F(WriteProbeTest, WholePassesGoOnBehindIt) {
   Tier there = tier();
-  const WriteShape shape{.objects = 4, .object_bytes = 1 << 20, .block = 64 << 10, .whole = true};
+  const WriteShape shape{
+      .objects_per_writer = 4, .object_bytes = 1 << 20, .block_bytes = 64 << 10, .whole_passes = true};
   const RunTally tally = probe(there, shape).run(spec(1ns));
   EXPECT_EQ(tally.passes, 1U);
   EXPECT_EQ(tally.bytes, 4U << 20U);
@@ -137,18 +141,18 @@ TEST_F(WriteProbeTest, WholePassesGoOnBehindIt) {
 
 TEST_F(WriteProbeTest, WearsNoDiskForHours) {
   Tier there = tier();
-  const RunTally tally = probe(there, {.object_bytes = 10, .block = 10}).run(spec(1h));
+  const RunTally tally = probe(there, {.object_bytes = 10, .block_bytes = 10}).run(spec(1h));
   EXPECT_EQ(tally.passes, WriteProbe::kMostPasses);
 }
 
 TEST_F(WriteProbeTest, FailuresAndSignalsEndIt) {
   Tier full = tier(",capacity=100k");
-  const RunTally failed = probe(full, {.object_bytes = 1 << 20, .block = 4096}).run(spec(1h));
+  const RunTally failed = probe(full, {.object_bytes = 1 << 20, .block_bytes = 4096}).run(spec(1h));
   ASSERT_TRUE(failed.failure);
   EXPECT_EQ(failed.failure->code, Errc::no_space);
   Tier there = tier();
   simulate_interrupt(SIGINT);
-  const RunTally stopped = probe(there, {.object_bytes = 10, .block = 10}).run(spec(1h));
+  const RunTally stopped = probe(there, {.object_bytes = 10, .block_bytes = 10}).run(spec(1h));
   simulate_interrupt(0);
   ASSERT_TRUE(stopped.failure);
   EXPECT_EQ(stopped.failure->code, Errc::interrupted);

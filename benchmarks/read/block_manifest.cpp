@@ -19,20 +19,20 @@ Result<Manifest> block_manifest(std::span<const std::pair<std::string, std::uint
   for (const auto& [name, bytes] : objects) {
     PENSTOCK_TRY(check_interrupt());
     const std::uint32_t object = builder.add_object(name, bytes);
-    const std::uint64_t step = block == 0 ? bytes : block;
-    for (std::uint64_t at = 0; step != 0 && step <= bytes - at; at += step)
-      builder.add_sample({.offset = at, .length = step, .object = object});
+    const std::uint64_t sample_bytes = block == 0 ? bytes : block;
+    for (std::uint64_t at = 0; sample_bytes != 0 && sample_bytes <= bytes - at; at += sample_bytes)
+      builder.add_sample({.offset = at, .length = sample_bytes, .object = object});
   }
   PENSTOCK_ASSIGN(std::vector<std::byte> bytes, builder.finish());
   return Manifest::from_bytes(std::move(bytes));
 }
 
-Result<Manifest> block_manifest(const Manifest& of, std::uint64_t block) {
+Result<Manifest> block_manifest(const Manifest& source, std::uint64_t block) {
   std::vector<std::pair<std::string, std::uint64_t>> objects;
   std::string scratch;
   std::uint64_t largest = 0;
-  for (std::uint64_t i = 0; i < of.objects(); ++i) {
-    objects.emplace_back(of.object_name(i, scratch), of.object_bytes(i));
+  for (std::uint64_t i = 0; i < source.objects(); ++i) {
+    objects.emplace_back(source.object_name(i, scratch), source.object_bytes(i));
     largest = std::max(largest, objects.back().second);
   }
   if (largest < block)

@@ -16,7 +16,8 @@ namespace penstock {
 Result<Manifest> block_manifest(std::span<const std::pair<std::string, std::uint64_t>> objects,
                                 std::uint64_t block);
 
-// The same for the objects of another manifest. Fails with not_found if no object has a whole block.
-Result<Manifest> block_manifest(const Manifest& of, std::uint64_t block);
+// Makes a manifest of the blocks of the objects of `source`. Fails with not_found if no object has a whole
+// block.
+Result<Manifest> block_manifest(const Manifest& source, std::uint64_t block);
 
 }  // namespace penstock

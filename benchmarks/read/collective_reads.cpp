@@ -15,7 +15,7 @@ class CollectiveWorker final : public ReadWorker {
   std::uint64_t positions() const override { return order_.rounds(); }  // the rounds of all ranks
 
  private:
-  void loop(ReadRun& run) override;
+  void read_samples(ReadRun& run) override;
 
   CollectiveOrder order_;
 };
@@ -27,20 +27,20 @@ Result<void> open_for_collective_reads(const ReadWork& work, HeldObjects& object
     return make_error(Errc::invalid_argument,
                       "--collective has all ranks read each object together, and here every object is one "
                       "sample: read objects that hold many, or --block SIZE of large ones, or leave it out");
-  const std::uint64_t all = work.manifest->objects();
-  const std::uint64_t held = max_open_objects(all);
-  if (held < all)
-    return make_error(Errc::exhausted, "--collective holds all " + std::to_string(all) +
-                                           " objects open, and " + std::to_string(held) +
+  const std::uint64_t object_count = work.manifest->objects();
+  const std::uint64_t most_held = max_open_objects(object_count);
+  if (most_held < object_count)
+    return make_error(Errc::exhausted, "--collective holds all " + std::to_string(object_count) +
+                                           " objects open, and " + std::to_string(most_held) +
                                            " are what the limit of descriptors leaves: raise it (ulimit -n)");
-  for (std::uint64_t i = 0; i < all; ++i)
+  for (std::uint64_t i = 0; i < object_count; ++i)
     PENSTOCK_TRY(objects.open(i, work.samples->name(static_cast<std::uint32_t>(i))));
   return success();
 }
 
 // Does collective reads. In every round all ranks wait for each other. So a rank without a sample in a round
 // makes an empty read. After a failure or Ctrl-C a rank makes empty reads until the end of the last pass.
-void CollectiveWorker::loop(ReadRun& run) {
+void CollectiveWorker::read_samples(ReadRun& run) {
   Slot& slot = slots_.front();
   std::int64_t now = run.now_ns();
   while (run.source.take(now, slice_)) {
@@ -51,14 +51,14 @@ void CollectiveWorker::loop(ReadRun& run) {
       Reader& reader = *objects_.find(round.object);
       slot.started_ns = now;
       if (ended || !round.sample) {
-        const Result<void> waited = reader.read_at_all(0, {});
+        const Result<void> empty_read = reader.read_at_all(0, {});
         now = run.now_ns();
-        if (!waited.ok() && !ended) run.note_error(waited.error());
+        if (!empty_read.ok() && !ended) run.note_error(empty_read.error());
         continue;
       }
       slot.sample = *round.sample;
       const SampleList::Sample& sample = slot.entry = (*work_.samples)[slot.sample];
-      Result<void> outcome = reader.read_at_all(sample.offset, slot.room.first(sample.length));
+      Result<void> outcome = reader.read_at_all(sample.offset, slot.buffer.first(sample.length));
       if (outcome.ok()) outcome = inspect(run, slot, sample.length);
       now = run.now_ns();
       account(run, slot, outcome, now);

@@ -22,27 +22,27 @@ Result<LiveCsv> LiveCsv::open(const std::string& path) {
 void LiveCsv::begin(std::string_view tier, unsigned threads) {
   tier_ = tier;
   threads_ = threads;
-  last_ = RunTally{};
+  last_tally_ = RunTally{};
 }
 
 void LiveCsv::tick(const RunTally& so_far) {
-  if (file_ && so_far.elapsed_s - last_.elapsed_s >= 1.0) line(so_far);
+  if (file_ && so_far.elapsed_s - last_tally_.elapsed_s >= 1.0) write_line(so_far);
 }
 
 void LiveCsv::end(const RunTally& total) {
-  if (file_ && total.samples > last_.samples) line(total);
+  if (file_ && total.samples > last_tally_.samples) write_line(total);
 }
 
-void LiveCsv::line(const RunTally& now) {
-  const double seconds = now.elapsed_s - last_.elapsed_s;
+void LiveCsv::write_line(const RunTally& now) {
+  const double seconds = now.elapsed_s - last_tally_.elapsed_s;
   if (seconds <= 0) return;
   const double unix_s =
       std::chrono::duration<double>(std::chrono::system_clock::now().time_since_epoch()).count();
   fmt::print(file_.get(), "{:.3f},{},{},{:.1f},{:.2f}\n", unix_s, csv_field(tier_), threads_,
-             static_cast<double>(now.samples - last_.samples) / seconds,
-             static_cast<double>(now.bytes - last_.bytes) / seconds / 1048576.0);
+             static_cast<double>(now.samples - last_tally_.samples) / seconds,
+             static_cast<double>(now.bytes - last_tally_.bytes) / seconds / 1048576.0);
   std::fflush(file_.get());
-  last_ = now;
+  last_tally_ = now;
 }
 
 }  // namespace penstock

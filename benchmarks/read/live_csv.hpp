@@ -25,12 +25,12 @@ class LiveCsv {
   void end(const RunTally& total);  // writes the line of the last, incomplete second
 
  private:
-  void line(const RunTally& now);
+  void write_line(const RunTally& now);
 
   std::unique_ptr<std::FILE, int (*)(std::FILE*)> file_{nullptr, &std::fclose};
   std::string tier_;
   unsigned threads_ = 0;
-  RunTally last_;
+  RunTally last_tally_;
 };
 
 }  // namespace penstock

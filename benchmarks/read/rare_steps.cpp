@@ -15,16 +15,16 @@ constexpr std::int64_t kBusyWaitNs = 20'000;  // the last part of a wait, a busy
 
 }  // namespace
 
-// PreciseTimers changes the timers of this thread. It is made before the gate, so that the run does not
-// include its time.
-void ReadWorker::take_part_in_open_loop(ReadRun& run) {
-  const PreciseTimers precise;
-  take_part(run);
+// PreciseTimers changes the timers of this thread. It is made before the gate, so that the time for this
+// change is not part of the run.
+void ReadWorker::wait_and_read_in_open_loop(ReadRun& run) {
+  const PreciseTimers precise_timers;
+  wait_and_read(run);
 }
 
-// Waits until the next sample is due. False if the run ended before. Sleeps for at most 100 ms at a time, to
-// notice Ctrl-C. A sleep ends late, by the delays of the timer and the wake-up. So the last 20 us are a busy
-// loop that reads the clock.
+// Waits until the next sample is due. Returns false if the run ended before that. Sleeps for at most 100 ms
+// at a time, to notice Ctrl-C. A sleep ends late, by the delays of the timer and the wake-up. So the last 20
+// us are a busy loop that reads the clock.
 bool ReadWorker::wait_until_due(ReadRun& run, std::int64_t& due_ns, std::int64_t& now_ns) {
   due_ns = run.arrivals->next_ns();
   if (run.deadline_ns != 0 && due_ns >= run.deadline_ns && !reading_missing_) {
@@ -36,23 +36,23 @@ bool ReadWorker::wait_until_due(ReadRun& run, std::int64_t& due_ns, std::int64_t
     if (due_ns - now_ns > kBusyWaitNs)
       run.sleep_until(std::min(due_ns - kBusyWaitNs, now_ns + kLongestSleepNs));
     now_ns = run.now_ns();
-    if (now_ns >= next_boundary_ns_) pass_boundary(run, now_ns);
+    if (now_ns >= next_boundary_ns_) handle_boundary(run, now_ns);
   }
   tally_.late_ns.add(static_cast<std::uint64_t>(now_ns - due_ns));
   return true;
 }
 
-// Records the profiler's span of this worker. It starts at the common start of the run (after the ramp), as
-// wall_s does.
+// Records the profiler's span of this worker. Like wall_s, the span starts at the common start of the run,
+// after the ramp.
 void ReadWorker::record_span(const ReadRun& run) const {
-  const std::int64_t from_ns = run.spec.ramp.count();
-  if (tally_.bytes == 0 || last_done_ns_ < from_ns) return;
+  const std::int64_t ramp_end_ns = run.spec.ramp.count();
+  if (tally_.bytes == 0 || last_done_ns_ < ramp_end_ns) return;
   const std::int64_t start_ns = span_ns(run.start());
-  const penstock_span span{.begin_ns = start_ns + from_ns,
+  const penstock_span span{.begin_ns = start_ns + ramp_end_ns,
                            .end_ns = start_ns + last_done_ns_,
                            .number = PENSTOCK_NO_NUMBER,
                            .bytes = tally_.bytes,
-                           .epoch = *run.spec.measured,
+                           .epoch = *run.spec.measured_repeat,
                            .thread = span_thread(),
                            .component = PENSTOCK_READ,
                            .detail = 0,

@@ -2,7 +2,7 @@
 // worker but the first, which works on the thread of run(). The threads end within run().
 // Locks: FinishLatch::mutex_ and ReadRun::mutex_. None is held during a read.
 // Ranks: only spec.at_gate and spec.at_stonewall are collective calls. The thread of run() makes each of them
-// once, also when the run fails, because the other ranks wait in theirs.
+// once, also when the run fails, because the other ranks wait in the same call.
 // Memory: make() allocates buffers and queues. run() allocates little, before the clock starts and after it
 // stops.
 // Ctrl-C: workers check interrupted() before each sample. Reads in flight finish first. run() returns the
@@ -31,10 +31,10 @@ namespace {
 using Clock = std::chrono::steady_clock;
 
 constexpr std::chrono::seconds kExtraRepeatTime{30};
-constexpr int kMostTimesWanted = 10;
+constexpr int kRepeatTimeFactor = 10;
 
-// Called on the thread of run() while the other threads work. The reads are relaxed, and each count is
-// written by one worker only. The sum is exact only at the end.
+// Called on the thread of run() while the other threads work. Each count is written by one worker only, and
+// is read with relaxed memory order. So the sum is exact only at the end.
 RunTally progress_of(ReadWorkers workers, std::int64_t now_ns) {
   RunTally progress;
   progress.elapsed_s = static_cast<double>(now_ns) * 1e-9;
@@ -48,50 +48,50 @@ RunTally progress_of(ReadWorkers workers, std::int64_t now_ns) {
 // Lets run() wait for its threads, and return ten times a second to report the progress.
 class FinishLatch {
  public:
-  explicit FinishLatch(std::size_t expected) : running_(expected) {}
-  // The last call of a thread. It may notify without the lock, because run() joins the thread before it
+  explicit FinishLatch(std::size_t expected) : running_threads_(expected) {}
+  // A thread calls this at its end. It may notify without the lock, because run() joins the thread before it
   // destroys the latch.
   void arrive() {
     {
       std::lock_guard lock(mutex_);
-      --running_;
+      --running_threads_;
     }
-    changed_.notify_one();
+    all_finished_.notify_one();
   }
   bool wait_for(std::chrono::milliseconds time) {
     std::unique_lock lock(mutex_);
-    return changed_.wait_for(lock, time, [&] { return running_ == 0; });
+    return all_finished_.wait_for(lock, time, [&] { return running_threads_ == 0; });
   }
 
  private:
   std::mutex mutex_;
-  std::condition_variable changed_;
-  std::size_t running_;  // threads that have not arrived
+  std::condition_variable all_finished_;
+  std::size_t running_threads_;  // threads that have not arrived
 };
 
 // Called after all threads are joined, so no lock is needed.
 RunTally gather(ReadRun& run) {
-  RunTally all = std::move(run.run_figures);
+  RunTally total = std::move(run.run_figures);
   std::int64_t last_done_ns = 0;
   for (const std::unique_ptr<ReadWorker>& worker : run.workers) {
-    all.join(worker->tally());
+    total.join(worker->tally());
     last_done_ns = std::max(last_done_ns, worker->last_done_ns());
   }
   if (run.arrivals && run.deadline_ns != 0 && !run.stopped() && !interrupted()) {
     const std::int64_t ends_ns = run.deadline_ns;
     last_done_ns = std::max(last_done_ns, ends_ns);
-    all.due = run.arrivals->between(run.spec.ramp.count(), ends_ns);
-    all.due_within_s = run.seconds_after_ramp(ends_ns);
+    total.due_samples = run.arrivals->count_due(run.spec.ramp.count(), ends_ns);
+    total.due_within_s = run.seconds_after_ramp(ends_ns);
   }
-  all.passes = run.source.passes();
-  all.wall_s = run.seconds_after_ramp(last_done_ns);
-  all.elapsed_s = static_cast<double>(last_done_ns) * 1e-9;
-  return all;
+  total.passes = run.source.passes();
+  total.wall_s = run.seconds_after_ramp(last_done_ns);
+  total.elapsed_s = static_cast<double>(last_done_ns) * 1e-9;
+  return total;
 }
 
-using BySecond = std::vector<std::uint64_t>;
+using BytesBySecond = std::vector<std::uint64_t>;
 
-// add() for each type of figure.
+// Adds a figure of another tally: one overload of add() for each type of figure.
 void add(std::uint64_t& sum, std::uint64_t more) {
   sum += more;
 }
@@ -104,13 +104,13 @@ void add(Histogram& all, const Histogram& more) {
 void add(TimesByCall& all, const TimesByCall& more) {
   merge(all, more);
 }
-void add(BySecond& all, const BySecond& more, std::size_t from = 0) {
+void add(BytesBySecond& all, const BytesBySecond& more, std::size_t from = 0) {
   if (!more.empty()) all.resize(std::max(all.size(), from + more.size()));
   for (std::size_t i = 0; i < more.size(); ++i) all[from + i] += more[i];
 }
 void add(std::vector<std::string>& first, const std::vector<std::string>& more) {
   for (const std::string& one : more)
-    if (first.size() < RunTally::kErrorsNamed) first.push_back(one);
+    if (first.size() < RunTally::kMostErrorsNamed) first.push_back(one);
 }
 void add(std::string& first, const std::string& other) {
   if (first.empty()) first = other;
@@ -127,9 +127,10 @@ void add(std::vector<RankFigures>& all, const std::vector<RankFigures>& more) {
 }
 
 void record_figure(const RunTally& tally, double value, const RunFigure& figure, Trial& trial) {
-  if (figure.unless_zero && value == 0) return;
-  if (figure.value != nullptr) trial.sample(*figure.value, value);
-  if (figure.rate != nullptr) trial.sample(*figure.rate, per_second(value, tally.*figure.seconds));
+  if (figure.omit_if_zero && value == 0) return;
+  if (figure.value_metric != nullptr) trial.sample(*figure.value_metric, value);
+  if (figure.rate_metric != nullptr)
+    trial.sample(*figure.rate_metric, per_second(value, tally.*figure.seconds));
 }
 void record_figure(const RunTally& tally, const Histogram& times, const RunFigure& figure, Trial& trial) {
   if (tally.samples == 0 || times.count() == 0) return;
@@ -139,15 +140,16 @@ void record_figure(const RunTally&, const TimesByCall& calls, const RunFigure&, 
   for (const auto& [call, times] : calls) {
     const std::string_view name = timed_call_name(call);
     trial.sample(read_metrics::kCalls, name, static_cast<double>(times.ns.count()));
-    for (const MetricInfo& metric : read_metrics::kOfCalls)
+    for (const MetricInfo& metric : read_metrics::kCallMetrics)
       trial.sample(metric, name, times.ns.percentile(metric.percent));
   }
 }
 void record_figure(const RunTally&, const std::vector<RankFigures>& ranks, const RunFigure&, Trial& trial) {
-  record_ranks(ranks, kRanksOfRepeat, trial);
+  record_ranks(ranks, kRankRatesOfRepeat, trial);
 }
 
-// A member without a row would get lost between ranks.
+// The size of all members that have a row in the table. A member without a row would not be sent to other
+// ranks.
 constexpr std::size_t bytes_in_table() {
   std::size_t bytes = 0;
   RunTally::figures(
@@ -164,9 +166,9 @@ std::chrono::nanoseconds time_limit(const ReadEnd& end) {
   return {};
 }
 
-std::chrono::nanoseconds shortest(const ReadEnd& end) {
+std::chrono::nanoseconds shortest_time(const ReadEnd& end) {
   const auto* passes = std::get_if<Passes>(&end);
-  return passes != nullptr ? passes->at_least : std::chrono::nanoseconds(0);
+  return passes != nullptr ? passes->shortest_time : std::chrono::nanoseconds(0);
 }
 
 ReadEnd with_time_limit(const ReadEnd& end, std::chrono::nanoseconds time) {
@@ -182,7 +184,7 @@ void RunTally::join(const RunTally& other) {
   figures([&](const char*, auto member, const RunFigure& figure) {
     using T = std::remove_reference_t<decltype(this->*member)>;
     if constexpr (std::is_arithmetic_v<T>) {
-      if (figure.max) {
+      if (figure.takes_max) {
         this->*member = std::max(this->*member, other.*member);
         return;
       }
@@ -193,11 +195,11 @@ void RunTally::join(const RunTally& other) {
 
 void RunTally::append(const RunTally& later) {
   // The first second of `later` continues the second in which this run ended.
-  const auto second = static_cast<std::size_t>(wall_s);
+  const auto last_second = static_cast<std::size_t>(wall_s);
   figures([&](const char*, auto member, const RunFigure&) {
     using T = std::remove_reference_t<decltype(this->*member)>;
-    if constexpr (std::is_same_v<T, BySecond>)
-      add(this->*member, later.*member, second);
+    if constexpr (std::is_same_v<T, BytesBySecond>)
+      add(this->*member, later.*member, last_second);
     else
       add(this->*member, later.*member);
   });
@@ -228,7 +230,7 @@ double per_second(double amount, double seconds) {
 
 PassOrder ReadWork::order(const ReadOptions& options) const {
   return {options.order, samples->size(), options.seed,
-          share,         offsets,         std::max<std::uint64_t>(options.window, 1)};
+          share,         offsets,         std::max<std::uint64_t>(options.sort_window, 1)};
 }
 
 ReadEngine::ReadEngine(const ReadWork& work, const ReadOptions& options)
@@ -257,7 +259,7 @@ Result<std::unique_ptr<ReadEngine>> ReadEngine::make(const ReadWork& work, const
   } catch (const std::bad_alloc&) {
     return make_error(Errc::exhausted, "no memory for " + std::to_string(threads) + " threads with " +
                                            std::to_string(options.depth) + " samples of up to " +
-                                           std::to_string(work.samples->largest()) + " bytes each");
+                                           std::to_string(work.samples->largest_bytes()) + " bytes each");
   }
 }
 
@@ -265,8 +267,8 @@ Result<std::unique_ptr<ReadEngine>> ReadEngine::make(const ReadWork& work, const
 Result<void> ReadEngine::open_objects() {
   if (options_.collective) return open_for_collective_reads(work_, objects_);
   if (work_.manifest->one_object_per_sample()) return success();
-  const std::uint64_t held = max_open_objects(work_.manifest->objects());
-  for (std::uint64_t i = 0; i < held; ++i)
+  const std::uint64_t most_held = max_open_objects(work_.manifest->objects());
+  for (std::uint64_t i = 0; i < most_held; ++i)
     static_cast<void>(objects_.open(i, work_.samples->name(static_cast<std::uint32_t>(i))));
   return success();
 }
@@ -277,12 +279,12 @@ RunTally ReadEngine::run(const ReadSpec& spec, const ReadObserver& observer) {
   assert(spec.threads > 0 && spec.threads <= workers_.size());
   passes_run_ = spec.first_pass.value_or(passes_run_);
   const ReadWorkers workers = std::span(workers_).first(spec.threads);
-  const ReadWorkers others = workers.subspan(1);
+  const ReadWorkers other_workers = workers.subspan(1);
   ReadRun run(workers_.front()->positions(), options_, work_.share, spec, passes_run_, workers);
-  FinishLatch finish_latch(others.size());
+  FinishLatch finish_latch(other_workers.size());
   std::vector<std::jthread> threads;
   try {
-    for (const std::unique_ptr<ReadWorker>& worker : others)
+    for (const std::unique_ptr<ReadWorker>& worker : other_workers)
       threads.emplace_back([&run, &finish_latch, &worker] {
         worker->work(run);
         finish_latch.arrive();
@@ -293,9 +295,9 @@ RunTally ReadEngine::run(const ReadSpec& spec, const ReadObserver& observer) {
     threads.clear();
     if (spec.at_gate) spec.at_gate();  // the other ranks wait in this call
     if (spec.at_stonewall) static_cast<void>(spec.at_stonewall(0));
-    RunTally none;
-    none.failure = errno_error(error.code().value(), "cannot start", "a reading thread");
-    return none;
+    RunTally not_started;
+    not_started.failure = errno_error(error.code().value(), "cannot start", "a reading thread");
+    return not_started;
   }
   run.open_gate();
   ReadWorker::Watch watch;
@@ -316,11 +318,11 @@ ReadSpec rest_of(const ReadSpec& spec, const RunTally& so_far) {
   };
   ReadSpec rest = spec;
   if (spec.first_pass) rest.first_pass = *spec.first_pass + so_far.passes;
-  rest.measured_before = spec.measured_before + nanoseconds(so_far.wall_s);
-  const std::chrono::nanoseconds gone = nanoseconds(so_far.elapsed_s);
-  rest.ramp = std::max(spec.ramp - gone, std::chrono::nanoseconds(0));
+  rest.time_measured_before = spec.time_measured_before + nanoseconds(so_far.wall_s);
+  const std::chrono::nanoseconds elapsed = nanoseconds(so_far.elapsed_s);
+  rest.ramp = std::max(spec.ramp - elapsed, std::chrono::nanoseconds(0));
   if (const std::chrono::nanoseconds limit = time_limit(spec.end); limit.count() != 0)
-    rest.end = with_time_limit(spec.end, std::max(limit + spec.ramp - gone, std::chrono::nanoseconds(1)));
+    rest.end = with_time_limit(spec.end, std::max(limit + spec.ramp - elapsed, std::chrono::nanoseconds(1)));
   return rest;
 }
 
@@ -328,19 +330,20 @@ std::optional<RepeatFigures> run_repeat(ReadTeam& team, Tier& tier, CacheControl
                                         const RepeatPlan& plan) {
   RepeatFigures figures;
   figures.device_bytes = 0;
-  const std::chrono::nanoseconds wanted = std::max(time_limit(plan.spec.end), shortest(plan.spec.end));
-  const Clock::time_point latest = Clock::now() + kExtraRepeatTime + kMostTimesWanted * wanted;
-  for (bool first = true;; first = false) {
+  const std::chrono::nanoseconds wanted_time =
+      std::max(time_limit(plan.spec.end), shortest_time(plan.spec.end));
+  const Clock::time_point deadline = Clock::now() + kExtraRepeatTime + kRepeatTimeFactor * wanted_time;
+  for (bool is_first = true;; is_first = false) {
     if (plan.note) plan.note("preparing the cache");
     const auto prepared = team.prepare(cache);
     if (!prepared.ok()) {
-      if (first) return std::nullopt;
+      if (is_first) return std::nullopt;
       break;
     }
-    if (first) figures.cache = prepared->state;
+    if (is_first) figures.cache = prepared->state;
     add_verdict(figures.verdict, figures.reason, prepared->verdict, prepared->reason);
-    const bool emptied = prepared->state.method == "evict" || prepared->state.method == "drop";
-    if (plan.note) plan.note(plan.what);
+    const bool cache_emptied = prepared->state.method == "evict" || prepared->state.method == "drop";
+    if (plan.note) plan.note(plan.progress_text);
     ReadObserver observer;
     if (plan.observer)
       observer = [&](RunTally so_far) {
@@ -349,23 +352,23 @@ std::optional<RepeatFigures> run_repeat(ReadTeam& team, Tier& tier, CacheControl
         so_far.bytes += figures.tally.bytes;
         plan.observer(so_far);
       };
-    const std::uint64_t moved = tier.backend->moved_bytes().read;
-    const std::optional<std::uint64_t> device = device_bytes_read();
+    const std::uint64_t bytes_before = tier.backend->moved_bytes().read;
+    const std::optional<std::uint64_t> device_bytes_before = device_bytes_read();
     ReadSpec pass = rest_of(plan.spec, figures.tally);
-    if (emptied) pass.max_passes = 1;
-    const auto mine = [&](const ReadSpec& spec) { return plan.run(spec, observer); };
-    const RunTally tally = team.alone() ? mine(pass) : team.run(pass, mine);
-    std::optional<std::uint64_t> fetched;
-    if (const auto device_after = device_bytes_read(); device && device_after)
-      fetched = *device_after - *device;
-    fetched = team.sum(fetched);
-    figures.read_call_bytes += team.sum(tier.backend->moved_bytes().read - moved);
-    if (!fetched) figures.device_bytes.reset();
-    if (figures.device_bytes) *figures.device_bytes += *fetched;
+    if (cache_emptied) pass.max_passes = 1;
+    const auto run_pass = [&](const ReadSpec& spec) { return plan.run(spec, observer); };
+    const RunTally tally = team.is_single_rank() ? run_pass(pass) : team.run(pass, run_pass);
+    std::optional<std::uint64_t> device_bytes;
+    if (const auto device_after = device_bytes_read(); device_bytes_before && device_after)
+      device_bytes = *device_after - *device_bytes_before;
+    device_bytes = team.sum(device_bytes);
+    figures.read_call_bytes += team.sum(tier.backend->moved_bytes().read - bytes_before);
+    if (!device_bytes) figures.device_bytes.reset();
+    if (figures.device_bytes) *figures.device_bytes += *device_bytes;
     figures.tally.append(tally);
-    if (tally.failure || team.stopped() || !emptied) break;
-    if (figures.tally.wall_s >= std::chrono::duration<double>(wanted).count()) break;
-    if (team.any(Clock::now() >= latest)) break;
+    if (tally.failure || team.stopped() || !cache_emptied) break;
+    if (figures.tally.wall_s >= std::chrono::duration<double>(wanted_time).count()) break;
+    if (team.any_rank(Clock::now() >= deadline)) break;
   }
   return figures;
 }

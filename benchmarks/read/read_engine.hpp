@@ -37,21 +37,22 @@ namespace penstock {
 
 // When a repeat or one of its runs ends. A time of 0 is no limit.
 struct Passes {
-  // Whole passes are added until they have lasted this long, without the ramp.
-  std::chrono::nanoseconds at_least{0};
+  // Whole passes are added until all together have lasted this long, without the ramp.
+  std::chrono::nanoseconds shortest_time{0};
 };
 struct Duration {
   std::chrono::nanoseconds time{0};  // ends at this time, also within a pass; reads in flight are finished
 };
 struct Stonewall {
-  // As Duration; then each rank reads on until it has read as many samples as the fastest rank had.
+  // All ranks stop at this time. Then each rank reads on until it has read as many samples as the fastest
+  // rank had.
   std::chrono::nanoseconds time{0};
 };
 using ReadEnd = std::variant<Passes, Duration, Stonewall>;
 
 std::chrono::nanoseconds time_limit(const ReadEnd& end);  // the limit of Duration or Stonewall; 0 for Passes
-std::chrono::nanoseconds shortest(const ReadEnd& end);    // at_least of Passes; 0 for the others
-ReadEnd with_time_limit(const ReadEnd& end, std::chrono::nanoseconds time);  // turns Passes into a Duration
+std::chrono::nanoseconds shortest_time(const ReadEnd& end);                  // Passes::shortest_time, else 0
+ReadEnd with_time_limit(const ReadEnd& end, std::chrono::nanoseconds time);  // Passes become a Duration
 
 // The most reads in flight that commands allow for one process, over all its threads.
 inline constexpr std::uint64_t kMostInFlight = 16384;
@@ -63,7 +64,7 @@ struct ReadOptions {
   // Reads in flight of each thread. If above 1, reads go through deep_queue().
   unsigned depth = 1;
   SampleOrder order = SampleOrder::sequential;
-  std::uint64_t window = 1;  // for SampleOrder::physical: how many samples are sorted at a time
+  std::uint64_t sort_window = 1;  // for SampleOrder::physical: how many samples are sorted at a time
   CacheRequest cache = CacheRequest::asis;
   ColdMethod cold_method = ColdMethod::evict;
   bool decode = false;  // the thread that read a sample also decodes it, from JPEG or PNG to RGB
@@ -71,20 +72,21 @@ struct ReadOptions {
   bool verify = false;
   // A sample that cannot be read, verified or decoded is counted and does not end the run.
   bool skip_errors = false;
-  std::chrono::nanoseconds min_time{0};  // a shorter repeat is marked short
+  std::chrono::nanoseconds min_time{0};  // a shorter repeat gets the verdict `short`
   ReadEnd end = Passes{};
   // When samples are due. Absent: a closed loop, in which a thread reads the next sample as soon as it has
   // finished the last one. An open loop has neither baseline nor ceiling.
   std::optional<OpenLoop> open_loop{};
   std::chrono::nanoseconds ramp{0};
   std::size_t repeats = 1;
-  bool baseline = true;
-  bool ceiling = true;
+  bool measure_baseline = true;
+  bool measure_ceiling = true;
   std::uint64_t seed = 0;
-  // All ranks read each object together (needs Caps::collective). Then there is one thread with depth 1,
-  // repeats consist of whole passes, and every object has several samples.
+  // All ranks read each object together (needs Caps::collective_reads). Then there is one thread with depth
+  // 1, repeats consist of whole passes, and every object has several samples.
   bool collective = false;
-  // RankShare::shift. If it is not 0, baseline and ceiling are not measured, because they do not shift.
+  // The shift of RankShare. If it is not 0, baseline and ceiling are not measured, because their loops do not
+  // shift.
   std::uint64_t rank_shift = 0;
 
   unsigned most_threads() const;
@@ -92,16 +94,17 @@ struct ReadOptions {
 
 struct RunTally;
 
-// How to join and record one figure of RunTally. Numbers are added. With `max`, the larger number counts if
-// two runs were at the same time. Other types are merged by add() in read_engine.cpp.
+// How one figure of RunTally is joined and recorded. Numbers are added; with `takes_max`, join() keeps the
+// larger one instead. Other types are merged by add() in read_engine.cpp.
 struct RunFigure {
-  bool max = false;  // join() takes the larger value, as for a time
-  const MetricInfo* value = nullptr;
-  const MetricInfo* rate = nullptr;  // the metric of the rate: this figure divided by `seconds`
+  bool takes_max = false;  // join() keeps the larger number
+  const MetricInfo* value_metric = nullptr;
+  const MetricInfo* rate_metric = nullptr;  // the metric of the rate: this figure divided by `seconds`
   double RunTally::*seconds = nullptr;
-  // If the figure is 0, `value` and `rate` are not recorded.
-  bool unless_zero = false;
-  // The metrics of a distribution (MetricInfo::percent), recorded if it has any values.
+  // If the figure is 0, `value_metric` and `rate_metric` are not recorded.
+  bool omit_if_zero = false;
+  // The metrics of a distribution, one for each percentile (MetricInfo::percent). They are recorded if the
+  // distribution has values.
   std::span<const MetricInfo> percentiles = {};
 };
 
@@ -113,59 +116,64 @@ struct RunTally {
   std::uint64_t samples = 0;
   std::uint64_t bytes = 0;   // payload of these samples
   std::uint64_t errors = 0;  // samples that failed (skipped, or the one that ended the run)
-  std::uint64_t wrong = 0;   // those of `errors` whose bytes do not match the manifest's checksum
+  // Samples whose checksum differs from the manifest's. `errors` includes them.
+  std::uint64_t wrong_samples = 0;
   std::uint64_t passes = 0;  // whole passes that were given to threads
   // Seconds from the start (or the end of the ramp) to the last completion.
   double wall_s = 0;
-  double elapsed_s = 0;                // as wall_s, including the ramp
-  double first_done_s = 0;             // as wall_s, until the first thread had nothing left to read
-  std::uint64_t first_done_bytes = 0;  // bytes that all threads had delivered at that time
-  double stonewall_s = 0;              // as wall_s, until the last completion before the stonewall
-  std::uint64_t stonewall_bytes = 0;   // bytes delivered at that time
+  double elapsed_s = 0;                // like wall_s, but including the ramp
+  double first_done_s = 0;             // like wall_s, until the first thread had nothing left to read
+  std::uint64_t first_done_bytes = 0;  // bytes that all threads had delivered by first_done_s
+  double stonewall_s = 0;              // like wall_s, until the last completion before the stonewall
+  std::uint64_t stonewall_bytes = 0;   // bytes that all threads had delivered by stonewall_s
   // Time of one sample, from before the open (in an open loop: from when it was due) until after the close.
   // It includes decoding and verification.
   Histogram latency_ns;
-  Histogram late_ns;        // open loop: time from when a sample was due until before its open
-  std::uint64_t due = 0;    // open loop that reached its time limit: samples that were due in due_within_s
-  double due_within_s = 0;  // seconds in which `due` samples were due; wall_s is not shorter
+  Histogram late_ns;  // open loop: time from when a sample was due until before its open
+  // Samples of an open loop that were due in due_within_s, if the loop reached its time limit.
+  std::uint64_t due_samples = 0;
+  double due_within_s = 0;  // seconds in which due_samples were due; wall_s is at least as long
   // Entry i has the bytes of the i-th second of wall_s. The last second may be shorter.
   std::vector<std::uint64_t> bytes_by_second;
-  std::vector<std::string> first_errors;  // texts of the first errors, at most kErrorsNamed
-  std::string first_wrong;                // text of the first error of `wrong`
+  std::vector<std::string> first_errors;  // texts of the first errors, at most kMostErrorsNamed
+  std::string first_wrong_text;           // text of the first checksum error
   std::optional<Error> failure;           // the error that ended the run, or that prevented its start
   TimesByCall calls;               // times of the back end's calls, if it is traced; including the ramp
   std::vector<RankFigures> ranks;  // one entry for each rank, if several ran together (read_team.hpp)
 
-  // The table of all figures: calls `visit` with the name, the member and the RunFigure of each.
+  // The table of all figures. Calls `visit` for each figure, with its name, its member and its RunFigure.
   template <class Visit>
   static constexpr void figures(Visit&& visit) {
     using T = RunTally;
     using namespace read_metrics;
-    visit("samples", &T::samples, {.rate = &kSampleRate, .seconds = &T::wall_s});
-    visit("bytes", &T::bytes, {.value = &kPayload, .rate = &kPayloadRate, .seconds = &T::wall_s});
+    visit("samples", &T::samples, {.rate_metric = &kSampleRate, .seconds = &T::wall_s});
+    visit("bytes", &T::bytes,
+          {.value_metric = &kPayloadBytes, .rate_metric = &kPayloadRate, .seconds = &T::wall_s});
     visit("errors", &T::errors, {});
-    visit("wrong", &T::wrong, {});
-    visit("passes", &T::passes, {.max = true});
-    visit("wall_s", &T::wall_s, {.max = true, .value = &kWall});
-    visit("elapsed_s", &T::elapsed_s, {.max = true});
-    visit("first_done_s", &T::first_done_s, {.max = true});
-    visit("first_done_bytes", &T::first_done_bytes, {.rate = &kFirstDoneRate, .seconds = &T::first_done_s});
-    visit("stonewall_s", &T::stonewall_s, {.max = true});
+    visit("wrong", &T::wrong_samples, {});
+    visit("passes", &T::passes, {.takes_max = true});
+    visit("wall_s", &T::wall_s, {.takes_max = true, .value_metric = &kWall});
+    visit("elapsed_s", &T::elapsed_s, {.takes_max = true});
+    visit("first_done_s", &T::first_done_s, {.takes_max = true});
+    visit("first_done_bytes", &T::first_done_bytes,
+          {.rate_metric = &kFirstDoneRate, .seconds = &T::first_done_s});
+    visit("stonewall_s", &T::stonewall_s, {.takes_max = true});
     visit("stonewall_bytes", &T::stonewall_bytes,
-          {.rate = &kStonewallRate, .seconds = &T::stonewall_s, .unless_zero = true});
-    visit("latency_ns", &T::latency_ns, {.percentiles = kOfLatency});
-    visit("late_ns", &T::late_ns, {.percentiles = kOfLateness});
-    visit("due", &T::due, {.rate = &kOfferedRate, .seconds = &T::due_within_s, .unless_zero = true});
-    visit("due_within_s", &T::due_within_s, {.max = true});
+          {.rate_metric = &kStonewallRate, .seconds = &T::stonewall_s, .omit_if_zero = true});
+    visit("latency_ns", &T::latency_ns, {.percentiles = kLatencyMetrics});
+    visit("late_ns", &T::late_ns, {.percentiles = kLatenessMetrics});
+    visit("due", &T::due_samples,
+          {.rate_metric = &kOfferedRate, .seconds = &T::due_within_s, .omit_if_zero = true});
+    visit("due_within_s", &T::due_within_s, {.takes_max = true});
     visit("bytes_by_second", &T::bytes_by_second, {});
     visit("first_errors", &T::first_errors, {});
-    visit("first_wrong", &T::first_wrong, {});
+    visit("first_wrong", &T::first_wrong_text, {});
     visit("failure", &T::failure, {});
     visit("calls", &T::calls, {});
     visit("ranks", &T::ranks, {});
   }
 
-  static constexpr std::size_t kErrorsNamed = 5;
+  static constexpr std::size_t kMostErrorsNamed = 5;
 
   // Adds the tally of another thread or rank that ran at the same time.
   void join(const RunTally& other);
@@ -200,13 +208,13 @@ struct ReadWork {
 struct ReadSpec {
   unsigned threads = 1;          // at most ReadOptions::most_threads()
   std::uint64_t max_passes = 0;  // passes after which the run ends; 0: no limit
-  // A time limit counts from the start of the ramp. At a stonewall, or when the passes end before it, all
-  // threads stop. Then `at_stonewall` returns the most samples that any rank has read, and this rank reads on
-  // until it has as many.
+  // A time limit counts from the start of the ramp. With a Stonewall, all threads stop at its time, or when
+  // the passes end before. Then `at_stonewall` returns the most samples that any rank has read, and this rank
+  // reads on until it has as many.
   ReadEnd end = Passes{};
   std::chrono::nanoseconds ramp{0};  // completions in this time are not counted
-  // Time of earlier runs of this cell, so that the series of values per second continues.
-  std::chrono::nanoseconds measured_before{0};
+  // How long the earlier runs of this cell lasted. The series of values per second continues from there.
+  std::chrono::nanoseconds time_measured_before{0};
   bool verify = false;  // compare each sample's CRC32C with the manifest, which must have checksums
   // The number of the first pass, for the shuffle. Absent: continues after the last run.
   std::optional<std::uint64_t> first_pass{};
@@ -215,7 +223,7 @@ struct ReadSpec {
   // measured run records one span of what it delivered after the ramp (PENSTOCK_READ; the span's epoch is
   // this number). Only a measured run is an open loop, if the options ask for one. In an open loop the first
   // free thread starts a sample when it is due, and its latency counts from that time.
-  std::optional<std::uint32_t> measured{};
+  std::optional<std::uint32_t> measured_repeat{};
   // Called once at the stonewall, on the thread of run(), with the number of samples that this rank has
   // taken. Returns the largest number of any rank. Absent: there are no other ranks.
   std::function<std::uint64_t(std::uint64_t taken)> at_stonewall{};
@@ -257,10 +265,10 @@ ReadSpec rest_of(const ReadSpec& spec, const RunTally& so_far);
 
 // How to do a repeat: passes, each in the requested cache state, until they have lasted long enough.
 struct RepeatPlan {
-  std::string what{};  // text of the progress line: "reading"
-  ReadSpec spec{};     // for the whole repeat; its time limit does not include the ramp
+  std::string progress_text{};  // text of the progress line: "reading"
+  ReadSpec spec{};              // of the whole repeat; its time limit does not include the ramp
   std::function<RunTally(const ReadSpec& pass, const ReadObserver& observer)> run{};
-  // May be empty; its times count from the start of the repeat.
+  // May be empty. The times that it receives count from the start of the repeat.
   ReadObserver observer{};
   std::function<void(std::string_view what)> note{};  // shows a progress text; may be empty
 };
@@ -275,10 +283,10 @@ struct RepeatFigures {
   std::optional<std::uint64_t> device_bytes;  // bytes that came from the device or server, for all ranks
 };
 
-// Runs a repeat. Prepares the cache and runs passes, again and again until the wanted time is reached. Only
-// evicted files need more than one turn, because their cache must be evicted again before each pass. The
-// repeat ends early when the whole work has taken more than 30 s plus ten times the wanted time. Returns
-// nothing if interrupted before anything was measured. Collective.
+// Runs a repeat: prepares the cache and runs passes until the wanted time is reached. If preparing
+// empties the cache, it is emptied again before each pass. Else it is prepared once. The repeat ends early
+// when the whole work has taken more than 30 s plus ten times the wanted time. Returns nothing if interrupted
+// before anything was measured. Collective.
 std::optional<RepeatFigures> run_repeat(ReadTeam& team, Tier& tier, CacheControl& cache,
                                         const RepeatPlan& plan);
 

@@ -58,7 +58,7 @@ TEST(ReadEngine, AnOpenLoopCountsFromWhenSamplesWereDue) {
                                     .open_loop = OpenLoop{.per_second = 2000},
                                     .seed = 3});
   const auto begin = std::chrono::steady_clock::now();
-  const RunTally tally = engine->run({.threads = 3, .end = Duration{200ms}, .measured = 0});
+  const RunTally tally = engine->run({.threads = 3, .end = Duration{200ms}, .measured_repeat = 0});
   EXPECT_GE(std::chrono::steady_clock::now() - begin, 190ms) << "nothing is read before it is due";
   EXPECT_LE(tally.samples, 400U) << "of those due before the deadline";
   EXPECT_GE(tally.samples, 1U);
@@ -78,7 +78,7 @@ TEST(ReadEngine, WhatATierMakesWaitIsInTheLatencyOfAnOpenLoop) {
   const ReadOptions options{.open_loop = OpenLoop{.per_second = 200}};
   const auto engine =
       ReadEngine::make({.manifest = &manifest, .samples = &samples, .backend = slow.get()}, options).value();
-  const RunTally tally = engine->run({.end = Duration{200ms}, .measured = 0});
+  const RunTally tally = engine->run({.end = Duration{200ms}, .measured_repeat = 0});
   ASSERT_GE(tally.samples, 2U);
   EXPECT_LE(tally.samples, 20U) << "it takes 10 ms of each";
   // The n-th sample is due after 5n ms, and ends after 10n ms at the earliest.
@@ -94,7 +94,7 @@ TEST(ReadEngine, AnOpenLoopHearsOfTheEndWhileItWaits) {
     simulate_interrupt(SIGINT);
   });
   const auto begin = std::chrono::steady_clock::now();
-  const RunTally tally = engine->run({.max_passes = 1, .measured = 0});
+  const RunTally tally = engine->run({.max_passes = 1, .measured_repeat = 0});
   simulate_interrupt(0);
   EXPECT_LT(std::chrono::steady_clock::now() - begin, 60s) << "the first sample is due after 1000 s";
   EXPECT_EQ(tally.samples, 0U);
@@ -152,7 +152,7 @@ TEST(ReadEngine, EveryRunGoesOnWithTheShuffle) {
 TEST(ReadEngine, ALoneReadGoesByTheQueueWhereTheBackEndAsksForIt) {
   for (const bool asked : {false, true}) {
     Bench bench;
-    bench.backend.change_caps().queue_of_one = asked;
+    bench.backend.change_caps().queue_is_cheaper = asked;
     const RunTally tally = bench.engine({})->run({.max_passes = 1});
     EXPECT_EQ(tally.samples, kFiles);
     EXPECT_EQ(bench.backend.queues(), asked ? 1 : 0);
@@ -193,7 +193,7 @@ TEST(ReadEngine, SkipsCountsAndNamesTheFirstFew) {
     EXPECT_FALSE(tally.failure);
     EXPECT_EQ(tally.errors, 10U);
     EXPECT_EQ(tally.samples, kFiles - 10);
-    ASSERT_EQ(tally.first_errors.size(), RunTally::kErrorsNamed);
+    ASSERT_EQ(tally.first_errors.size(), RunTally::kMostErrorsNamed);
     EXPECT_NE(tally.first_errors[0].find("s001"), std::string::npos);
   }
 }
@@ -212,7 +212,7 @@ TEST(ReadEngine, VerifyTellsWrongBytes) {
   bench.backend.put("s0007", std::vector<std::byte>(8));
   EXPECT_FALSE(bench.engine({})->run({.max_passes = 1}).failure) << "not asked, not told";
   const RunTally tally = bench.engine({})->run({.max_passes = 1, .verify = true});
-  EXPECT_EQ(tally.wrong, 1U);
+  EXPECT_EQ(tally.wrong_samples, 1U);
   ASSERT_TRUE(tally.failure);
   EXPECT_NE(tally.failure->message().find("s0007"), std::string::npos);
 }
@@ -258,8 +258,8 @@ TEST(ReadEngine, WrongBytesOfTheRampAreErrorsToo) {
   bench.backend.put("s0001", std::vector<std::byte>(bench.manifest.sample(1).length));
   const RunTally tally =
       bench.engine({.skip_errors = true})->run({.end = Duration{60ms}, .ramp = 50ms, .verify = true});
-  EXPECT_GT(tally.wrong, 0U);
-  EXPECT_EQ(tally.errors, tally.wrong);
+  EXPECT_GT(tally.wrong_samples, 0U);
+  EXPECT_EQ(tally.errors, tally.wrong_samples);
 }
 
 TEST(ReadEngine, StopsWhenInterrupted) {

@@ -22,9 +22,9 @@ inline constexpr MetricInfo kStonewallRate{"stonewall_bytes_per_s", "B/s", Bette
 inline constexpr MetricInfo kReadCallRate{"read_call_bytes_per_s", "B/s", Better::higher, "repeat"};
 inline constexpr MetricInfo kDeviceRate{"device_bytes_per_s", "B/s", Better::neither, "repeat"};
 inline constexpr MetricInfo kOfferedRate{"offered_samples_per_s", "1/s", Better::neither, "repeat"};
-inline constexpr MetricInfo kKeptUp{"kept_up", "1", Better::higher, "repeat"};
+inline constexpr MetricInfo kKeptUpFraction{"kept_up", "1", Better::higher, "repeat"};
 inline constexpr MetricInfo kWall{"wall_s", "s", Better::neither, "repeat"};
-inline constexpr MetricInfo kPayload{"payload_bytes", "B", Better::neither, "repeat"};
+inline constexpr MetricInfo kPayloadBytes{"payload_bytes", "B", Better::neither, "repeat"};
 inline constexpr MetricInfo kLatencyP50{"latency_ns_p50", "ns", Better::lower, "repeat", !kHeadline, 50};
 inline constexpr MetricInfo kLatencyP95{"latency_ns_p95", "ns", Better::lower, "repeat", !kHeadline, 95};
 inline constexpr MetricInfo kLatencyP99{"latency_ns_p99", "ns", Better::lower, "repeat", !kHeadline, 99};
@@ -34,20 +34,20 @@ inline constexpr MetricInfo kLateP99{"late_ns_p99", "ns", Better::lower, "repeat
 inline constexpr MetricInfo kScaling{"scaling", "1", Better::higher, "repeat"};
 inline constexpr MetricInfo kBaselineRate{"baseline_samples_per_s", "1/s", Better::neither, "repeat"};
 inline constexpr MetricInfo kCeilingRate{"ceiling_bytes_per_s", "B/s", Better::neither};
-inline constexpr MetricInfo kOfCeiling{"ceiling_fraction", "1", Better::higher, "repeat"};
+inline constexpr MetricInfo kCeilingFraction{"ceiling_fraction", "1", Better::higher, "repeat"};
 
-// The percentiles of the times of a back end's calls, of latencies and of late starts.
-inline constexpr MetricInfo kOfCalls[] = {kCallP50, kCallP99, kCallP999};
-inline constexpr MetricInfo kOfLatency[] = {kLatencyP50, kLatencyP95, kLatencyP99, kLatencyP999};
-inline constexpr MetricInfo kOfLateness[] = {kLateP50, kLateP99};
+// The percentiles of the times of a back end's calls. Those of latencies and of late starts follow.
+inline constexpr MetricInfo kCallMetrics[] = {kCallP50, kCallP99, kCallP999};
+inline constexpr MetricInfo kLatencyMetrics[] = {kLatencyP50, kLatencyP95, kLatencyP99, kLatencyP999};
+inline constexpr MetricInfo kLatenessMetrics[] = {kLateP50, kLateP99};
 
-inline constexpr MetricInfo kOfCells[] = {
-    kSampleRate,    kPayloadRate,   kErrors,       kCalls,      kCallP50,     kCallP99, kCallP999,
-    kFirstDoneRate, kStonewallRate, kReadCallRate, kDeviceRate, kOfferedRate, kKeptUp,  kWall,
-    kPayload,       kLatencyP50,    kLatencyP95,   kLatencyP99, kLatencyP999, kLateP50, kLateP99,
-    kScaling,       kBaselineRate,  kCeilingRate,  kOfCeiling};
-inline constexpr MetricInfo kOfJob[] = {kRanksOfRepeat.least, kRanksOfRepeat.median, kRanksOfRepeat.most,
-                                        kTierBytesRead, kOverlayBytesRead};
-inline constexpr auto kAll = joined_tables(kOfCells, kOfJob);
+inline constexpr MetricInfo kCellMetrics[] = {
+    kSampleRate,    kPayloadRate,   kErrors,       kCalls,          kCallP50,     kCallP99,        kCallP999,
+    kFirstDoneRate, kStonewallRate, kReadCallRate, kDeviceRate,     kOfferedRate, kKeptUpFraction, kWall,
+    kPayloadBytes,  kLatencyP50,    kLatencyP95,   kLatencyP99,     kLatencyP999, kLateP50,        kLateP99,
+    kScaling,       kBaselineRate,  kCeilingRate,  kCeilingFraction};
+inline constexpr MetricInfo kJobMetrics[] = {kRankRatesOfRepeat.least, kRankRatesOfRepeat.median,
+                                             kRankRatesOfRepeat.most, kTierBytesRead, kOverlayBytesRead};
+inline constexpr auto kAll = joined_tables(kCellMetrics, kJobMetrics);
 
 }  // namespace penstock::read_metrics

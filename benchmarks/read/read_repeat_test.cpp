@@ -119,7 +119,7 @@ TEST_F(ReadRepeat, WarmPassesAreOneTurnOfAsManyAsItTakes) {
   ASSERT_TRUE(figures);
   ASSERT_EQ(passes_.size(), 1U);
   EXPECT_EQ(passes_[0].max_passes, 0U);
-  EXPECT_EQ(shortest(passes_[0].end), 1s);
+  EXPECT_EQ(shortest_time(passes_[0].end), 1s);
 }
 
 TEST_F(ReadRepeat, DurationAndRampGoOnFromPassToPass) {
@@ -132,7 +132,7 @@ TEST_F(ReadRepeat, DurationAndRampGoOnFromPassToPass) {
   EXPECT_EQ(time_limit(passes_[0].end), 1500ms);
   EXPECT_EQ(passes_[0].ramp, 500ms);
   EXPECT_EQ(time_limit(passes_[1].end), 1100ms);
-  EXPECT_EQ(passes_[1].measured_before, 400ms);
+  EXPECT_EQ(passes_[1].time_measured_before, 400ms);
   EXPECT_EQ(passes_[1].ramp, 100ms);
   EXPECT_EQ(passes_[2].ramp, 0ms);
 }

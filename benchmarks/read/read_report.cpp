@@ -23,13 +23,13 @@ namespace {
 
 std::string cache_text(const Record& record) {
   const auto text = [&](const char* layer) { return record.cache.value(layer, "unknown"); };
-  const std::string client = text("client_data");
-  if (client == "memory") return "in memory; the cache state does not apply";
-  std::string words = client == "none" ? "no client cache" : "client data " + client;
+  const std::string client_state = text("client_data");
+  if (client_state == "memory") return "in memory; the cache state does not apply";
+  std::string words = client_state == "none" ? "no client cache" : "client data " + client_state;
   if (record.cache.contains("resident_fraction_before") &&
       record.cache["resident_fraction_before"].is_number())
     words += fmt::format(" ({:.1f}% resident)", 100 * record.cache["resident_fraction_before"].get<double>());
-  if (client == "unverified") {
+  if (client_state == "unverified") {
     const std::string method = text("method");
     words += " (the kernel does not say what is cached";
     if (method == "evict") words += "; eviction was asked for";
@@ -39,8 +39,8 @@ std::string cache_text(const Record& record) {
     words += ")";
   }
   if (text("client_metadata") == "cold") words += "; client metadata cold";
-  const std::string server = text("server");
-  words += "; server cache: " + (server == "none" ? std::string("none (local disk)") : server);
+  const std::string server_state = text("server");
+  words += "; server cache: " + (server_state == "none" ? std::string("none (local disk)") : server_state);
   return words + "; host cache: " + text("host");
 }
 
@@ -59,21 +59,22 @@ std::string place_of(const Record& record) {
   return text;
 }
 
-// Whether this tier and another at the same mount point were given without names. Then their names differ
-// only by a number, and the table must show more.
+// Whether this tier was given without a name, and also another tier at the same mount point. Then their names
+// differ only by a number, and the table must show more.
 bool is_numbered(const Record& record, std::span<const Record> records) {
-  const auto unnamed = [](const Json& data) {
+  const auto is_unnamed = [](const Json& data) {
     const auto spec = parse_tier(data.value("spec", ""), kNoNamedTiers);
     return spec.ok() && spec->name.empty();
   };
-  const auto mount = [](const Json& data) {
+  const auto mount_of = [](const Json& data) {
     const std::string point = data.value("mount_point", "");
     return point.empty() ? data.value("backend", "") : point;
   };
   const Json data = data_tier(record);
-  return unnamed(data) && std::any_of(records.begin(), records.end(), [&](const Record& other) {
-           const Json there = data_tier(other);
-           return tier_name(other) != tier_name(record) && unnamed(there) && mount(there) == mount(data);
+  return is_unnamed(data) && std::any_of(records.begin(), records.end(), [&](const Record& other) {
+           const Json other_data = data_tier(other);
+           return tier_name(other) != tier_name(record) && is_unnamed(other_data) &&
+                  mount_of(other_data) == mount_of(data);
          });
 }
 
@@ -87,11 +88,11 @@ std::string latency_ms(double ns) {
 std::string read_heading(const Corpus& corpus, std::span<const Record> records, const Output& output) {
   const Manifest& manifest = corpus.manifest;
   const std::string codec = manifest.facts().codec.empty() ? "" : upper_case(manifest.facts().codec) + " ";
-  const std::string what = manifest.one_object_per_sample()
-                               ? count_of(manifest.samples(), codec + "file")
-                               : fmt::format("{} in {}", count_of(manifest.samples(), codec + "sample"),
-                                             count_of(manifest.objects(), "object"));
-  std::string text = fmt::format("{}: {}, {}, median {}\n", corpus.name, what,
+  const std::string contents = manifest.one_object_per_sample()
+                                   ? count_of(manifest.samples(), codec + "file")
+                                   : fmt::format("{} in {}", count_of(manifest.samples(), codec + "sample"),
+                                                 count_of(manifest.objects(), "object"));
+  std::string text = fmt::format("{}: {}, {}, median {}\n", corpus.name, contents,
                                  format_bytes(static_cast<double>(manifest.payload_bytes()), output),
                                  format_bytes(sample_sizes(manifest).percentile(50), output));
   if (const std::uint64_t ranks =
@@ -105,14 +106,14 @@ std::string read_heading(const Corpus& corpus, std::span<const Record> records, 
     text += fmt::format(
         "stonewall at {}: the rates are of all, worn out to what the most advanced rank had read by then\n",
         format_seconds(records[0].parameters["stonewall_s"].get<double>()));
-  std::set<std::string> seen;
+  std::set<std::string> printed_tiers;
   for (const Record& record : records) {
     if (record.cache.empty() || !record.metrics.contains("wall_s")) continue;
     const std::string tier = tier_name(record);
-    if (!seen.insert(tier).second) continue;
+    if (!printed_tiers.insert(tier).second) continue;
     const std::string emulated = emulation(record);
-    const bool alike = is_numbered(record, records);
-    text += fmt::format("{}{}: {}{}\n", tier, alike ? " (" + place_of(record) + ")" : "",
+    const bool numbered = is_numbered(record, records);
+    text += fmt::format("{}{}: {}{}\n", tier, numbered ? " (" + place_of(record) + ")" : "",
                         emulated.empty() ? "" : "emulated (" + emulated + "); ", cache_text(record));
   }
   return text;
@@ -131,19 +132,19 @@ std::string read_table(const Corpus& corpus, std::span<const Record> records, co
                {"p99 ms"},
                {"", Align::left}});
   for (const Record& record : records) {
-    const bool shown = is_usable(record) || record.verdict == Verdict::interrupted;
+    const bool is_shown = is_usable(record) || record.verdict == Verdict::interrupted;
     const auto value = [&](const MetricInfo& name) {
-      return shown ? metric_value(record, name) : std::nullopt;
+      return is_shown ? metric_value(record, name) : std::nullopt;
     };
-    const auto bytes = value(read_metrics::kPayloadRate);
-    const Metric* repeats = shown ? find_metric(record, read_metrics::kPayloadRate) : nullptr;
+    const auto payload_rate = value(read_metrics::kPayloadRate);
+    const Metric* rates = is_shown ? find_metric(record, read_metrics::kPayloadRate) : nullptr;
     table.row({tier_name(record), parameter_text(record, "threads"),
                or_dash(value(read_metrics::kSampleRate), format_number),
-               bytes ? format_rate(*bytes, output) : "-",
-               repeats && repeats->samples.size() > 1 ? format_percent(spread(repeats->samples)) : "-",
+               payload_rate ? format_rate(*payload_rate, output) : "-",
+               rates && rates->samples.size() > 1 ? format_percent(spread(rates->samples)) : "-",
                or_dash(value(read_metrics::kScaling), format_ratio),
-               or_dash(shown ? baseline_ratio(record) : std::nullopt, format_ratio),
-               or_dash(value(read_metrics::kOfCeiling), format_percent),
+               or_dash(is_shown ? baseline_ratio(record) : std::nullopt, format_ratio),
+               or_dash(value(read_metrics::kCeilingFraction), format_percent),
                or_dash(value(read_metrics::kLatencyP50), latency_ms),
                or_dash(value(read_metrics::kLatencyP99), latency_ms),
                record.verdict == Verdict::ok ? "" : std::string(verdict_name(record.verdict))});
@@ -153,19 +154,19 @@ std::string read_table(const Corpus& corpus, std::span<const Record> records, co
 
 std::string scaling_note(std::span<const Record> records) {
   std::map<std::string, std::string> first_threads;
-  bool explained = false;
-  bool baseline = false;
+  bool needs_note = false;
+  bool has_baseline = false;
   for (const Record& record : records) {
     const std::string threads = parameter_text(record, "threads");
-    const bool first = first_threads.try_emplace(tier_name(record), threads).first->second == threads;
+    const bool is_first = first_threads.try_emplace(tier_name(record), threads).first->second == threads;
     const Metric* scaling = find_metric(record, read_metrics::kScaling);
     if (!is_usable(record) && record.verdict != Verdict::interrupted) continue;
-    explained = explained || (!first && scaling != nullptr && scaling->samples.size() > 1);
-    baseline = baseline || baseline_ratio(record).has_value();
+    needs_note = needs_note || (!is_first && scaling != nullptr && scaling->samples.size() > 1);
+    has_baseline = has_baseline || baseline_ratio(record).has_value();
   }
-  if (!explained) return "";
+  if (!needs_note) return "";
   return fmt::format("scaling{} of the ratios of single repeats, not ratios of the medians in this table\n",
-                     baseline ? " and baseline: medians" : ": medians");
+                     has_baseline ? " and baseline: medians" : ": medians");
 }
 
 std::string read_report(const Corpus& corpus, std::span<const Record> records, const Output& output) {

@@ -49,7 +49,7 @@ class ReadReport : public testing::Test {
 };
 
 TEST_F(ReadReport, EveryMetricIsInTheTableOfTheCommand) {
-  cell_.repeats.front().tally.due = 12;
+  cell_.repeats.front().tally.due_samples = 12;
   cell_.repeats.front().tally.due_within_s = 1;
   cell_.repeats.front().tally.stonewall_bytes = 500;
   cell_.repeats.front().tally.latency_ns.add(5);

@@ -17,10 +17,10 @@
 namespace penstock {
 namespace {
 
-constexpr std::uint64_t kObjectsInspected = 256;
+constexpr std::uint64_t kMostObjectsInspected = 256;
 
 Result<void> check_collective(const Tier& tier) {
-  if (tier.backend->caps().collective) return success();
+  if (tier.backend->caps().collective_reads) return success();
   return make_error(
       Errc::invalid_argument,
       fmt::format("tier '{}' has no collective reads: only the back end mpiio has (mpiio:PATH)", tier.name));
@@ -29,18 +29,18 @@ Result<void> check_collective(const Tier& tier) {
 // Checks that some objects, spread over the whole corpus, exist on the tier. A tier without a copy of the
 // corpus must fail before anything is measured.
 Result<void> look_for_objects(Tier& tier, const SampleList& samples, std::string_view corpus) {
-  const std::uint64_t looks = std::min<std::uint64_t>(samples.objects(), kObjectsInspected);
-  for (std::uint64_t i = 0; i < looks; ++i) {
-    const std::string_view name = samples.name(static_cast<std::uint32_t>(i * samples.objects() / looks));
-    const Result<Entry> there = tier.backend->names().stat(name);
-    if (!there.ok() && there.error().code == Errc::not_found && tier.backend_name == "mem")
+  const std::uint64_t inspected = std::min<std::uint64_t>(samples.objects(), kMostObjectsInspected);
+  for (std::uint64_t i = 0; i < inspected; ++i) {
+    const std::string_view name = samples.name(static_cast<std::uint32_t>(i * samples.objects() / inspected));
+    const Result<Entry> found = tier.backend->names().stat(name);
+    if (!found.ok() && found.error().code == Errc::not_found && tier.backend_name == "mem")
       return make_error(
           Errc::not_found,
           fmt::format(
               "tier '{}' is memory of this process, which is empty when a command begins: read from a folder "
               "in /dev/shm for a tier of memory",
               tier.name));
-    if (!there.ok() && there.error().code == Errc::not_found)
+    if (!found.ok() && found.error().code == Errc::not_found)
       return make_error(Errc::not_found,
                         fmt::format("tier '{}' lacks '{}' of the corpus; put a copy there first: "
                                     "penstock copy {} --to {}",
@@ -54,7 +54,8 @@ Result<void> check_codec(const Corpus& corpus) {
   const std::string_view codec = payload_codec(corpus.manifest.facts().codec);
   if (codec == "png") return png_available();
   if (codec.empty() || codec == "mixed" || codec == "jpeg") return success();
-  // The scan knows only file names and calls the codec 'raw'; decoding shows if the bytes are pictures.
+  // A scan knows only file names, so it calls every codec 'raw'. Decoding shows whether the bytes are
+  // pictures.
   if (corpus.manifest.facts().recipe == "scan") return success();
   return make_error(Errc::invalid_argument,
                     fmt::format("'{}' holds {} samples; --decode full takes jpeg and png: leave it out, and "
@@ -64,52 +65,52 @@ Result<void> check_codec(const Corpus& corpus) {
 
 }  // namespace
 
-std::vector<Tier*> ReadSubject::tiers(bool corpus_too) {
-  std::vector<Tier*> all;
-  if (corpus_too) all.push_back(&corpus.tier);
-  for (Tier& tier : others) all.push_back(&tier);
-  return all;
+std::vector<Tier*> ReadSubject::tiers(bool with_corpus_tier) {
+  std::vector<Tier*> measured_tiers;
+  if (with_corpus_tier) measured_tiers.push_back(&corpus.tier);
+  for (Tier& tier : given_tiers) measured_tiers.push_back(&tier);
+  return measured_tiers;
 }
 
-Result<ReadSubject> open_subject(const CommandContext& context, const ReadOptions& asked) {
+Result<ReadSubject> open_subject(const CommandContext& context, const ReadOptions& requested) {
   const Options& options = context.options;
-  const std::string& where = context.positionals.front();
-  PENSTOCK_ASSIGN(Corpus corpus, open_corpus(where, {.scan = options.flag("scan"),
-                                                     .manifest_file = options.text("manifest"),
-                                                     .types = options.text("types"),
-                                                     .named_tiers = context.named_tiers,
-                                                     .log = note}));
+  const std::string& corpus_path = context.positionals.front();
+  PENSTOCK_ASSIGN(Corpus corpus, open_corpus(corpus_path, {.scan = options.flag("scan"),
+                                                           .manifest_file = options.text("manifest"),
+                                                           .types = options.text("types"),
+                                                           .named_tiers = context.named_tiers,
+                                                           .log = note}));
   if (options.has("block")) {
-    if (asked.decode || asked.verify)
+    if (requested.decode || requested.verify)
       return make_error(Errc::invalid_argument, "--block reads no samples to decode or to verify");
     PENSTOCK_ASSIGN(corpus.manifest, block_manifest(corpus.manifest, options.size("block")));
   }
-  if (asked.decode) PENSTOCK_TRY(check_codec(corpus));
+  if (requested.decode) PENSTOCK_TRY(check_codec(corpus));
   PENSTOCK_ASSIGN(SampleList samples, corpus_samples(corpus.manifest));
-  if (asked.verify && !corpus.manifest.facts().checksums)
+  if (requested.verify && !corpus.manifest.facts().checksums)
     return make_error(
         Errc::unsupported,
         fmt::format("'{}' has no checksums to verify against: make them with "
                     "'penstock describe {} --scan --checksum --save FILE' for --manifest FILE, or "
                     "leave --verify out",
-                    where, where));
+                    corpus_path, corpus_path));
   if (options.flag("only-tiers") && options.texts("tier").empty())
     return make_error(Errc::invalid_argument, "--only-tiers needs a --tier to measure");
   if (options.flag("only-tiers") && options.given("overlay"))
     return make_error(Errc::invalid_argument,
                       "--overlay replaces the corpus's own tier, which --only-tiers leaves out");
   if (options.given("overlay")) PENSTOCK_TRY(apply_overlay(corpus, options.text("overlay")));
-  PENSTOCK_ASSIGN(std::vector<Tier> others,
+  PENSTOCK_ASSIGN(std::vector<Tier> given_tiers,
                   open_tiers(options.texts("tier"), corpus.tier.name, context.named_tiers));
-  if (asked.collective) {
+  if (requested.collective) {
     if (!options.flag("only-tiers")) PENSTOCK_TRY(check_collective(corpus.tier));
-    for (const Tier& tier : others) PENSTOCK_TRY(check_collective(tier));
+    for (const Tier& tier : given_tiers) PENSTOCK_TRY(check_collective(tier));
   }
-  PENSTOCK_TRY(check_cache_request(corpus.tier, asked.cache));
-  for (const Tier& tier : others) PENSTOCK_TRY(check_cache_request(tier, asked.cache));
-  if (!asked.skip_errors)
-    for (Tier& tier : others) PENSTOCK_TRY(look_for_objects(tier, samples, where));
-  return ReadSubject{std::move(corpus), std::move(others), std::move(samples)};
+  PENSTOCK_TRY(check_cache_request(corpus.tier, requested.cache));
+  for (const Tier& tier : given_tiers) PENSTOCK_TRY(check_cache_request(tier, requested.cache));
+  if (!requested.skip_errors)
+    for (Tier& tier : given_tiers) PENSTOCK_TRY(look_for_objects(tier, samples, corpus_path));
+  return ReadSubject{std::move(corpus), std::move(given_tiers), std::move(samples)};
 }
 
 }  // namespace penstock

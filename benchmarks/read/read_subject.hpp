@@ -13,14 +13,14 @@ namespace penstock {
 
 struct ReadSubject {
   Corpus corpus;
-  std::vector<Tier> others;  // the tiers of --tier
-  SampleList samples;        // the samples of the manifest, or with --block the blocks of its objects
+  std::vector<Tier> given_tiers;  // the tiers that --tier gives
+  SampleList samples;             // the samples of the manifest, or with --block the blocks of its objects
 
-  std::vector<Tier*> tiers(bool corpus_too);  // the tiers to measure, in their order
+  std::vector<Tier*> tiers(bool with_corpus_tier);  // the tiers to measure, in their order
 };
 
 // Opens the corpus and the tiers. Before anything is measured, it checks that they have everything that the
 // options require: checksums, a decoder, the objects, collective reads. Each rank calls it for itself.
-Result<ReadSubject> open_subject(const CommandContext& context, const ReadOptions& asked);
+Result<ReadSubject> open_subject(const CommandContext& context, const ReadOptions& requested);
 
 }  // namespace penstock

@@ -29,118 +29,120 @@ void judge_all(std::span<ReadCell> cells, Verdict verdict, std::string_view why)
   for (ReadCell& cell : cells) cell.judge(verdict, why);
 }
 
-// Judges the cell by a run: the warm-up pass or a repeat. True if the tier must not be measured further. Then
-// all cells of the tier (`of_tier`) get the verdict.
-bool judge_run(ReadCell& cell, std::span<ReadCell> of_tier, const RunTally& tally,
+// Gives the cell a verdict after a run: the warm-up pass or a repeat. True if the tier must not be measured
+// further. Then all cells of the tier (`cells_of_tier`) get the verdict.
+bool judge_run(ReadCell& cell, std::span<ReadCell> cells_of_tier, const RunTally& tally,
                const ReadOptions& options) {
   for (const std::string& error : tally.first_errors)
-    if (cell.first_errors.size() < RunTally::kErrorsNamed &&
+    if (cell.first_errors.size() < RunTally::kMostErrorsNamed &&
         std::find(cell.first_errors.begin(), cell.first_errors.end(), error) == cell.first_errors.end())
       cell.first_errors.push_back(error);
-  const bool skipping = options.skip_errors && tally.samples > 0;
-  if (tally.wrong > 0 && !skipping) {
-    judge_all(of_tier, Verdict::wrong_bytes, tally.first_wrong);
+  const bool skips_errors = options.skip_errors && tally.samples > 0;
+  if (tally.wrong_samples > 0 && !skips_errors) {
+    judge_all(cells_of_tier, Verdict::wrong_bytes, tally.first_wrong_text);
     return true;
   }
   if (tally.failure) {
     const Verdict verdict = tally.failure->code == Errc::unsupported ? Verdict::skipped : Verdict::failed;
-    judge_all(of_tier, verdict, tally.failure->message());
+    judge_all(cells_of_tier, verdict, tally.failure->message());
     return true;
   }
-  if (tally.wrong > 0 && !options.verify) {  // the warm-up pass, the only one that verifies
-    cell.judge(Verdict::degraded,
-               fmt::format("the warm-up pass found {} of wrong bytes; the repeats check nothing without "
-                           "--verify, and count {}{}; the first: {}",
-                           tally.wrong == 1 ? "1 sample" : fmt::format("{} samples", tally.wrong),
-                           tally.wrong == 1 ? "it" : "them",
-                           options.decode ? " where the decoder takes such bytes" : "", tally.first_wrong));
-  } else if (tally.wrong > 0) {
+  if (tally.wrong_samples > 0 && !options.verify) {  // only the warm-up pass verified
+    cell.judge(
+        Verdict::degraded,
+        fmt::format("the warm-up pass found {} of wrong bytes; the repeats check nothing without "
+                    "--verify, and count {}{}; the first: {}",
+                    tally.wrong_samples == 1 ? "1 sample" : fmt::format("{} samples", tally.wrong_samples),
+                    tally.wrong_samples == 1 ? "it" : "them",
+                    options.decode ? " where the decoder takes such bytes" : "", tally.first_wrong_text));
+  } else if (tally.wrong_samples > 0) {
     cell.judge(Verdict::degraded,
                fmt::format("{} skipped, {} of them for wrong bytes; the first: {}",
                            tally.errors == 1 ? "1 sample was" : fmt::format("{} samples were", tally.errors),
-                           tally.wrong, tally.first_wrong));
+                           tally.wrong_samples, tally.first_wrong_text));
   } else if (tally.errors > 0 && cell.repeats.empty()) {
-    cell.failed_in_warm_up = tally.errors;  // the repeats may find more errors
+    cell.errors_in_warm_up = tally.errors;  // reported only if no repeat has an error
   }
   return false;
 }
 
-// Judges skipped samples over all repeats together, because their number in each repeat is chance.
+// Judges skipped samples over all repeats together, because their number in a single repeat depends on
+// chance.
 void judge_skipped(ReadCell& cell) {
-  std::uint64_t reads = cell.errors;
-  for (const RepeatFigures& repeat : cell.repeats) reads += repeat.tally.samples;
-  const std::string first = cell.first_errors.empty() ? "" : cell.first_errors.front();
+  std::uint64_t read_count = cell.errors;
+  for (const RepeatFigures& repeat : cell.repeats) read_count += repeat.tally.samples;
+  const std::string first_error = cell.first_errors.empty() ? "" : cell.first_errors.front();
   if (cell.errors > 0)
     cell.judge(Verdict::degraded,
                fmt::format("{} of {} reads failed and {} skipped; the first: {}", format_count(cell.errors),
-                           format_count(reads), cell.errors == 1 ? "was" : "were", first));
-  else if (cell.failed_in_warm_up > 0)
+                           format_count(read_count), cell.errors == 1 ? "was" : "were", first_error));
+  else if (cell.errors_in_warm_up > 0)
     cell.judge(
         Verdict::degraded,
         fmt::format("{} of the warm-up pass failed and {} skipped, none of the repeats; the first: {}",
-                    cell.failed_in_warm_up == 1 ? "1 read" : format_count(cell.failed_in_warm_up) + " reads",
-                    cell.failed_in_warm_up == 1 ? "was" : "were", first));
+                    cell.errors_in_warm_up == 1 ? "1 read" : format_count(cell.errors_in_warm_up) + " reads",
+                    cell.errors_in_warm_up == 1 ? "was" : "were", first_error));
 }
 
 // Judges the cell after its last repeat. `stopped`: the user interrupted the sweep.
 void judge_at_end(ReadCell& cell, const ReadOptions& options, bool stopped) {
   std::vector<double> rates;
   for (const RepeatFigures& repeat : cell.repeats) rates.push_back(repeat.tally.payload_rate());
-  const double typical = median(rates);
+  const double median_rate = median(rates);
   judge_skipped(cell);
-  if (cell.ceiling_bytes_per_s > 0 && typical > kCeilingTolerance * cell.ceiling_bytes_per_s)
+  if (cell.ceiling_bytes_per_s > 0 && median_rate > kCeilingTolerance * cell.ceiling_bytes_per_s)
     cell.judge(Verdict::ceiling_invalid,
                fmt::format("reads are {:.3g} times as fast as the best probe of the probe series ({}): it is "
                            "no ceiling",
-                           typical / cell.ceiling_bytes_per_s, cell.ceiling_probe));
+                           median_rate / cell.ceiling_bytes_per_s, cell.ceiling_probe));
   if (stopped && cell.repeats.size() < options.repeats)
     cell.judge(Verdict::interrupted,
                fmt::format("stopped after {} of {} repeats", cell.repeats.size(), options.repeats));
 }
 
 // The cache state of the whole cell: the worst state of its repeats, and the fraction of all bytes read that
-// came from the device. That includes the bytes of ramps, which are read but not counted as payload.
+// came from the device. The bytes of ramps are included: they are read but not counted as payload.
 CacheState cell_cache(const ReadCell& cell) {
   if (cell.repeats.empty()) return {};
   CacheState state = cell.repeats.front().cache;
   for (const RepeatFigures& repeat : cell.repeats) keep_worse(state, repeat.cache);
-  double device = 0;
-  double consumed = 0;
+  double device_bytes = 0;
+  double read_bytes = 0;
   for (const RepeatFigures& repeat : cell.repeats) {
     if (!repeat.device_bytes) return state;
-    device += static_cast<double>(*repeat.device_bytes);
-    consumed += static_cast<double>(repeat.read_call_bytes);
+    device_bytes += static_cast<double>(*repeat.device_bytes);
+    read_bytes += static_cast<double>(repeat.read_call_bytes);
   }
-  const bool of_a_device = state.client_data != "memory" && state.client_data != "none";
-  if (consumed > 0 && of_a_device) state.device_bytes_fraction = device / consumed;
+  const bool from_device = state.client_data != "memory" && state.client_data != "none";
+  if (read_bytes > 0 && from_device) state.device_bytes_fraction = device_bytes / read_bytes;
   return state;
 }
 
 void record_repeat(const RepeatFigures& repeat, Trial& trial) {
   const RunTally& tally = repeat.tally;
   tally.record(trial);
-  const auto rate = [&](const MetricInfo& metric, std::uint64_t bytes) {
+  const auto record_rate = [&](const MetricInfo& metric, std::uint64_t bytes) {
     trial.sample(metric, per_second(static_cast<double>(bytes), tally.elapsed_s));
   };
-  rate(read_metrics::kReadCallRate, repeat.read_call_bytes);
-  if (repeat.device_bytes) rate(read_metrics::kDeviceRate, *repeat.device_bytes);
-  if (tally.due > 0)
-    trial.sample(read_metrics::kKeptUp, static_cast<double>(tally.samples) / static_cast<double>(tally.due));
+  record_rate(read_metrics::kReadCallRate, repeat.read_call_bytes);
+  if (repeat.device_bytes) record_rate(read_metrics::kDeviceRate, *repeat.device_bytes);
+  if (tally.due_samples > 0)
+    trial.sample(read_metrics::kKeptUpFraction,
+                 static_cast<double>(tally.samples) / static_cast<double>(tally.due_samples));
 }
 
-// The values of each repeat's whole seconds. The rest at its end is shorter than a second and would seem
-// slower.
+// The bytes of each whole second of each repeat. The last, shorter part of a repeat would seem slower.
 std::vector<double> bytes_by_second(const ReadCell& cell) {
-  constexpr double kNearlyWhole =
-      0.01;  // seconds; the last sample may end a little before the end of a second
-  std::vector<double> all;
+  // The last sample may end a little before the end of a second.
+  constexpr double kSecondTolerance_s = 0.01;
+  std::vector<double> values;
   for (const RepeatFigures& repeat : cell.repeats) {
     const std::vector<std::uint64_t>& bytes = repeat.tally.bytes_by_second;
-    const auto whole = static_cast<std::size_t>(repeat.tally.wall_s + kNearlyWhole);
-    for (std::size_t i = 0; i < std::min(whole, bytes.size()); ++i)
-      all.push_back(static_cast<double>(bytes[i]));
+    const auto whole_seconds = static_cast<std::size_t>(repeat.tally.wall_s + kSecondTolerance_s);
+    for (std::size_t i = 0; i < std::min(whole_seconds, bytes.size()); ++i)
+      values.push_back(static_cast<double>(bytes[i]));
   }
-  return all;
+  return values;
 }
 
 }  // namespace
@@ -150,14 +152,14 @@ void ReadCell::judge(Verdict what, std::string_view why) {
 }
 
 ReadSweep::ReadSweep(const std::vector<Tier*>& tiers, const Manifest& manifest, const SampleList& samples,
-                     const ReadOptions& options, Communicator& ranks, Progress* progress, LiveCsv* live,
+                     const ReadOptions& options, Communicator& ranks, Progress* progress, LiveCsv* live_csv,
                      Log warnings)
     : manifest_(manifest),
       samples_(samples),
       options_(options),
       team_(ranks),
       progress_(progress),
-      live_(live),
+      live_csv_(live_csv),
       warnings_(std::move(warnings)) {
   for (std::size_t tier = 0; tier < tiers.size(); ++tier) {
     tiers_.push_back(std::make_unique<ReadTier>(*tiers[tier]));
@@ -206,16 +208,16 @@ void ReadSweep::warm_up(std::size_t index) {
     pass.end = Duration{limit};
   }
   const RunTally tally = team_.run(pass, [&](const ReadSpec& mine) { return tier.engine->run(mine); });
-  tier.passes += tally.passes;
+  tier.passes_started += tally.passes;
   for (ReadCell& cell : cells_of(index)) tier.given_up |= judge_run(cell, cells_of(index), tally, options_);
 }
 
 void ReadSweep::repeat_cell(ReadCell& cell, std::size_t repeat) {
   const std::size_t index = static_cast<std::size_t>(&cell - cells_.data());
-  const RandomStream draw = RandomStream(options_.seed, "arms").substream(repeat);
-  if (repeat == 0 && options_.ceiling) probe_ceiling(cell);
-  if (!options_.baseline) return read_repeat(cell);
-  if (draw.bits(index) % 2 == 0) {
+  const RandomStream random = RandomStream(options_.seed, "arms").substream(repeat);
+  if (repeat == 0 && options_.measure_ceiling) probe_ceiling(cell);
+  if (!options_.measure_baseline) return read_repeat(cell);
+  if (random.bits(index) % 2 == 0) {
     baseline_repeat(cell);
     read_repeat(cell);
   } else {
@@ -226,26 +228,26 @@ void ReadSweep::repeat_cell(ReadCell& cell, std::size_t repeat) {
 
 void ReadSweep::read_repeat(ReadCell& cell) {
   ReadTier& tier = *tiers_[cell.tier];
-  RepeatPlan plan{.what = "reading", .spec = {.threads = cell.threads, .end = options_.end}};
+  RepeatPlan plan{.progress_text = "reading", .spec = {.threads = cell.threads, .end = options_.end}};
   plan.spec.ramp = options_.ramp;
   plan.spec.verify = options_.verify;
-  plan.spec.first_pass = tier.passes;
-  plan.spec.measured = repeats_measured_++;
+  plan.spec.first_pass = tier.passes_started;
+  plan.spec.measured_repeat = repeats_measured_++;
   plan.run = [&](const ReadSpec& pass, const ReadObserver& observer) {
     take_call_times(*tier.tier.backend);  // drops the times of earlier calls
     RunTally tally = tier.engine->run(pass, observer);
     tally.calls = take_call_times(*tier.tier.backend);
     return tally;
   };
-  if (live_) {
-    live_->begin(tier.tier.name, cell.threads);
-    plan.observer = [&](const RunTally& so_far) { live_->tick(so_far); };
+  if (live_csv_) {
+    live_csv_->begin(tier.tier.name, cell.threads);
+    plan.observer = [&](const RunTally& so_far) { live_csv_->tick(so_far); };
   }
   std::optional<RepeatFigures> figures = measure_repeat(cell, std::move(plan));
   if (!figures) return;
   const RunTally& tally = figures->tally;
-  tier.passes += tally.passes;
-  if (live_) live_->end(tally);
+  tier.passes_started += tally.passes;
+  if (live_csv_) live_csv_->end(tally);
   tier.given_up |= judge_run(cell, cells_of(cell.tier), tally, options_);
   cell.errors += tally.errors;
   if (tally.samples == 0 && tally.errors > 0 && !tally.failure && !team_.stopped()) {
@@ -262,25 +264,25 @@ void ReadSweep::read_repeat(ReadCell& cell) {
 
 void ReadSweep::baseline_repeat(ReadCell& cell) {
   ReadTier& tier = *tiers_[cell.tier];
-  RepeatPlan plan{.what = "baseline", .spec = {.threads = cell.threads, .end = options_.end}};
+  RepeatPlan plan{.progress_text = "baseline", .spec = {.threads = cell.threads, .end = options_.end}};
   plan.run = [&](const ReadSpec& pass, const ReadObserver&) { return tier.yardsticks->baseline(pass); };
   if (tier.given_up || team_.stopped()) return;
   const std::optional<RepeatFigures> figures = measure_repeat(cell, std::move(plan));
   if (!figures) return;
   const RunTally& tally = figures->tally;
   if (team_.stopped()) return;
-  const bool good = !tally.failure && tally.samples > 0;
-  cell.baseline_samples_per_s.push_back(good ? tally.sample_rate()
-                                             : std::numeric_limits<double>::quiet_NaN());
-  if (good && !options_.decode) raise_ceiling(cell, tally, "baseline");
-  if (!good) log(tier.no_baseline_warning(tally));
+  const bool measured = !tally.failure && tally.samples > 0;
+  cell.baseline_samples_per_s.push_back(measured ? tally.sample_rate()
+                                                 : std::numeric_limits<double>::quiet_NaN());
+  if (measured && !options_.decode) raise_ceiling(cell, tally, "baseline");
+  if (!measured) log(tier.no_baseline_warning(tally));
 }
 
 void ReadSweep::probe_ceiling(ReadCell& cell) {
   ReadTier& tier = *tiers_[cell.tier];
   tier.yardsticks->try_probes(cell.threads, [&](const auto& shape, std::chrono::nanoseconds at_least) {
     if (team_.stopped() || tier.given_up) return 0.0;
-    RepeatPlan plan{.what = "probing the ceiling, " + shape.name(),
+    RepeatPlan plan{.progress_text = "probing the ceiling, " + shape.name(),
                     .spec = {.threads = cell.threads, .end = Passes{at_least}}};
     plan.run = [&](const ReadSpec& pass, const ReadObserver&) { return tier.yardsticks->probe(shape, pass); };
     const std::optional<RepeatFigures> figures = measure_repeat(cell, std::move(plan));
@@ -300,7 +302,7 @@ std::optional<RepeatFigures> ReadSweep::measure_repeat(ReadCell& cell, RepeatPla
 }
 
 void ReadSweep::raise_ceiling(ReadCell& cell, const RunTally& tally, std::string_view probe) const {
-  if (!options_.ceiling || tally.payload_rate() <= cell.ceiling_bytes_per_s) return;
+  if (!options_.measure_ceiling || tally.payload_rate() <= cell.ceiling_bytes_per_s) return;
   cell.ceiling_bytes_per_s = tally.payload_rate();
   cell.ceiling_probe = probe;
 }
@@ -331,16 +333,16 @@ void record_cell(const ReadCell& cell, const ReadCell& first, const Tier& tier, 
 
   const std::size_t pairs = std::min(cell.repeats.size(), first.repeats.size());
   for (std::size_t i = 0; i < pairs; ++i) {
-    const double before = first.repeats[i].tally.sample_rate();
-    trial.sample(read_metrics::kScaling, before > 0 ? cell.repeats[i].tally.sample_rate() / before
-                                                    : std::numeric_limits<double>::quiet_NaN());
+    const double first_rate = first.repeats[i].tally.sample_rate();
+    trial.sample(read_metrics::kScaling, first_rate > 0 ? cell.repeats[i].tally.sample_rate() / first_rate
+                                                        : std::numeric_limits<double>::quiet_NaN());
   }
   for (const double rate : cell.baseline_samples_per_s) trial.sample(read_metrics::kBaselineRate, rate);
   if (cell.ceiling_bytes_per_s > 0) {
     trial.parameter("ceiling_rung", cell.ceiling_probe);
     trial.sample(read_metrics::kCeilingRate, cell.ceiling_bytes_per_s);
     for (const RepeatFigures& repeat : cell.repeats)
-      trial.sample(read_metrics::kOfCeiling, repeat.tally.payload_rate() / cell.ceiling_bytes_per_s);
+      trial.sample(read_metrics::kCeilingFraction, repeat.tally.payload_rate() / cell.ceiling_bytes_per_s);
   }
   trial.sample(read_metrics::kErrors, static_cast<double>(cell.errors));
   trial.sample(shared_metrics::kTierBytesRead, static_cast<double>(tier_bytes_read));

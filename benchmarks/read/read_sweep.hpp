@@ -1,5 +1,5 @@
-// The read micro-benchmark. It measures every tier with every number of threads in turn, each with its
-// baseline and its ceiling.
+// The read micro-benchmark. It measures the reads, the baseline and the ceiling of every tier with every
+// number of threads.
 #pragma once
 
 #include <chrono>
@@ -30,12 +30,12 @@ struct ReadCell {
   unsigned threads = 1;
   std::vector<RepeatFigures> repeats;
   std::vector<double> baseline_samples_per_s;
-  double ceiling_bytes_per_s = 0;  // the fastest probe or baseline repeat; 0: not measured
+  double ceiling_bytes_per_s = 0;  // rate of the fastest probe or baseline repeat; 0: not measured
   std::string ceiling_probe;       // name of the fastest probe: "queued.2x16"
   Verdict verdict = Verdict::ok;   // the worst verdict so far
   std::string reason;
   std::uint64_t errors = 0;  // samples that were skipped in the repeats
-  std::uint64_t failed_in_warm_up = 0;
+  std::uint64_t errors_in_warm_up = 0;
   std::vector<std::string> first_errors;
 
   void judge(Verdict what, std::string_view why);
@@ -55,7 +55,7 @@ class ReadSweep {
   // `warnings` receives what a user should know while the sweep runs; may be empty.
   ReadSweep(const std::vector<Tier*>& tiers, const Manifest& manifest, const SampleList& samples,
             const ReadOptions& options, Communicator& ranks, Progress* progress = nullptr,
-            LiveCsv* live = nullptr, Log warnings = {});
+            LiveCsv* live_csv = nullptr, Log warnings = {});
 
   // Measures all cells. If a tier fails, its cells get the verdict and the sweep continues with the other
   // tiers. After an interrupt the sweep stops. Cells keep the results that they have.
@@ -83,7 +83,7 @@ class ReadSweep {
   const ReadOptions& options_;
   ReadTeam team_;
   Progress* progress_;  // advances by one for each repeat of a cell
-  LiveCsv* live_;
+  LiveCsv* live_csv_;
   const Log warnings_;
   std::vector<std::unique_ptr<ReadTier>> tiers_;
   std::vector<ReadCell> cells_;

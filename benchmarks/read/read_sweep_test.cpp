@@ -34,7 +34,7 @@ class Sweep : public testing::Test {
     options_.threads = {1, 3};
     options_.repeats = 2;
     options_.seed = 5;
-    options_.ceiling = false;  // its probes take too long for a test
+    options_.measure_ceiling = false;  // its probes take too long for a test
   }
 
   ReadSweep sweep() {
@@ -50,7 +50,7 @@ class Sweep : public testing::Test {
 };
 
 TEST_F(Sweep, MeasuresEveryCellWithABaselineForEachRepeatAndACeiling) {
-  options_.ceiling = true;
+  options_.measure_ceiling = true;
   options_.threads = {2};
   ReadSweep all = sweep();
   ASSERT_TRUE(all.run().ok());
@@ -140,7 +140,7 @@ TEST_F(Sweep, SkippedWrongBytesDegradeAndAreNamedAlsoWhereOtherSamplesFailedBefo
 TEST_F(Sweep, NothingButWrongBytesIsNoRateEvenWhenSkipping) {
   for (std::uint32_t i = 0; i < kFiles; ++i)
     backends_[0]->put(std::string(samples_->name(i)),
-                      std::vector<std::byte>(samples_->largest(), std::byte{0xff}));
+                      std::vector<std::byte>(samples_->largest_bytes(), std::byte{0xff}));
   options_.skip_errors = true;
   ReadSweep all = sweep();
   ASSERT_TRUE(all.run().ok());
@@ -165,7 +165,7 @@ TEST_F(Sweep, InterruptedCellsSaySo) {
 }
 
 TEST_F(Sweep, TheSeedDrawsTheOrderOfReads) {
-  options_.baseline = false;
+  options_.measure_baseline = false;
   options_.threads = {1};
   options_.order = SampleOrder::shuffled;
   std::map<std::uint64_t, std::vector<std::string>> reads;

@@ -13,7 +13,7 @@
 namespace penstock {
 namespace {
 
-constexpr std::chrono::hours kNoBound{24 * 365};
+constexpr std::chrono::hours kNoTimeLimit{24 * 365};
 constexpr double kMostPasses = 1e12;
 
 template <class T>
@@ -66,35 +66,35 @@ void unpack(const Json& json, std::vector<RankFigures>& ranks) {
 
 }  // namespace
 
-Json packed(const RunTally& tally) {
+Json tally_json(const RunTally& tally) {
   Json json;
   RunTally::figures(
       [&](const char* name, auto member, const RunFigure&) { json[name] = pack(tally.*member); });
   return json;
 }
 
-RunTally unpacked(const Json& json) {
+RunTally tally_from_json(const Json& json) {
   RunTally tally;
   RunTally::figures(
       [&](const char* name, auto member, const RunFigure&) { unpack(json[name], tally.*member); });
   return tally;
 }
 
-RunTally over_ranks(std::span<const RunTally> each) {
-  RunTally all;
-  double first_done_s = each.front().first_done_s;
-  for (const RunTally& one : each) {
-    all.join(one);
+RunTally join_over_ranks(std::span<const RunTally> rank_tallies) {
+  RunTally joined;
+  double first_done_s = rank_tallies.front().first_done_s;
+  for (const RunTally& one : rank_tallies) {
+    joined.join(one);
     first_done_s = std::min(first_done_s, one.first_done_s);
-    all.ranks.push_back({one.bytes, one.wall_s});
+    joined.ranks.push_back({one.bytes, one.wall_s});
   }
-  double by_then = 0;
-  for (const RunTally& one : each)
+  double bytes_by_then = 0;
+  for (const RunTally& one : rank_tallies)
     if (one.first_done_s > 0)
-      by_then += static_cast<double>(one.first_done_bytes) * first_done_s / one.first_done_s;
-  all.first_done_s = first_done_s;
-  all.first_done_bytes = static_cast<std::uint64_t>(std::llround(by_then));
-  return all;
+      bytes_by_then += static_cast<double>(one.first_done_bytes) * first_done_s / one.first_done_s;
+  joined.first_done_s = first_done_s;
+  joined.first_done_bytes = static_cast<std::uint64_t>(std::llround(bytes_by_then));
+  return joined;
 }
 
 RankShare ReadTeam::share(std::uint64_t shift) const {
@@ -103,48 +103,49 @@ RankShare ReadTeam::share(std::uint64_t shift) const {
           .shift = shift};
 }
 
-RunTally ReadTeam::run(const ReadSpec& spec, const Mine& mine) {
-  if (alone()) return mine(spec);
+RunTally ReadTeam::run(const ReadSpec& spec, const OwnRun& own_run) {
+  if (is_single_rank()) return own_run(spec);
   const bool more_may_follow = spec.max_passes == 0 && time_limit(spec.end).count() == 0;
-  const double wanted_s = std::chrono::duration<double>(shortest(spec.end) + spec.ramp).count();
+  const double wanted_s = std::chrono::duration<double>(shortest_time(spec.end) + spec.ramp).count();
   const SignalsForAll signals(ranks_);
-  RunTally all;
-  ReadSpec whole = spec;
-  Result<void> together;
-  whole.at_gate = [&] { together = ranks_.barrier(); };
+  RunTally total;
+  ReadSpec full_spec = spec;
+  Result<void> barrier;
+  full_spec.at_gate = [&] { barrier = ranks_.barrier(); };
   if (std::holds_alternative<Stonewall>(spec.end))
-    whole.at_stonewall = [&](std::uint64_t taken) { return reduced(taken, Reduction::max); };
+    full_spec.at_stonewall = [&](std::uint64_t taken) { return reduce(taken, Reduction::max); };
   if (more_may_follow) {
-    whole.max_passes = 1;
-    if (std::holds_alternative<Passes>(whole.end)) whole.end = Passes{kNoBound};
+    full_spec.max_passes = 1;
+    if (std::holds_alternative<Passes>(full_spec.end)) full_spec.end = Passes{kNoTimeLimit};
   }
-  ReadSpec leg = whole;
+  ReadSpec next_run = full_spec;
   while (true) {
-    all.append(joined(mine(leg)));
-    if (!together.ok() && !all.failure) all.failure = together.error();
-    if (!more_may_follow || all.failure || stopped_ || all.passes == 0 || all.elapsed_s >= wanted_s)
-      return all;
-    const double a_pass_s = std::max(all.elapsed_s / static_cast<double>(all.passes), 1e-9);
-    leg = rest_of(whole, all);
-    leg.max_passes = static_cast<std::uint64_t>(
-        std::clamp(std::ceil((wanted_s - all.elapsed_s) / a_pass_s), 1.0, kMostPasses));
+    total.append(join_tallies(own_run(next_run)));
+    if (!barrier.ok() && !total.failure) total.failure = barrier.error();
+    if (!more_may_follow || total.failure || stopped_ || total.passes == 0 || total.elapsed_s >= wanted_s)
+      return total;
+    const double seconds_per_pass = std::max(total.elapsed_s / static_cast<double>(total.passes), 1e-9);
+    next_run = rest_of(full_spec, total);
+    next_run.max_passes = static_cast<std::uint64_t>(
+        std::clamp(std::ceil((wanted_s - total.elapsed_s) / seconds_per_pass), 1.0, kMostPasses));
   }
 }
 
-RunTally ReadTeam::joined(const RunTally& mine) {
-  const Result<GatheredJson> said = gather_json(ranks_, packed(mine), [](const std::vector<Json>& each) {
-    std::vector<RunTally> tallies;
-    tallies.reserve(each.size());
-    for (const Json& one : each) tallies.push_back(unpacked(one));
-    return packed(over_ranks(tallies));
-  });
-  if (!said.ok()) {
-    RunTally none;
-    none.failure = said.error();
-    return none;
+RunTally ReadTeam::join_tallies(const RunTally& mine) {
+  const Result<GatheredJson> gathered =
+      gather_json(ranks_, tally_json(mine), [](const std::vector<Json>& rank_jsons) {
+        std::vector<RunTally> tallies;
+        tallies.reserve(rank_jsons.size());
+        for (const Json& one : rank_jsons) tallies.push_back(tally_from_json(one));
+        return tally_json(join_over_ranks(tallies));
+      });
+  if (!gathered.ok()) {
+    RunTally failed;
+    failed.failure = gathered.error();
+    return failed;
   }
-  stopped_ |= said->signal != 0;
-  return unpacked(said->json);
+  stopped_ |= gathered->signal != 0;
+  return tally_from_json(gathered->json);
 }
 
 Result<CacheOutcome> ReadTeam::prepare(CacheControl& cache) {
@@ -157,28 +158,28 @@ Result<void> ReadTeam::all_ok(const Result<void>& mine) {
   return penstock::all_ok(ranks_, mine);
 }
 
-std::uint64_t ReadTeam::reduced(std::uint64_t mine, Reduction how) {
-  // A failure here is ignored: the next run() fails as well and reports it.
+std::uint64_t ReadTeam::reduce(std::uint64_t mine, Reduction how) {
+  // A failure is ignored here, because the next run() fails as well and reports it.
   static_cast<void>(ranks_.all_reduce(std::span(&mine, 1), how).ok());
   return mine;
 }
 
 std::uint64_t ReadTeam::sum(std::uint64_t mine) {
-  return reduced(mine, Reduction::sum);
+  return reduce(mine, Reduction::sum);
 }
 
 std::optional<std::uint64_t> ReadTeam::sum(std::optional<std::uint64_t> mine) {
-  const bool missing = any(!mine);
-  const std::uint64_t all = sum(mine.value_or(0));
-  return missing ? std::nullopt : std::optional(all);
+  const bool any_missing = any_rank(!mine);
+  const std::uint64_t total = sum(mine.value_or(0));
+  return any_missing ? std::nullopt : std::optional(total);
 }
 
-bool ReadTeam::any(bool mine) {
-  return reduced(mine ? 1 : 0, Reduction::max) != 0;
+bool ReadTeam::any_rank(bool mine) {
+  return reduce(mine ? 1 : 0, Reduction::max) != 0;
 }
 
 bool ReadTeam::stopped() const {
-  return alone() ? interrupted() : stopped_;
+  return is_single_rank() ? interrupted() : stopped_;
 }
 
 }  // namespace penstock

@@ -14,13 +14,13 @@
 namespace penstock {
 
 // Converts a tally to JSON for another rank, and back.
-Json packed(const RunTally& tally);
-RunTally unpacked(const Json& json);
+Json tally_json(const RunTally& tally);
+RunTally tally_from_json(const Json& json);
 
 // Joins the tallies of all ranks that ran at the same time. Each rank gets an entry in `ranks`.
 // `first_done_bytes` is an estimate of the bytes of all ranks when the first rank was done. It uses the rate
 // of each rank until its own first thread ended.
-RunTally over_ranks(std::span<const RunTally> each);
+RunTally join_over_ranks(std::span<const RunTally> rank_tallies);
 
 // Makes collective calls for one rank. Every rank makes the same calls in the same order. A call returns the
 // same value on every rank, so that all ranks take the same decisions. One thread.
@@ -28,31 +28,31 @@ class ReadTeam {
  public:
   explicit ReadTeam(Communicator& ranks) : ranks_(ranks) {}
 
-  bool alone() const { return ranks_.size() == 1; }
+  bool is_single_rank() const { return ranks_.size() == 1; }
   RankShare share(std::uint64_t shift) const;
 
-  // Runs `mine` on every rank and joins the results. The joined tally has the bytes, samples and latencies of
-  // all ranks. It has the wall time of the slowest rank, and one entry of `ranks` for each. The clocks start
-  // after a barrier. If a repeat ends by time, the joined figures so far decide how many passes all ranks
-  // add. So every pass is read completely, by all ranks.
-  using Mine = std::function<RunTally(const ReadSpec&)>;
-  RunTally run(const ReadSpec& spec, const Mine& mine);
+  // Runs `own_run` on every rank and joins the results. The joined tally has the bytes, samples and latencies
+  // of all ranks. It has the wall time of the slowest rank, and one entry of `ranks` for each. The clocks
+  // start after a barrier. If a repeat ends by time, the joined figures so far decide how many passes all
+  // ranks add. So every pass is read completely, by all ranks.
+  using OwnRun = std::function<RunTally(const ReadSpec&)>;
+  RunTally run(const ReadSpec& spec, const OwnRun& own_run);
 
   // Prepares the cache on all ranks by prepare_together() (cache_control.hpp).
   Result<CacheOutcome> prepare(CacheControl& cache);
 
-  Result<void> all_ok(const Result<void>& mine);  // the error of the lowest rank that has one
+  Result<void> all_ok(const Result<void>& mine);  // returns the error of the lowest rank that has one
   std::uint64_t sum(std::uint64_t mine);          // the sum over all ranks
   std::optional<std::uint64_t> sum(std::optional<std::uint64_t> mine);  // absent if a rank has no value
-  bool any(bool mine);                                                  // true if it is true on any rank
+  bool any_rank(bool mine);                                             // whether `mine` is true on any rank
 
   // Whether a rank was asked to stop. The ranks exchange this only at the end of prepare() and of run(). A
   // signal that reaches one rank between them must not make it act differently from the others.
   bool stopped() const;
 
  private:
-  RunTally joined(const RunTally& mine);
-  std::uint64_t reduced(std::uint64_t mine, Reduction how);
+  RunTally join_tallies(const RunTally& mine);
+  std::uint64_t reduce(std::uint64_t mine, Reduction how);
 
   Communicator& ranks_;
   bool stopped_ = false;

@@ -9,12 +9,12 @@ namespace penstock {
 Result<void> ReadTier::open(const Manifest& manifest, const SampleList& samples, const ReadOptions& options,
                             const RankShare& share) {
   if (options.order == SampleOrder::physical) {
-    PENSTOCK_ASSIGN(physical, device_order(samples, *tier.backend));
+    PENSTOCK_ASSIGN(physical_order, device_order(samples, *tier.backend));
   }
   const ReadWork work{.manifest = &manifest,
                       .samples = &samples,
                       .backend = tier.backend.get(),
-                      .offsets = &physical.of_sample,
+                      .offsets = &physical_order.sample_keys,
                       .share = share};
   PENSTOCK_ASSIGN(engine, ReadEngine::make(work, options));
   yardsticks = std::make_unique<Yardsticks>(work, options);
@@ -24,13 +24,13 @@ Result<void> ReadTier::open(const Manifest& manifest, const SampleList& samples,
 }
 
 std::string ReadTier::fallback_warning() {
-  if (cache->fallback().empty() || std::exchange(fallback_reported, true)) return "";
-  const bool direct = tier.backend->caps().bypasses_cache;
+  if (cache->drop_error().empty() || std::exchange(fallback_reported, true)) return "";
+  const bool bypasses_cache = tier.backend->caps().bypasses_cache;
   return fmt::format(
-      "{}: {}; {}", tier.name, cache->fallback(),
-      direct ? "the data are read past the page cache all the same, and the metadata stays as it is"
-             : "the files of the corpus are evicted one by one instead, and the metadata stays "
-               "warm");
+      "{}: {}; {}", tier.name, cache->drop_error(),
+      bypasses_cache ? "the data are read past the page cache all the same, and the metadata stays as it is"
+                     : "the files of the corpus are evicted one by one instead, and the metadata stays "
+                       "warm");
 }
 
 std::string ReadTier::no_baseline_warning(const RunTally& failed) {

@@ -25,8 +25,8 @@ struct ReadTier {
   Result<void> open(const Manifest& manifest, const SampleList& samples, const ReadOptions& options,
                     const RankShare& share);
 
-  // Each returns its warning once, and then "": that the cache could not be dropped (also "" if it could), or
-  // that there is no baseline.
+  // Each of these functions returns its warning once, and then "". The first warns that the cache could not
+  // be dropped, and returns "" if it could. The second warns that there is no baseline.
   std::string fallback_warning();
   std::string no_baseline_warning(const RunTally& failed);
 
@@ -35,11 +35,11 @@ struct ReadTier {
   std::uint64_t bytes_read() const;
 
   Tier& tier;
-  DeviceOrder physical;  // device offsets of the samples, for SampleOrder::physical
+  DeviceOrder physical_order;  // device offsets of the samples, for SampleOrder::physical
   std::unique_ptr<ReadEngine> engine;
   std::unique_ptr<Yardsticks> yardsticks;
   std::unique_ptr<CacheControl> cache;
-  std::uint64_t passes = 0;  // passes that all ranks have started
+  std::uint64_t passes_started = 0;  // passes that all ranks have started
   bool given_up = false;
   bool baseline_reported = false;
   bool fallback_reported = false;

@@ -1,7 +1,7 @@
 // Threads: work() and everything that it calls run on one thread per worker. The thread of ReadEngine::run()
-// calls the constructor, prepare(), open_gate(), call_off() and the functions for results. It calls those for
-// results after the join. It is also the thread of the first worker, which alone calls `watch` and
-// at_stonewall.
+// calls the constructor, prepare(), open_gate(), call_off() and the functions for results. It calls the
+// functions for results after the join. It is also the thread of the first worker, which alone calls `watch`
+// and at_stonewall.
 // Locks: ReadRun::mutex_ guards the errors. The gate and the stonewall are latches. No lock is held during a
 // read.
 // Memory order: a thread writes plain members of ReadRun before it counts a latch down. Other threads read
@@ -23,14 +23,14 @@ namespace penstock {
 namespace {
 
 constexpr std::int64_t kSecondNs = 1'000'000'000;
-constexpr std::int64_t kWatchNs = kSecondNs / 10;
+constexpr std::int64_t kWatchIntervalNs = kSecondNs / 10;
 
 }  // namespace
 
 ReadRun::ReadRun(std::uint64_t samples, const ReadOptions& options, const RankShare& share,
                  const ReadSpec& what, std::uint64_t first, ReadWorkers all)
     : source(samples, what.threads, what.max_passes,
-             time_limit(what.end).count() != 0 ? INT64_MAX : (shortest(what.end) + what.ramp).count()),
+             time_limit(what.end).count() != 0 ? INT64_MAX : (shortest_time(what.end) + what.ramp).count()),
       spec(what),
       workers(all),
       first_pass(first),
@@ -38,8 +38,8 @@ ReadRun::ReadRun(std::uint64_t samples, const ReadOptions& options, const RankSh
       skip_errors(options.skip_errors),
       workers_ready_(static_cast<std::ptrdiff_t>(all.size()) - 1),
       workers_at_stonewall_(static_cast<std::ptrdiff_t>(all.size())) {
-  if (options.open_loop && spec.measured)
-    arrivals.emplace(*options.open_loop, options.seed, share, *spec.measured);
+  if (options.open_loop && spec.measured_repeat)
+    arrivals.emplace(*options.open_loop, options.seed, share, *spec.measured_repeat);
 }
 
 // Called by each worker. The first worker is the thread of open_gate(), so the gate is already open for it.
@@ -71,25 +71,25 @@ void ReadRun::wait_at_stonewall(const ReadWorker& one) {
   workers_at_stonewall_.count_down();
   if (workers.front().get() != &one) return stonewall_open_.wait();
   workers_at_stonewall_.wait();
-  // All other workers wait at this point. Each wrote its plain members before it counted down, so they may be
-  // read.
-  std::uint64_t taken = 0;
+  // All other workers now wait in this function. Each wrote its plain members before it counted down, so they
+  // may be read.
+  std::uint64_t samples_taken = 0;
   std::int64_t last_done_ns = 0;
   for (const std::unique_ptr<ReadWorker>& worker : workers) {
-    taken += worker->taken();
+    samples_taken += worker->samples_taken();
     last_done_ns = std::max(last_done_ns, worker->last_done_ns());
     run_figures.stonewall_bytes += worker->bytes_after_ramp();
   }
   run_figures.stonewall_s = seconds_after_ramp(last_done_ns);
-  const std::uint64_t most = spec.at_stonewall ? spec.at_stonewall(taken) : taken;
-  missing_samples_ = most > taken ? most - taken : 0;
+  const std::uint64_t most_taken = spec.at_stonewall ? spec.at_stonewall(samples_taken) : samples_taken;
+  missing_samples_ = most_taken > samples_taken ? most_taken - samples_taken : 0;
   stonewall_open_.count_down();
 }
 
 // Any thread calls this. The other threads see stop_ soon and end before their next sample.
 void ReadRun::note_error(Error error) {
   std::lock_guard lock(mutex_);
-  if (run_figures.first_errors.size() < RunTally::kErrorsNamed)
+  if (run_figures.first_errors.size() < RunTally::kMostErrorsNamed)
     run_figures.first_errors.push_back(error.message());
   if (skip_errors) return;
   if (!run_figures.failure) run_figures.failure = std::move(error);
@@ -109,45 +109,45 @@ ReadWorker::ReadWorker(const ReadWork& work, const ReadOptions& options, HeldObj
 // queue one after another, and nothing is in flight between runs.
 Result<void> ReadWorker::prepare() {
   const std::size_t depth = options_.depth;
-  const std::size_t room = whole_blocks(std::max<std::uint64_t>(work_.samples->largest(), 1));
-  memory_.grow(whole_huge_pages(depth * room));
+  const std::size_t slot_bytes = whole_blocks(std::max<std::uint64_t>(work_.samples->largest_bytes(), 1));
+  memory_.grow(whole_huge_pages(depth * slot_bytes));
   slots_ = std::vector<Slot>(depth);
   for (std::size_t i = 0; i < depth; ++i)
-    slots_[i].room = memory_.first(depth * room).subspan(i * room, room);
+    slots_[i].buffer = memory_.first(depth * slot_bytes).subspan(i * slot_bytes, slot_bytes);
   if (options_.decode) PENSTOCK_TRY(checks_.prepare_decoder());
-  if (depth == 1 && (options_.collective || options_.open_loop || !work_.backend->caps().queue_of_one))
+  if (depth == 1 && (options_.collective || options_.open_loop || !work_.backend->caps().queue_is_cheaper))
     return success();
   free_slots_.reserve(depth);
-  return reader_.use_queue(depth, memory_.first(depth * room));
+  return reader_.use_queue(depth, memory_.first(depth * slot_bytes));
 }
 
 void ReadWorker::work(ReadRun& run, const Watch& watch) {
   reset();
   watch_ = &watch;
-  next_watch_ns_ = watch ? kWatchNs : INT64_MAX;
+  next_watch_ns_ = watch ? kWatchIntervalNs : INT64_MAX;
   ramp_ns_ = run.spec.ramp.count();
-  second_ends_ns_ = ramp_ns_ + kSecondNs - run.spec.measured_before.count() % kSecondNs;
-  pass_boundary(run, 0);
+  second_ends_ns_ = ramp_ns_ + kSecondNs - run.spec.time_measured_before.count() % kSecondNs;
+  handle_boundary(run, 0);
   if (run.arrivals)
-    take_part_in_open_loop(run);
+    wait_and_read_in_open_loop(run);
   else
-    take_part(run);
-  if (run.spec.measured && spans_are_profiled()) record_span(run);
+    wait_and_read(run);
+  if (run.spec.measured_repeat && spans_are_profiled()) record_span(run);
 }
 
-void ReadWorker::take_part(ReadRun& run) {
+void ReadWorker::wait_and_read(ReadRun& run) {
   if (!run.wait_at_gate(*this)) return;
-  loop(run);
+  read_samples(run);
   if (std::holds_alternative<Stonewall>(run.spec.end)) {
     run.wait_at_stonewall(*this);
     reading_missing_ = true;
     past_deadline_ = false;
-    loop(run);
+    read_samples(run);
   }
-  done(run);
+  finish(run);
 }
 
-void ReadWorker::loop(ReadRun& run) {
+void ReadWorker::read_samples(ReadRun& run) {
   if (reader_.queued())
     read_through_queue(run);
   else
@@ -159,7 +159,7 @@ void ReadWorker::reset() {
   slice_ = Slice{};
   position_ = 0;
   past_deadline_ = reading_missing_ = false;
-  taken_ = 0;
+  samples_taken_ = 0;
   last_done_ns_ = 0;
   bytes_before_second_ = 0;
   ramp_samples_ = 0;
@@ -177,19 +177,19 @@ bool ReadWorker::next(ReadRun& run, std::int64_t now_ns, std::uint64_t& sample) 
     if (!run.source.take(now_ns, slice_)) return false;
     slice_.end = std::min(slice_.end, order_.begin(run.first_pass + slice_.pass));
     position_ = slice_.begin;
-    if (position_ < slice_.end) ahead_ = order_.sample(run.first_pass + slice_.pass, position_);
+    if (position_ < slice_.end) next_sample_ = order_.sample(run.first_pass + slice_.pass, position_);
   }
-  sample = ahead_;
+  sample = next_sample_;
   if (++position_ < slice_.end) {
-    ahead_ = order_.sample(run.first_pass + slice_.pass, position_);
-    work_.samples->prefetch(ahead_);
+    next_sample_ = order_.sample(run.first_pass + slice_.pass, position_);
+    work_.samples->prefetch(next_sample_);
   }
-  ++taken_;
+  ++samples_taken_;
   return true;
 }
 
-// The name, or "" if the object is already open. Then it is not needed, and the two loads for it could miss
-// the cache.
+// The name of the object, or "" if the object is already open. An open object needs no name, and the two
+// loads for a name could miss the cache.
 inline std::string_view ReadWorker::object_name(const SampleList::Sample& entry) const {
   const bool needed = whole_objects_ || objects_.find(entry.object) == nullptr;
   return needed ? work_.samples->name(entry.object) : std::string_view();
@@ -199,19 +199,19 @@ inline std::string_view ReadWorker::object_name(const SampleList::Sample& entry)
 // next.
 void ReadWorker::read_one_at_a_time(ReadRun& run) {
   Slot& slot = slots_.front();
-  const bool inspecting = options_.decode || run.spec.verify;
+  const bool inspects = options_.decode || run.spec.verify;
   std::int64_t now = run.now_ns();
   while (next(run, now, slot.sample)) {
     slot.started_ns = now;
     slot.entry = (*work_.samples)[slot.sample];
     if (run.arrivals && !wait_until_due(run, slot.started_ns, now)) return;
-    const Result<std::uint64_t> got = reader_.read(0, object_name(slot.entry), slot.entry, slot.room);
-    if (got.ok() && *got == slot.entry.length && !inspecting) {
+    const Result<std::uint64_t> bytes = reader_.read(0, object_name(slot.entry), slot.entry, slot.buffer);
+    if (bytes.ok() && *bytes == slot.entry.length && !inspects) {
       now = run.now_ns();
-      deliver(run, slot.entry.length, slot.started_ns, now);
+      count_read(run, slot.entry.length, slot.started_ns, now);
       continue;
     }
-    const Result<void> outcome = got.ok() ? inspect(run, slot, *got) : Result<void>(got.error());
+    const Result<void> outcome = bytes.ok() ? inspect(run, slot, *bytes) : Result<void>(bytes.error());
     now = run.now_ns();
     account(run, slot, outcome, now);
   }
@@ -224,17 +224,17 @@ void ReadWorker::read_through_queue(ReadRun& run) {
   free_slots_.clear();
   for (std::size_t i = slots_.size(); i-- > 0;) free_slots_.push_back(static_cast<std::uint32_t>(i));
 
-  bool more = true;
+  bool more_samples = true;
   std::int64_t now = run.now_ns();
   while (true) {
-    while (more && !free_slots_.empty()) {
+    while (more_samples && !free_slots_.empty()) {
       Slot& slot = slots_[free_slots_.back()];
-      more = next(run, now, slot.sample);
-      if (!more) break;
+      more_samples = next(run, now, slot.sample);
+      if (!more_samples) break;
       slot.started_ns = now;
       slot.entry = (*work_.samples)[slot.sample];
       const Result<void> added =
-          reader_.add(free_slots_.back(), object_name(slot.entry), slot.entry, slot.room);
+          reader_.add(free_slots_.back(), object_name(slot.entry), slot.entry, slot.buffer);
       if (added.ok())
         free_slots_.pop_back();
       else
@@ -247,15 +247,15 @@ void ReadWorker::read_through_queue(ReadRun& run) {
       reader_.start(Start::with_reap);
     }
     if (reader_.in_flight() == 0) {
-      if (reader_.added().empty() && !more) return;
+      if (reader_.added().empty() && !more_samples) return;
       if (reader_.added().empty()) continue;
       run.note_error(make_error(Errc::internal, "the queue takes no operations although none is in flight"));
       reader_.forget_added();
       return;
     }
-    const std::span<Completion> came = reader_.reap();
+    const std::span<Completion> completions = reader_.reap();
     now = run.now_ns();
-    for (Completion& completion : came) {
+    for (Completion& completion : completions) {
       Slot& slot = slots_[completion.tag];
       Result<void> outcome = completion.bytes.ok() ? inspect(run, slot, *completion.bytes)
                                                    : Result<void>(std::move(completion.bytes).error());
@@ -267,12 +267,12 @@ void ReadWorker::read_through_queue(ReadRun& run) {
 }
 
 Result<void> ReadWorker::inspect(const ReadRun& run, Slot& slot, std::uint64_t bytes) {
-  PENSTOCK_TRY(checks_.length(slot.entry, bytes));
-  const std::span<const std::byte> sample = slot.room.first(slot.entry.length);
+  PENSTOCK_TRY(checks_.check_length(slot.entry, bytes));
+  const std::span<const std::byte> sample = slot.buffer.first(slot.entry.length);
   if (run.spec.verify) {
-    Result<void> right = checks_.checksum(slot.sample, slot.entry, sample);
-    slot.wrong = !right.ok();
-    if (slot.wrong) return right;
+    Result<void> matches = checks_.check_checksum(slot.sample, slot.entry, sample);
+    slot.wrong_checksum = !matches.ok();
+    if (slot.wrong_checksum) return matches;
   }
   return options_.decode ? checks_.decode(slot.entry, sample) : success();
 }
@@ -280,19 +280,20 @@ Result<void> ReadWorker::inspect(const ReadRun& run, Slot& slot, std::uint64_t b
 // Counts a read. A read that Ctrl-C ended is not an error. A wrong checksum is counted before note_error()
 // may stop the run.
 void ReadWorker::account(ReadRun& run, Slot& slot, const Result<void>& outcome, std::int64_t end_ns) {
-  if (outcome.ok()) return deliver(run, slot.entry.length, slot.started_ns, end_ns);
-  // The next call of next() ends the run.
+  if (outcome.ok()) return count_read(run, slot.entry.length, slot.started_ns, end_ns);
+  // next() notices the signal and ends the run.
   if (outcome.error().code == Errc::interrupted && interrupted()) return;
-  if (end_ns >= next_boundary_ns_) pass_boundary(run, end_ns);
+  if (end_ns >= next_boundary_ns_) handle_boundary(run, end_ns);
   ++tally_.errors;
-  if (std::exchange(slot.wrong, false) && tally_.wrong++ == 0) tally_.first_wrong = outcome.error().message();
+  if (std::exchange(slot.wrong_checksum, false) && tally_.wrong_samples++ == 0)
+    tally_.first_wrong_text = outcome.error().message();
   run.note_error(outcome.error());
 }
 
-// pass_boundary() comes first, so that a sample which completes after the end of the ramp or of a second
+// handle_boundary() comes first, so that a sample which completes after the end of the ramp or of a second
 // counts after it.
-void ReadWorker::deliver(ReadRun& run, std::uint64_t bytes, std::int64_t started_ns, std::int64_t end_ns) {
-  if (end_ns >= next_boundary_ns_) pass_boundary(run, end_ns);
+void ReadWorker::count_read(ReadRun& run, std::uint64_t bytes, std::int64_t started_ns, std::int64_t end_ns) {
+  if (end_ns >= next_boundary_ns_) handle_boundary(run, end_ns);
   tally_.latency_ns.add(static_cast<std::uint64_t>(end_ns - started_ns));
   last_done_ns_ = end_ns;
   delivered_samples_.store(delivered_samples() + 1, std::memory_order_relaxed);
@@ -302,12 +303,12 @@ void ReadWorker::deliver(ReadRun& run, std::uint64_t bytes, std::int64_t started
 // Called when the clock passes next_boundary_ns_. That is the end of the ramp, the end of a second, the
 // deadline or the next call of `watch`, whichever is first. So a sample needs one comparison instead of four.
 // `watch` may take long, because it prints. It runs on the thread of the first worker.
-void ReadWorker::pass_boundary(ReadRun& run, std::int64_t now_ns) {
+void ReadWorker::handle_boundary(ReadRun& run, std::int64_t now_ns) {
   if (ramp_ns_ > 0 && now_ns >= ramp_ns_) {
-    RunTally fresh;  // the ramp is not counted, except for samples with wrong bytes
-    fresh.errors = fresh.wrong = tally_.wrong;
-    fresh.first_wrong = std::move(tally_.first_wrong);
-    tally_ = std::move(fresh);
+    RunTally new_tally;  // the ramp is not counted, except for samples with wrong bytes
+    new_tally.errors = new_tally.wrong_samples = tally_.wrong_samples;
+    new_tally.first_wrong_text = std::move(tally_.first_wrong_text);
+    tally_ = std::move(new_tally);
     ramp_samples_ = delivered_samples();
     bytes_before_second_ = delivered_bytes();
     ramp_bytes_.store(bytes_before_second_, std::memory_order_relaxed);
@@ -322,7 +323,7 @@ void ReadWorker::pass_boundary(ReadRun& run, std::int64_t now_ns) {
   next_boundary_ns_ = ramp_ns_ > 0 ? ramp_ns_ : second_ends_ns_;
   if (now_ns >= next_watch_ns_) {
     (*watch_)(now_ns);
-    next_watch_ns_ = now_ns + kWatchNs;
+    next_watch_ns_ = now_ns + kWatchIntervalNs;
   }
   next_boundary_ns_ = std::min(next_boundary_ns_, next_watch_ns_);
   if (deadline != 0 && !past_deadline_) next_boundary_ns_ = std::min(next_boundary_ns_, deadline);
@@ -330,12 +331,12 @@ void ReadWorker::pass_boundary(ReadRun& run, std::int64_t now_ns) {
 
 // The first worker that ends writes first_done_s and first_done_bytes, which are read after the join. The
 // other workers may still read samples, so their sums are those of this moment.
-void ReadWorker::done(ReadRun& run) {
+void ReadWorker::finish(ReadRun& run) {
   const std::int64_t now = run.now_ns();
   if (delivered_bytes() > bytes_before_second_) close_second();
   tally_.samples = delivered_samples() - ramp_samples_;
   tally_.bytes = bytes_after_ramp();
-  if (run.someone_done.exchange(true)) return;
+  if (run.any_worker_done.exchange(true)) return;
   run.run_figures.first_done_s = run.seconds_after_ramp(now);
   for (const std::unique_ptr<ReadWorker>& worker : run.workers)
     run.run_figures.first_done_bytes += worker->bytes_after_ramp();

@@ -55,7 +55,7 @@ class ReadRun {
     std::this_thread::sleep_until(start_ + std::chrono::nanoseconds(ns));
   }
   bool stopped() const { return stop_.load(std::memory_order_relaxed); }
-  // Keeps the first kErrorsNamed errors; stops the run unless errors are skipped.
+  // Keeps the first kMostErrorsNamed errors; stops the run unless errors are skipped.
   void note_error(Error error);
   double seconds_after_ramp(std::int64_t ns) const {
     return static_cast<double>(std::max<std::int64_t>(ns - spec.ramp.count(), 0)) * 1e-9;
@@ -69,10 +69,10 @@ class ReadRun {
   const bool skip_errors;
   std::optional<Arrivals> arrivals;  // the due times of an open loop
 
-  std::atomic<bool> someone_done{
-      false};  // the first worker that sets it writes first_done_* of `run_figures`
+  // The first worker that sets this writes first_done_* of `run_figures`.
+  std::atomic<bool> any_worker_done{false};
   // Figures of the whole run: errors (guarded by mutex_), first_done_* (written by the worker that set
-  // someone_done) and stonewall_* (written by the first worker).
+  // any_worker_done) and stonewall_* (written by the first worker).
   RunTally run_figures;
 
  private:
@@ -96,7 +96,7 @@ class ReadWorker {
   Result<void> prepare();  // makes buffers and the queue; called before the first run
 
   // The number of positions of a pass: the samples of this rank.
-  virtual std::uint64_t positions() const { return work_.share.longest(work_.manifest->samples()); }
+  virtual std::uint64_t positions() const { return work_.share.largest_part(work_.manifest->samples()); }
 
   // The main function of the worker's thread. If `watch` is set, it is called with the time about ten times a
   // second.
@@ -107,29 +107,29 @@ class ReadWorker {
   std::uint64_t delivered_samples() const { return delivered_samples_.load(std::memory_order_relaxed); }
   std::uint64_t delivered_bytes() const { return delivered_bytes_.load(std::memory_order_relaxed); }
   std::uint64_t bytes_after_ramp() const {
-    const std::uint64_t ramp = ramp_bytes_.load(std::memory_order_relaxed);
-    const std::uint64_t all = delivered_bytes();
-    return all > ramp ? all - ramp : 0;
+    const std::uint64_t ramp_bytes = ramp_bytes_.load(std::memory_order_relaxed);
+    const std::uint64_t delivered = delivered_bytes();
+    return delivered > ramp_bytes ? delivered - ramp_bytes : 0;
   }
 
   // Called after the run, by the thread that joined the workers.
   const RunTally& tally() const { return tally_; }
   std::int64_t last_done_ns() const { return last_done_ns_; }
   // Number of samples; also valid while the worker waits at the stonewall.
-  std::uint64_t taken() const { return taken_; }
+  std::uint64_t samples_taken() const { return samples_taken_; }
 
  protected:
   struct Slot {  // the state of one read in flight
     // A part of memory_, large enough for the largest sample in whole blocks of direct I/O.
-    std::span<std::byte> room;
+    std::span<std::byte> buffer;
     std::uint64_t sample = 0;
     SampleList::Sample entry;  // a copy, since an access to the large list may miss the cache
     std::int64_t started_ns = 0;
-    bool wrong = false;  // the checksum is wrong; account() counts it
+    bool wrong_checksum = false;  // account() counts it
   };
 
   // Reads samples until next() returns false, or the passes end.
-  virtual void loop(ReadRun& run);
+  virtual void read_samples(ReadRun& run);
   Result<void> inspect(const ReadRun& run, Slot& slot, std::uint64_t bytes);
   void account(ReadRun& run, Slot& slot, const Result<void>& outcome, std::int64_t end_ns);
 
@@ -142,32 +142,32 @@ class ReadWorker {
 
  private:
   void reset();
-  void take_part(ReadRun& run);
+  void wait_and_read(ReadRun& run);
   void read_one_at_a_time(ReadRun& run);
   void read_through_queue(ReadRun& run);
   bool next(ReadRun& run, std::int64_t now_ns, std::uint64_t& sample);
   std::string_view object_name(const SampleList::Sample& entry) const;
-  void deliver(ReadRun& run, std::uint64_t bytes, std::int64_t started_ns, std::int64_t end_ns);
-  void pass_boundary(ReadRun& run, std::int64_t now_ns);
+  void count_read(ReadRun& run, std::uint64_t bytes, std::int64_t started_ns, std::int64_t end_ns);
+  void handle_boundary(ReadRun& run, std::int64_t now_ns);
   void close_second();
-  void done(ReadRun& run);
-  // Defined in rare_steps.cpp: steps of an open loop, and one under the profiler.
-  void take_part_in_open_loop(ReadRun& run);
+  void finish(ReadRun& run);
+  // These three are defined in rare_steps.cpp: two steps of an open loop, and one for the profiler.
+  void wait_and_read_in_open_loop(ReadRun& run);
   bool wait_until_due(ReadRun& run, std::int64_t& due_ns, std::int64_t& now_ns);
   void record_span(const ReadRun& run) const;
 
   const bool whole_objects_;  // each sample is a whole object
 
   Buffer memory_;
-  SampleReader reader_;  // after memory_, so destroyed before it: a read may be in flight
+  SampleReader reader_;  // declared after memory_, so destroyed before it: a read may be in flight
   std::vector<std::uint32_t> free_slots_;
 
   PassOrder order_;
   SampleChecks checks_;
-  std::uint64_t ahead_ = 0;  // the sample at position_, computed one sample ahead for the prefetch
+  std::uint64_t next_sample_ = 0;  // the sample at position_, computed early for the prefetch
   bool past_deadline_ = false;
   bool reading_missing_ = false;  // true after the stonewall, while missing samples are read
-  std::uint64_t taken_ = 0;
+  std::uint64_t samples_taken_ = 0;
 
   RunTally tally_;
   std::int64_t last_done_ns_ = 0;
@@ -175,7 +175,7 @@ class ReadWorker {
   std::int64_t second_ends_ns_ = 0;
   const Watch* watch_ = nullptr;
   std::int64_t next_watch_ns_ = INT64_MAX;
-  // The earliest of: end of the ramp, end of the second, deadline, next watch.
+  // The time of what comes first: end of the ramp, end of the second, deadline or next call of `watch`.
   std::int64_t next_boundary_ns_ = 0;
   std::uint64_t ramp_samples_ = 0;
   std::uint64_t bytes_before_second_ = 0;
@@ -187,8 +187,8 @@ class ReadWorker {
   std::atomic<std::uint64_t> ramp_bytes_{0};
 };
 
-// The parts of collective reads, in which all ranks read each object together. The first opens all objects;
-// its errors: see ReadEngine::make().
+// Collective reads, in which all ranks read each object together. open_for_collective_reads() opens all
+// objects; its errors are those of ReadEngine::make(). collective_worker() makes a worker.
 Result<void> open_for_collective_reads(const ReadWork& work, HeldObjects& objects);
 std::unique_ptr<ReadWorker> collective_worker(const ReadWork& work, const ReadOptions& options,
                                               HeldObjects& objects);

@@ -21,7 +21,7 @@ RunTally tally(std::uint64_t from) {
   one.late_ns.add(from + 1);
   one.bytes_by_second = {from, from + 1};
   one.first_errors = {"a" + std::to_string(from), "b"};
-  one.first_wrong = "wrong" + std::to_string(from);
+  one.first_wrong_text = "wrong" + std::to_string(from);
   one.failure = Error{Errc::io, 5, "read"};
   one.calls[CallKind::read].ns.add(from);
   one.calls[CallKind::read].bytes = from;
@@ -47,8 +47,8 @@ TEST(RunTally, SecondsGoOnOverRunsInTurn) {
 TEST(RunTally, EveryFigureTravelsBetweenRanks) {
   RunTally sent = tally(100);
   sent.ranks = {{7, 1.5}, {8, 2.5}};
-  const RunTally got = unpacked(packed(sent));
-  EXPECT_EQ(packed(got), packed(sent));
+  const RunTally got = tally_from_json(tally_json(sent));
+  EXPECT_EQ(tally_json(got), tally_json(sent));
   EXPECT_EQ(got.samples, 100U);
   EXPECT_EQ(got.latency_ns.count(), 1U);
   EXPECT_EQ(got.calls.at(CallKind::read).bytes, 100U);
@@ -65,7 +65,7 @@ TEST(RunTally, OfRanksAtTheSameTimeAmountsAddAndTheLongestTimeCounts) {
   fast.first_done_bytes = 50;
   slow.first_done_s = 4;
   slow.first_done_bytes = 100;
-  const RunTally all = over_ranks(std::vector<RunTally>{fast, slow});
+  const RunTally all = join_over_ranks(std::vector<RunTally>{fast, slow});
   EXPECT_EQ(all.samples, 300U);
   EXPECT_EQ(all.passes, slow.passes);
   EXPECT_EQ(all.wall_s, slow.wall_s);
@@ -75,7 +75,7 @@ TEST(RunTally, OfRanksAtTheSameTimeAmountsAddAndTheLongestTimeCounts) {
   EXPECT_EQ(all.latency_ns.count(), 2U);
   EXPECT_EQ(all.bytes_by_second, (std::vector<std::uint64_t>{300, 302}));
   EXPECT_EQ(all.first_errors.size(), 4U);
-  EXPECT_EQ(all.first_wrong, "wrong100");
+  EXPECT_EQ(all.first_wrong_text, "wrong100");
   ASSERT_TRUE(all.failure);
   ASSERT_EQ(all.ranks.size(), 2U);
   EXPECT_EQ(all.ranks[0].bytes, fast.bytes);

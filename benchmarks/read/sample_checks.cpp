@@ -28,8 +28,8 @@ Result<void> SampleChecks::wrong_length(const SampleList::Sample& entry, std::ui
                                          sample_text(work_, entry));
 }
 
-Result<void> SampleChecks::checksum(std::uint64_t sample, const SampleList::Sample& entry,
-                                    std::span<const std::byte> bytes) const {
+Result<void> SampleChecks::check_checksum(std::uint64_t sample, const SampleList::Sample& entry,
+                                          std::span<const std::byte> bytes) const {
   if (crc32c(bytes) == work_.manifest->sample(sample).crc32c) return success();
   return make_error(Errc::corrupt, "wrong bytes in " + sample_text(work_, entry) +
                                        ": the checksum differs from the manifest's");

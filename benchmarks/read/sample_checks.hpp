@@ -22,12 +22,12 @@ class SampleChecks {
   Result<void> prepare_decoder();  // called before the first decode()
 
   // Fails with `truncated` unless `bytes` is the length of the sample.
-  Result<void> length(const SampleList::Sample& entry, std::uint64_t bytes) const {
+  Result<void> check_length(const SampleList::Sample& entry, std::uint64_t bytes) const {
     return bytes == entry.length ? success() : wrong_length(entry, bytes);
   }
-  // Fails with `corrupt` if the CRC32C differs from the manifest's. `sample`: its index.
-  Result<void> checksum(std::uint64_t sample, const SampleList::Sample& entry,
-                        std::span<const std::byte> bytes) const;
+  // Fails with `corrupt` if the CRC32C differs from the manifest's. `sample` is the index of the sample.
+  Result<void> check_checksum(std::uint64_t sample, const SampleList::Sample& entry,
+                              std::span<const std::byte> bytes) const;
   // Decodes the sample from JPEG or PNG to RGB.
   Result<void> decode(const SampleList::Sample& entry, std::span<const std::byte> bytes);
 

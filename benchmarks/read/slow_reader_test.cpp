@@ -22,7 +22,7 @@ TEST(SlowReader, LowersTheFractionOfTheCeiling) {
     tier.name = "memory";
     tier.facts.memory = true;
     tier.backend = std::move(backend);
-    const ReadOptions options{.depth = depth, .baseline = false};
+    const ReadOptions options{.depth = depth, .measure_baseline = false};
     const std::unique_ptr<Communicator> single = single_process();
     ReadSweep sweep({&tier}, manifest, samples, options, *single);
     ASSERT_TRUE(sweep.run().ok());

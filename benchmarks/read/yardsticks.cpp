@@ -17,11 +17,10 @@ namespace {
 
 using Clock = std::chrono::steady_clock;
 
-constexpr std::chrono::milliseconds kBriefProbe{50};
-constexpr std::chrono::milliseconds kLongProbe{500};
-// A queued probe discards its first pass, unless that lasted at least this long and as long as the run must
-// last.
-constexpr std::chrono::nanoseconds kLongPass = std::chrono::seconds(1);
+constexpr std::chrono::milliseconds kShortestProbe{50};
+constexpr std::chrono::milliseconds kLongestProbe{500};
+// A queued probe discards its first pass if the pass was shorter than this, or shorter than the run must be.
+constexpr std::chrono::nanoseconds kLongPassTime = std::chrono::seconds(1);
 
 std::function<std::uint64_t(std::uint64_t)> order_of(const ReadWork& work, const ReadOptions& options) {
   if (options.order == SampleOrder::sequential) return {};
@@ -46,24 +45,24 @@ Yardsticks::Yardsticks(const ReadWork& work, const ReadOptions& options)
             .whole_objects = work_.manifest->one_object_per_sample(),
             .order = order_of(work_, options)} {}
 
-// The loops do not know shares. So they get a list with only the samples of this rank.
+// The loops read a whole list. So they get a list with only the samples of this rank.
 ReadWork Yardsticks::own_part(ReadWork work) {
   if (work.share.ranks == 1) return work;
   const std::uint64_t begin = work.share.begin(work.samples->size(), 0);
   const std::uint64_t end = work.share.end(work.samples->size(), 0);
-  share_ = work.samples->part(begin, end);
+  own_samples_ = work.samples->part(begin, end);
   if (options_.order == SampleOrder::physical) {
-    share_offsets_.assign(work.offsets->begin() + static_cast<std::ptrdiff_t>(begin),
-                          work.offsets->begin() + static_cast<std::ptrdiff_t>(end));
-    work.offsets = &share_offsets_;
+    own_offsets_.assign(work.offsets->begin() + static_cast<std::ptrdiff_t>(begin),
+                        work.offsets->begin() + static_cast<std::ptrdiff_t>(end));
+    work.offsets = &own_offsets_;
   }
-  work.samples = &share_;
+  work.samples = &own_samples_;
   work.share = {};
   return work;
 }
 
 RunTally Yardsticks::baseline(const ReadSpec& spec) {
-  return timed(spec, [&](const LoopEnd& end) {
+  return run_timed(spec, [&](const LoopEnd& end) {
     return options_.decode ? decoding_loop(spec.threads, end) : baseline_read(plan_, spec.threads, end);
   });
 }
@@ -71,57 +70,58 @@ RunTally Yardsticks::baseline(const ReadSpec& spec) {
 std::vector<LoopShape> Yardsticks::probe_series(unsigned threads) const {
   std::vector<LoopShape> probes = ceiling_probes(plan_, threads);
   const LoopShape with_read_depth{LoopKind::queued, threads, options_.depth};
-  const auto same = [&](const LoopShape& probe) { return probe.name() == with_read_depth.name(); };
-  if (options_.depth > 1 && std::none_of(probes.begin(), probes.end(), same))
+  const auto is_same = [&](const LoopShape& probe) { return probe.name() == with_read_depth.name(); };
+  if (options_.depth > 1 && std::none_of(probes.begin(), probes.end(), is_same))
     probes.push_back(with_read_depth);
   return probes;
 }
 
 void Yardsticks::try_probes(unsigned threads, const MeasureProbe& measure) const {
-  const std::chrono::nanoseconds brief =
-      std::clamp<std::chrono::nanoseconds>(options_.min_time / 8, kBriefProbe, kLongProbe);
+  const std::chrono::nanoseconds brief_time =
+      std::clamp<std::chrono::nanoseconds>(options_.min_time / 8, kShortestProbe, kLongestProbe);
   std::multimap<double, LoopShape, std::greater<>> by_rate;
-  for (const LoopShape& shape : probe_series(threads)) by_rate.emplace(measure(shape, brief), shape);
-  int best = 0;
+  for (const LoopShape& shape : probe_series(threads)) by_rate.emplace(measure(shape, brief_time), shape);
+  int measured_again = 0;
   for (const auto& [rate, shape] : by_rate)
-    if (rate > 0 && ++best <= 2) measure(shape, brief * 3);
+    if (rate > 0 && ++measured_again <= 2) measure(shape, brief_time * 3);
 }
 
 RunTally Yardsticks::probe(const LoopShape& shape, const ReadSpec& spec) {
   CeilingLoop probe(plan_, shape);
   const Loop loop = [&](const LoopEnd& end) { return probe.run(end); };
   const bool more_may_follow = spec.max_passes == 0 && time_limit(spec.end).count() == 0;
-  if (shape.kind != LoopKind::queued || !more_may_follow) return timed(spec, loop);
+  if (shape.kind != LoopKind::queued || !more_may_follow) return run_timed(spec, loop);
   ReadSpec pass = spec;
   pass.max_passes = 1;
-  const RunTally first = timed(pass, loop);
+  const RunTally first_pass = run_timed(pass, loop);
   const double enough_s =
-      std::chrono::duration<double>(std::max(shortest(spec.end) + spec.ramp, kLongPass)).count();
-  if (first.failure || interrupted() || first.wall_s >= enough_s) return first;
-  ReadSpec rest = spec;
-  rest.at_gate = {};  // all ranks have already met at this barrier, and some may have finished
-  return timed(rest, loop, first.wall_s);
+      std::chrono::duration<double>(std::max(shortest_time(spec.end) + spec.ramp, kLongPassTime)).count();
+  if (first_pass.failure || interrupted() || first_pass.wall_s >= enough_s) return first_pass;
+  ReadSpec rest_spec = spec;
+  rest_spec.at_gate = {};  // all ranks have already met at this barrier, and some may have finished
+  return run_timed(rest_spec, loop, first_pass.wall_s);
 }
 
 // Each call of `loop` starts new threads, so passes are combined into few calls. The first call measures how
 // long a pass takes. The second reads the rest. The time to make queues is not counted.
-RunTally Yardsticks::timed(const ReadSpec& spec, const Loop& loop, double a_pass_s) {
+RunTally Yardsticks::run_timed(const ReadSpec& spec, const Loop& loop, double seconds_per_pass) {
   RunTally tally;
   const std::uint64_t samples_per_pass = work_.samples->size();
   const std::uint64_t counted_before = work_.backend->moved_bytes().read;
-  const double wanted_s = std::chrono::duration<double>(shortest(spec.end) + spec.ramp).count();
+  const double wanted_s = std::chrono::duration<double>(shortest_time(spec.end) + spec.ramp).count();
   if (spec.at_gate) spec.at_gate();
   const Clock::time_point start = Clock::now();
   std::chrono::nanoseconds untimed{0};
   // At the end of each call the queues run empty, which is slow. So one pass too many is better than another
   // call.
-  std::uint64_t passes_more = a_pass_s > 0 ? static_cast<std::uint64_t>(wanted_s / a_pass_s * 1.25) + 1 : 1;
+  std::uint64_t more_passes =
+      seconds_per_pass > 0 ? static_cast<std::uint64_t>(wanted_s / seconds_per_pass * 1.25) + 1 : 1;
   while (true) {
-    LoopEnd end{.first = tally.samples};
+    LoopEnd end{.first_read = tally.samples};
     const std::chrono::nanoseconds limit = time_limit(spec.end);
-    if (limit.count() != 0) end.at = start + untimed + limit;
+    if (limit.count() != 0) end.deadline = start + untimed + limit;
     const bool whole_passes = spec.max_passes != 0 || limit.count() == 0;
-    if (whole_passes) end.samples = passes_more * samples_per_pass;
+    if (whole_passes) end.samples = more_passes * samples_per_pass;
     const Result<LoopDone> done = loop(end);
     if (done.ok()) untimed += done->untimed;
     tally.wall_s = std::chrono::duration<double>(Clock::now() - start - untimed).count();
@@ -135,20 +135,20 @@ RunTally Yardsticks::timed(const ReadSpec& spec, const Loop& loop, double a_pass
     tally.passes = tally.samples / samples_per_pass;
     if (interrupted() || !whole_passes || done->samples < end.samples) break;
     if (tally.wall_s >= wanted_s || tally.passes == spec.max_passes) break;
-    a_pass_s = std::max(tally.wall_s / static_cast<double>(tally.passes), 1e-9);
-    passes_more = static_cast<std::uint64_t>(std::ceil((wanted_s - tally.wall_s) / a_pass_s));
-    if (spec.max_passes != 0) passes_more = std::min(passes_more, spec.max_passes - tally.passes);
+    seconds_per_pass = std::max(tally.wall_s / static_cast<double>(tally.passes), 1e-9);
+    more_passes = static_cast<std::uint64_t>(std::ceil((wanted_s - tally.wall_s) / seconds_per_pass));
+    if (spec.max_passes != 0) more_passes = std::min(more_passes, spec.max_passes - tally.passes);
   }
   tally.elapsed_s = tally.wall_s;
-  const std::uint64_t counted = work_.backend->moved_bytes().read - counted_before;
-  uncounted_bytes_ += tally.bytes > counted ? tally.bytes - counted : 0;
+  const std::uint64_t counted_bytes = work_.backend->moved_bytes().read - counted_before;
+  uncounted_bytes_ += tally.bytes > counted_bytes ? tally.bytes - counted_bytes : 0;
   return tally;
 }
 
 Result<LoopDone> Yardsticks::decoding_loop(unsigned threads, const LoopEnd& end) const {
   LoopControl control(plan_, end);
   return control.run(threads, [&](LoopDone& done, unsigned) -> Result<void> {
-    Buffer buffer(whole_huge_pages(std::max<std::size_t>(plan_.samples.largest(), 1)));
+    Buffer buffer(whole_huge_pages(std::max<std::size_t>(plan_.samples.largest_bytes(), 1)));
     PENSTOCK_ASSIGN(SampleOpener opener, SampleOpener::make(work_.manifest->facts().codec));
     PictureDecoder decoder;
     Image image;

@@ -44,16 +44,16 @@ class Yardsticks {
 
  private:
   using Loop = std::function<Result<LoopDone>(const LoopEnd& end)>;
-  // `a_pass_s`: seconds of a pass, if known before; else 0
-  RunTally timed(const ReadSpec& spec, const Loop& loop, double a_pass_s = 0);
+  // `seconds_per_pass` is 0 if no earlier run measured it.
+  RunTally run_timed(const ReadSpec& spec, const Loop& loop, double seconds_per_pass = 0);
   Result<LoopDone> decoding_loop(unsigned threads, const LoopEnd& end) const;
 
   ReadWork own_part(ReadWork work);
 
-  SampleList share_;  // the samples of this rank; empty if the rank reads all
-  std::vector<std::uint64_t> share_offsets_;
+  SampleList own_samples_;  // the samples of this rank; empty if the rank reads all
+  std::vector<std::uint64_t> own_offsets_;
   const ReadOptions& options_;
-  const ReadWork work_;  // after share_, to which it may refer
+  const ReadWork work_;  // declared after own_samples_, to which it may refer
   const ReadPlan plan_;
   std::uint64_t uncounted_bytes_ = 0;
 };

@@ -10,7 +10,7 @@
 // not know; 77 if the machine has no FUSE. In the foreground it prints a line once it is mounted.
 //
 // Threads: the main thread mounts, and then waits in fuse_loop_mt(). FUSE's callbacks (get_attributes() to
-// begin()) run on up to 256 threads of libfuse.
+// announce_mount()) run on up to 256 threads of libfuse.
 // Locks: Link::mutex_, held only to compute a request's end, never during a sleep or a read. All else that
 // callbacks share is constant.
 // Memory: callbacks may allocate.
@@ -50,51 +50,52 @@ namespace {
 using Clock = std::chrono::steady_clock;
 using std::chrono::nanoseconds;
 
-constexpr int kLacking = 77;
+constexpr int kExitWithoutFuse = 77;
 // The limit of requests in progress: each occupies a thread while it sleeps.
 constexpr unsigned kMostThreads = 256;
 // How far the link may fall behind the rate and still catch up. Sleeping threads wake up late; without this
 // allowance the link would be slower than the rate.
-constexpr nanoseconds kBurst = std::chrono::milliseconds(2);
+constexpr nanoseconds kCatchUpTime = std::chrono::milliseconds(2);
 
-struct Wanted {
+struct MountRequest {
   std::string source, mount;
   std::uint64_t bytes_per_second = 0;
   nanoseconds latency{0};
   bool foreground = false;
 };
 
-// The link that all requests share. Any thread may call pass().
+// The link that all requests share. Any thread may call transfer().
 class Link {
  public:
-  explicit Link(const Wanted& wanted)
-      : rate_(static_cast<double>(wanted.bytes_per_second)), latency_(wanted.latency) {}
+  explicit Link(const MountRequest& request)
+      : bytes_per_second_(static_cast<double>(request.bytes_per_second)), latency_(request.latency) {}
 
   // Sleeps until the link has transferred `bytes`, after those of all earlier calls, and the latency has
   // passed. mutex_ is released before the sleep.
-  void pass(std::size_t bytes) {
-    const auto takes = nanoseconds(static_cast<std::int64_t>(static_cast<double>(bytes) * 1e9 / rate_));
+  void transfer(std::size_t bytes) {
+    const auto transfer_time =
+        nanoseconds(static_cast<std::int64_t>(static_cast<double>(bytes) * 1e9 / bytes_per_second_));
     const Clock::time_point now = Clock::now();
     Clock::time_point end;
     {
       const std::scoped_lock lock(mutex_);
-      free_ = std::max(free_, now - kBurst) + takes;
-      end = free_;
+      free_at_ = std::max(free_at_, now - kCatchUpTime) + transfer_time;
+      end = free_at_;
     }
     std::this_thread::sleep_until(std::max(end, now) + latency_);
   }
 
  private:
-  const double rate_;
+  const double bytes_per_second_;
   const nanoseconds latency_;
   std::mutex mutex_;
-  Clock::time_point free_ = Clock::now();
+  Clock::time_point free_at_ = Clock::now();
 };
 
 struct Mounted {
-  explicit Mounted(const Wanted& wanted_) : wanted(wanted_), link(wanted_) {}
+  explicit Mounted(const MountRequest& request_) : request(request_), link(request_) {}
 
-  const Wanted& wanted;
+  const MountRequest& request;
   Link link;
 };
 
@@ -102,8 +103,8 @@ Mounted& mounted() {
   return *static_cast<Mounted*>(fuse_get_context()->private_data);
 }
 
-std::string below_source(const char* path) {
-  return mounted().wanted.source + path;
+std::string source_path(const char* path) {
+  return mounted().request.source + path;
 }
 
 int negative_errno(int result) {
@@ -111,11 +112,11 @@ int negative_errno(int result) {
 }
 
 int get_attributes(const char* path, struct stat* out, fuse_file_info*) {
-  return negative_errno(::lstat(below_source(path).c_str(), out));
+  return negative_errno(::lstat(source_path(path).c_str(), out));
 }
 
 int read_link(const char* path, char* out, std::size_t size) {
-  const ssize_t length = ::readlink(below_source(path).c_str(), out, size - 1);
+  const ssize_t length = ::readlink(source_path(path).c_str(), out, size - 1);
   if (length < 0) return -errno;
   out[length] = '\0';
   return 0;
@@ -123,14 +124,14 @@ int read_link(const char* path, char* out, std::size_t size) {
 
 int list_folder(const char* path, void* out, fuse_fill_dir_t fill, off_t, fuse_file_info*,
                 fuse_readdir_flags) {
-  const std::unique_ptr<DIR, int (*)(DIR*)> folder(::opendir(below_source(path).c_str()), &::closedir);
+  const std::unique_ptr<DIR, int (*)(DIR*)> folder(::opendir(source_path(path).c_str()), &::closedir);
   if (!folder) return -errno;
   errno = 0;
   while (const dirent* entry = ::readdir(folder.get())) {
-    struct stat kind {};
-    kind.st_ino = entry->d_ino;
-    kind.st_mode = static_cast<mode_t>(DTTOIF(entry->d_type));
-    if (fill(out, entry->d_name, &kind, 0, fuse_fill_dir_flags{}) != 0) return -ENOMEM;
+    struct stat attributes {};
+    attributes.st_ino = entry->d_ino;
+    attributes.st_mode = static_cast<mode_t>(DTTOIF(entry->d_type));
+    if (fill(out, entry->d_name, &attributes, 0, fuse_fill_dir_flags{}) != 0) return -ENOMEM;
     errno = 0;
   }
   return -errno;
@@ -139,7 +140,7 @@ int list_folder(const char* path, void* out, fuse_fill_dir_t fill, off_t, fuse_f
 int open_file(const char* path, fuse_file_info* file) {
   if ((file->flags & O_ACCMODE) != O_RDONLY) return -EROFS;
   // Without the caller's O_DIRECT: SOURCE may be on tmpfs, where many kernels refuse it.
-  const int fd = ::open(below_source(path).c_str(), O_RDONLY | O_CLOEXEC);
+  const int fd = ::open(source_path(path).c_str(), O_RDONLY | O_CLOEXEC);
   if (fd < 0) return -errno;
   file->fh = static_cast<std::uint64_t>(fd);
   file->direct_io = 1;
@@ -158,7 +159,7 @@ int read_file(const char*, char* out, std::size_t size, off_t offset, fuse_file_
     if (got == 0) break;
     done += static_cast<std::size_t>(got);
   }
-  mounted().link.pass(done);
+  mounted().link.transfer(done);
   return static_cast<int>(done);
 }
 
@@ -167,16 +168,17 @@ int close_file(const char*, fuse_file_info* file) {
 }
 
 int file_system_room(const char* path, struct statvfs* out) {
-  return negative_errno(::statvfs(below_source(path).c_str(), out));
+  return negative_errno(::statvfs(source_path(path).c_str(), out));
 }
 
 // Called once by libfuse, before the first request.
-void* begin(fuse_conn_info*, fuse_config* config) {
+void* announce_mount(fuse_conn_info*, fuse_config* config) {
   config->use_ino = 1;
-  Mounted& it = mounted();
-  std::printf("limited_fs: '%s' is at '%s'\n", it.wanted.source.c_str(), it.wanted.mount.c_str());
+  Mounted& file_system = mounted();
+  std::printf("limited_fs: '%s' is at '%s'\n", file_system.request.source.c_str(),
+              file_system.request.mount.c_str());
   std::fflush(stdout);
-  return &it;
+  return &file_system;
 }
 
 fuse_operations operations() {
@@ -188,7 +190,7 @@ fuse_operations operations() {
   out.read = &read_file;
   out.release = &close_file;
   out.statfs = &file_system_room;
-  out.init = &begin;
+  out.init = &announce_mount;
   return out;
 }
 
@@ -198,7 +200,7 @@ int complain(int status, const std::string& words) {
 }
 
 // Parses the command line. Returns an error message, or "".
-std::string parse_line(int argc, char** argv, Wanted& out) {
+std::string parse_line(int argc, char** argv, MountRequest& out) {
   for (int i = 1; i < argc; ++i) {
     const std::string_view word = argv[i];
     if (word == "--foreground") {
@@ -232,46 +234,46 @@ std::string parse_line(int argc, char** argv, Wanted& out) {
 // Makes the path absolute: fuse_daemonize() changes the working directory to "/". False, with errno, if it is
 // not a folder.
 bool make_absolute(std::string& folder) {
-  char whole[PATH_MAX];
-  struct stat found {};
-  if (::realpath(folder.c_str(), whole) == nullptr || ::stat(whole, &found) != 0) return false;
-  folder = whole;
+  char path[PATH_MAX];
+  struct stat attributes {};
+  if (::realpath(folder.c_str(), path) == nullptr || ::stat(path, &attributes) != 0) return false;
+  folder = path;
   errno = ENOTDIR;
-  return S_ISDIR(found.st_mode);
+  return S_ISDIR(attributes.st_mode);
 }
 
 // Main thread. Serves requests until a signal or an unmount, and returns the exit status. fuse_daemonize()
 // forks, so it comes before any thread is started.
-int serve(fuse* it, const Wanted& wanted) {
-  if (fuse_daemonize(wanted.foreground ? 1 : 0) != 0) return complain(1, "cannot go to the background");
-  fuse_session* const session = fuse_get_session(it);
+int serve(fuse* file_system, const MountRequest& request) {
+  if (fuse_daemonize(request.foreground ? 1 : 0) != 0) return complain(1, "cannot go to the background");
+  fuse_session* const session = fuse_get_session(file_system);
   if (fuse_set_signal_handlers(session) != 0) return complain(1, "cannot take signals");
-  fuse_loop_config* const loop = fuse_loop_cfg_create();
-  fuse_loop_cfg_set_max_threads(loop, kMostThreads);
-  fuse_loop_cfg_set_idle_threads(loop, kMostThreads);
-  const int ended = fuse_loop_mt(it, loop);  // a signal's number, or a negative errno
-  fuse_loop_cfg_destroy(loop);
+  fuse_loop_config* const loop_config = fuse_loop_cfg_create();
+  fuse_loop_cfg_set_max_threads(loop_config, kMostThreads);
+  fuse_loop_cfg_set_idle_threads(loop_config, kMostThreads);
+  const int loop_result = fuse_loop_mt(file_system, loop_config);  // a signal's number, or a negative errno
+  fuse_loop_cfg_destroy(loop_config);
   fuse_remove_signal_handlers(session);
-  return ended < 0 ? complain(1, std::string("gave up: ") + std::strerror(-ended)) : 0;
+  return loop_result < 0 ? complain(1, std::string("gave up: ") + std::strerror(-loop_result)) : 0;
 }
 
-int mount_and_serve(Wanted& wanted) {
-  std::string options = "ro,default_permissions,subtype=limited_fs,fsname=" + wanted.source;
+int mount_and_serve(MountRequest& request) {
+  std::string options = "ro,default_permissions,subtype=limited_fs,fsname=" + request.source;
   std::string program = "limited_fs", option = "-o";
   char* words[] = {program.data(), option.data(), options.data(), nullptr};
   fuse_args arguments = FUSE_ARGS_INIT(3, words);
   const fuse_operations calls = operations();
-  Mounted state(wanted);
-  fuse* const it = fuse_new(&arguments, &calls, sizeof(calls), &state);
-  if (it == nullptr) return complain(1, "libfuse does not start");
+  Mounted state(request);
+  fuse* const file_system = fuse_new(&arguments, &calls, sizeof(calls), &state);
+  if (file_system == nullptr) return complain(1, "libfuse does not start");
   int status = 1;
-  if (fuse_mount(it, wanted.mount.c_str()) == 0) {
-    status = serve(it, wanted);
-    fuse_unmount(it);
+  if (fuse_mount(file_system, request.mount.c_str()) == 0) {
+    status = serve(file_system, request);
+    fuse_unmount(file_system);
   } else {
-    complain(1, "cannot mount at '" + wanted.mount + "': root may, others need fusermount3 (package fuse3)");
+    complain(1, "cannot mount at '" + request.mount + "': root may, others need fusermount3 (package fuse3)");
   }
-  fuse_destroy(it);
+  fuse_destroy(file_system);
   fuse_opt_free_args(&arguments);
   return status;
 }
@@ -282,19 +284,19 @@ constexpr const char* kUsage =
     "share, with direct I/O. Ends, and unmounts, on SIGINT, SIGTERM and fusermount3 -u MOUNT.\n";
 
 int run(int argc, char** argv) {
-  Wanted wanted;
+  MountRequest request;
   if (argc == 2 && std::string_view(argv[1]) == "--help") {
     std::fputs(kUsage, stdout);
     return 0;
   }
-  const std::string complaint = parse_line(argc, argv, wanted);
-  if (!complaint.empty()) return complain(2, complaint + "\n" + kUsage);
-  for (std::string* const folder : {&wanted.source, &wanted.mount})
+  const std::string problem = parse_line(argc, argv, request);
+  if (!problem.empty()) return complain(2, problem + "\n" + kUsage);
+  for (std::string* const folder : {&request.source, &request.mount})
     if (!make_absolute(*folder))
       return complain(1, "'" + *folder + "' is no folder to use: " + std::strerror(errno));
   if (::access("/dev/fuse", R_OK | W_OK) != 0)
-    return complain(kLacking, std::string("skipped: /dev/fuse: ") + std::strerror(errno));
-  return mount_and_serve(wanted);
+    return complain(kExitWithoutFuse, std::string("skipped: /dev/fuse: ") + std::strerror(errno));
+  return mount_and_serve(request);
 }
 
 }  // namespace

@@ -1,5 +1,5 @@
-// Threads: one thread calls prepare(). It starts helper threads (parallel_for) that ask about files, evict or
-// read them, and joins them before it returns.
+// Threads: one thread calls prepare(). It starts helper threads (parallel_for), which ask the kernel about
+// files, evict them or read them. It joins them before it returns.
 // Lock: the local mutex of measure_residency() guards the sums of all files. It is not held during a system
 // call.
 // Ctrl-C: helpers check for it before each file, and prepare() then fails with `interrupted`. A file that is
@@ -28,7 +28,7 @@
 namespace penstock {
 namespace {
 
-constexpr std::chrono::milliseconds kBetweenTries{50};
+constexpr std::chrono::milliseconds kPauseBetweenTries{50};
 
 // "unknown" in a virtual machine, because its host may cache this disk. "none" on bare metal.
 std::string host_cache() {
@@ -38,7 +38,7 @@ std::string host_cache() {
   return std::filesystem::exists("/sys/hypervisor/type") ? "unknown" : "none";
 }
 
-Json packed(const CacheOutcome& outcome) {
+Json outcome_json(const CacheOutcome& outcome) {
   return {{"state", cache_json(outcome.state)},
           {"verdict", static_cast<int>(outcome.verdict)},
           {"reason", outcome.reason}};
@@ -58,20 +58,20 @@ CacheOutcome parse_outcome(const Json& json) {
   return outcome;
 }
 
-Json joined(const std::vector<Json>& each) {
-  std::optional<CacheOutcome> all;
+Json join_outcomes(const std::vector<Json>& each) {
+  std::optional<CacheOutcome> combined;
   for (const Json& one : each) {
     if (one.contains("error")) return {{"error", one["error"]}};
     if (!one.contains("outcome")) continue;
     const CacheOutcome node = parse_outcome(one["outcome"]);
-    if (!all) {
-      all = node;
+    if (!combined) {
+      combined = node;
       continue;
     }
-    keep_worse(all->state, node.state);
-    add_verdict(all->verdict, all->reason, node.verdict, node.reason);
+    keep_worse(combined->state, node.state);
+    add_verdict(combined->verdict, combined->reason, node.verdict, node.reason);
   }
-  return {{"outcome", packed(all.value_or(CacheOutcome{}))}};
+  return {{"outcome", outcome_json(combined.value_or(CacheOutcome{}))}};
 }
 
 }  // namespace
@@ -79,10 +79,10 @@ Json joined(const std::vector<Json>& each) {
 Result<void> check_cache_request(const Tier& tier, CacheRequest requested) {
   if (requested != CacheRequest::cold || tier.backend_name != "mmap") return success();
   PENSTOCK_ASSIGN(const TierSpec spec, parse_tier(tier.spec, kNoNamedTiers));
-  const bool keeps = std::any_of(spec.options.begin(), spec.options.end(), [](const OptionWord& word) {
-    return word.key == "keep" && word.value == "1";
-  });
-  if (!keeps) return success();
+  const bool keeps_mappings =
+      std::any_of(spec.options.begin(), spec.options.end(),
+                  [](const OptionWord& word) { return word.key == "keep" && word.value == "1"; });
+  if (!keeps_mappings) return success();
   return make_error(Errc::invalid_argument,
                     "tier '" + tier.name +
                         "' leaves objects mapped (keep=1), and what is mapped stays in memory: leave "
@@ -95,20 +95,20 @@ CacheControl::CacheControl(const Tier& tier, const Manifest& manifest, const Sam
       manifest_(manifest),
       samples_(samples),
       requested_(requested),
-      method_(method),
-      helpers_(std::max(helpers, 1U)),
+      cold_method_(method),
+      helper_threads_(std::max(helpers, 1U)),
       calls_(std::move(calls)),
-      host_(host_cache()) {}
+      host_cache_(host_cache()) {}
 
 CacheState CacheControl::initial_state() const {
   CacheState state;
   state.server = is_on_this_machine(tier_.facts) ? "none" : "unknown";
-  state.host = host_;
+  state.host = host_cache_;
   return state;
 }
 
-// True if the state is fixed by where the data are, and no preparation can change it. Then it also fills the
-// client layers of `state`.
+// True if no preparation can change the state, because the place of the data decides it. Then it also sets
+// `client_data`, and for data in memory `client_metadata`, of `state`.
 bool CacheControl::state_is_fixed(CacheState& state) const {
   if (tier_.facts.memory || tier_.backend->caps().volatile_memory) {
     state.client_data = "memory";
@@ -127,41 +127,41 @@ bool CacheControl::state_is_fixed(CacheState& state) const {
 }
 
 // The helper threads ask for one file each at a time. With `warm_missing` a file that is not completely
-// cached is read first. A missing file is skipped. Any other error makes the census unverified.
+// cached is read first. A missing file is skipped. After any other error the result is not `verified`.
 Result<Residency> CacheControl::measure_residency(bool warm_missing) {
-  Residency census{.verified = true};
+  Residency all_files{.verified = true};
   std::mutex mutex;
-  PENSTOCK_TRY(
-      parallel_for(manifest_.objects(), helpers_, 1, [&](unsigned, std::uint64_t object) -> Result<void> {
+  PENSTOCK_TRY(parallel_for(
+      manifest_.objects(), helper_threads_, 1, [&](unsigned, std::uint64_t object) -> Result<void> {
         const auto path = tier_.backend->native_path(samples_.name(static_cast<std::uint32_t>(object)));
         if (!path) return success();
-        Result<Residency> there = calls_.residency(*path);
+        Result<Residency> file_residency = calls_.residency(*path);
         std::uint64_t warmed = 0;
-        const bool known = there.ok() && there->verified;
-        if (warm_missing && (!known || there->resident_bytes < there->total_bytes)) {
+        const bool is_known = file_residency.ok() && file_residency->verified;
+        if (warm_missing && (!is_known || file_residency->resident_bytes < file_residency->total_bytes)) {
           if (calls_.warm(*path).ok()) warmed = manifest_.object_bytes(object);
-          there = calls_.residency(*path);
+          file_residency = calls_.residency(*path);
         }
         std::lock_guard lock(mutex);
         warmed_bytes_ += warmed;
-        if (!there.ok()) {
-          if (there.error().code != Errc::not_found) census.verified = false;
+        if (!file_residency.ok()) {
+          if (file_residency.error().code != Errc::not_found) all_files.verified = false;
           return success();
         }
-        if (!there->verified) census.verified = false;
-        census.resident_bytes += there->resident_bytes;
-        census.total_bytes += there->total_bytes;
+        if (!file_residency->verified) all_files.verified = false;
+        all_files.resident_bytes += file_residency->resident_bytes;
+        all_files.total_bytes += file_residency->total_bytes;
         return success();
       }));
-  return census;
+  return all_files;
 }
 
 bool CacheControl::drop_all(CacheState& state) {
-  if (method_ != ColdMethod::drop) return false;
+  if (cold_method_ != ColdMethod::drop) return false;
   ::sync();  // the kernel drops only clean pages
   if (const Result<void> dropped = calls_.drop(); !dropped.ok()) {
-    fallback_ = dropped.error().message();
-    method_ = ColdMethod::evict;
+    drop_error_ = dropped.error().message();
+    cold_method_ = ColdMethod::evict;
     return false;
   }
   state.method = "drop";
@@ -171,7 +171,7 @@ bool CacheControl::drop_all(CacheState& state) {
 Result<void> CacheControl::make_cold(CacheState& state) {
   if (drop_all(state)) return success();
   state.method = "evict";
-  return parallel_for(manifest_.objects(), helpers_, 1, [&](unsigned, std::uint64_t object) {
+  return parallel_for(manifest_.objects(), helper_threads_, 1, [&](unsigned, std::uint64_t object) {
     // Errors are ignored: measure_residency() checks the result for all files afterwards.
     if (const auto path = tier_.backend->native_path(samples_.name(static_cast<std::uint32_t>(object))))
       static_cast<void>(calls_.evict(*path).ok());
@@ -184,7 +184,8 @@ Result<CacheOutcome> CacheControl::prepare() {
   outcome.state = initial_state();
   CacheState& state = outcome.state;
   if (state_is_fixed(state)) {
-    // Direct reads bypass the page cache. But names and inodes come from the kernel's common caches.
+    // Direct reads bypass the page cache. But their names and inodes are cached as those of all files, so
+    // these can be dropped.
     if (state.client_data == "bypassed" && requested_ == CacheRequest::cold) {
       PENSTOCK_TRY(check_interrupt());
       if (drop_all(state)) state.client_metadata = "cold";
@@ -192,29 +193,29 @@ Result<CacheOutcome> CacheControl::prepare() {
     return outcome;
   }
 
-  Residency census;
-  bool reached = requested_ == CacheRequest::asis;
-  for (int attempt = 0; attempt < kCacheTries; ++attempt) {
+  Residency all_files;
+  bool state_reached = requested_ == CacheRequest::asis;
+  for (int attempt = 0; attempt < kMostCacheTries; ++attempt) {
     // Pages that a read-ahead is still filling cannot be evicted. A read-ahead ends soon.
-    if (attempt > 0) std::this_thread::sleep_for(kBetweenTries);
+    if (attempt > 0) std::this_thread::sleep_for(kPauseBetweenTries);
     if (requested_ == CacheRequest::cold) PENSTOCK_TRY(make_cold(state));
     if (requested_ == CacheRequest::warm) state.method = "reread";
-    PENSTOCK_ASSIGN(census, measure_residency(requested_ == CacheRequest::warm));
-    if (requested_ == CacheRequest::cold) reached = census.fraction() <= kColdAtMost;
-    if (requested_ == CacheRequest::warm) reached = census.fraction() >= kWarmAtLeast;
-    if (!census.verified || reached) break;
+    PENSTOCK_ASSIGN(all_files, measure_residency(requested_ == CacheRequest::warm));
+    if (requested_ == CacheRequest::cold) state_reached = all_files.fraction() <= kMostCachedIfCold;
+    if (requested_ == CacheRequest::warm) state_reached = all_files.fraction() >= kLeastCachedIfWarm;
+    if (!all_files.verified || state_reached) break;
   }
   state.client_metadata = "warm";
-  if (!census.verified) {
+  if (!all_files.verified) {
     state.client_data = "unverified";
   } else {
-    state.resident_fraction_before = census.fraction();
-    state.client_data = reached ? std::string(cache_request_name(requested_)) : "unknown";
+    state.resident_fraction_before = all_files.fraction();
+    state.client_data = state_reached ? std::string(cache_request_name(requested_)) : "unknown";
   }
-  if (census.verified && !reached) {
+  if (all_files.verified && !state_reached) {
     outcome.verdict = requested_ == CacheRequest::cold ? Verdict::not_cold : Verdict::not_warm;
-    outcome.reason = "after " + std::to_string(kCacheTries) + " tries " +
-                     std::to_string(static_cast<int>(census.fraction() * 100)) + "% of '" + tier_.name +
+    outcome.reason = "after " + std::to_string(kMostCacheTries) + " tries " +
+                     std::to_string(static_cast<int>(all_files.fraction() * 100)) + "% of '" + tier_.name +
                      "' is in the page cache; " + std::string(cache_request_name(requested_)) + " means at " +
                      (requested_ == CacheRequest::cold ? "most 1%" : "least 99%");
   }
@@ -224,13 +225,14 @@ Result<CacheOutcome> CacheControl::prepare() {
 
 Result<CacheOutcome> prepare_together(Communicator& ranks, CacheControl& cache) {
   if (ranks.size() == 1) return cache.prepare();
-  Json mine = Json::object();
-  if (cache.of_each_rank() || ranks.rank_on_node() == 0) {
+  Json own_result = Json::object();
+  if (cache.prepares_on_each_rank() || ranks.rank_on_node() == 0) {
     const Result<CacheOutcome> outcome = cache.prepare();
-    mine = outcome.ok() ? Json{{"outcome", packed(*outcome)}} : Json{{"error", error_json(outcome.error())}};
+    own_result = outcome.ok() ? Json{{"outcome", outcome_json(*outcome)}}
+                              : Json{{"error", error_json(outcome.error())}};
   }
   // Every rank makes this call, also after an error, because the others wait in it.
-  PENSTOCK_ASSIGN(const GatheredJson all, gather_json(ranks, mine, joined));
+  PENSTOCK_ASSIGN(const GatheredJson all, gather_json(ranks, own_result, join_outcomes));
   if (all.json.contains("error")) return error_from_json(all.json["error"]);
   CacheOutcome outcome = parse_outcome(all.json["outcome"]);
   outcome.stopped = all.signal != 0;

@@ -25,13 +25,13 @@ enum class ColdMethod : std::uint8_t {
   drop,
 };
 
-// Cold: at most kColdAtMost of the corpus is in this machine's page cache before a repeat. Warm: at least
-// kWarmAtLeast.
-inline constexpr double kColdAtMost = 0.01;
-inline constexpr double kWarmAtLeast = 0.99;
-inline constexpr int kCacheTries = 3;
+// Cold: at most kMostCachedIfCold of the corpus is in this machine's page cache before a repeat. Warm: at
+// least kLeastCachedIfWarm.
+inline constexpr double kMostCachedIfCold = 0.01;
+inline constexpr double kLeastCachedIfWarm = 0.99;
+inline constexpr int kMostCacheTries = 3;
 
-// The calls to the kernel. A test replaces them by functions that fail or have no effect.
+// The functions that call the kernel. A test replaces them by functions that fail or have no effect.
 struct PageCacheCalls {
   std::function<Result<Residency>(const std::filesystem::path&)> residency = penstock::residency;
   std::function<Result<void>(const std::filesystem::path&)> evict = penstock::evict;
@@ -41,7 +41,8 @@ struct PageCacheCalls {
 
 struct CacheOutcome {
   CacheState state;
-  Verdict verdict = Verdict::ok;  // not_cold or not_warm if the state was not reached after kCacheTries tries
+  // not_cold or not_warm if the state was not reached after kMostCacheTries tries.
+  Verdict verdict = Verdict::ok;
   std::string reason;
   bool stopped = false;  // set by prepare_together(): one of the ranks received a signal
 };
@@ -64,7 +65,7 @@ Result<void> check_cache_request(const Tier& tier, CacheRequest requested);
 // cached like all others. Only a cold request with ColdMethod::drop makes them cold.
 class CacheControl {
  public:
-  // Borrows all arguments. `helpers`: number of threads that ask the kernel and evict.
+  // Borrows all arguments. `helpers`: number of threads that ask the kernel about files and evict them.
   CacheControl(const Tier& tier, const Manifest& manifest, const SampleList& samples, CacheRequest requested,
                ColdMethod method, unsigned helpers, PageCacheCalls calls = {});
 
@@ -73,46 +74,46 @@ class CacheControl {
 
   // Declares that each rank has its own files. Then prepare_together() runs on every rank, not once for each
   // node.
-  void set_of_each_rank() { of_each_rank_ = true; }
-  bool of_each_rank() const { return of_each_rank_; }
+  void set_prepares_on_each_rank() { prepares_on_each_rank_ = true; }
+  bool prepares_on_each_rank() const { return prepares_on_each_rank_; }
 
   // Payload bytes that were read to warm the cache so far.
   std::uint64_t warmed_bytes() const { return warmed_bytes_; }
 
-  // The reason why `drop` was not possible and `evict` is used instead (for direct reads: nothing). "" if
-  // `drop` has not failed.
-  const std::string& fallback() const { return fallback_; }
+  // The reason why ColdMethod::drop was not possible. Then ColdMethod::evict is used instead, or for direct
+  // reads none of them. "" if `drop` has not failed.
+  const std::string& drop_error() const { return drop_error_; }
 
  private:
   bool state_is_fixed(CacheState& state) const;
   CacheState initial_state() const;
   Result<Residency> measure_residency(bool warm_missing);  // residency of all files together
-  bool drop_all(CacheState& state);                        // false if it is not requested or not permitted
+  bool drop_all(CacheState& state);  // false if no drop is requested, or the kernel refused it
   Result<void> make_cold(CacheState& state);
 
   const Tier& tier_;
   const Manifest& manifest_;
   const SampleList& samples_;
   const CacheRequest requested_;
-  ColdMethod method_;
-  const unsigned helpers_;
+  ColdMethod cold_method_;
+  const unsigned helper_threads_;
   const PageCacheCalls calls_;
-  const std::string host_;
+  const std::string host_cache_;
   std::uint64_t warmed_bytes_ = 0;
-  std::string fallback_;
-  bool of_each_rank_ = false;
+  std::string drop_error_;
+  bool prepares_on_each_rank_ = false;
 };
 
-// Collective. Calls prepare() on one rank of each node, or on all ranks (of_each_rank()). Returns the worst
-// of their results on all ranks. With one rank it is cache.prepare().
+// Collective. Calls prepare() on one rank of each node, or on all ranks (prepares_on_each_rank()). Returns
+// the worst of their results on all ranks. With one rank it is cache.prepare().
 Result<CacheOutcome> prepare_together(Communicator& ranks, CacheControl& cache);
 
-// Joins the client layers of two nodes into `state`. If they differ, data become `unverified` or `unknown`,
-// and metadata `warm` or `unknown`. Keeps the worse fraction.
+// Combines the caches of two nodes into `state`. If they differ, `client_data` becomes `unverified` or
+// `unknown`, and `client_metadata` `warm` or `unknown`. Keeps the worse fraction of cached bytes.
 void keep_worse(CacheState& state, const CacheState& other);
 
 std::string_view cache_request_name(CacheRequest requested);
-// Reverses cache_request_name(); `asis` for any other text.
+// The request that cache_request_name() calls `name`; `asis` for any other text.
 CacheRequest parse_cache_request(std::string_view name);
 
 // Bytes that the kernel has fetched from devices and servers for this process (/proc/self/io). They include

@@ -148,7 +148,7 @@ TEST_F(CacheControlTest, WithoutPermissionToDropItEvictsAndSaysSo) {
   EXPECT_EQ(outcome.state.method, "evict");
   EXPECT_EQ(outcome.state.client_data, "cold");
   EXPECT_EQ(outcome.state.client_metadata, "warm");
-  EXPECT_NE(cold.fallback().find("cannot drop caches"), std::string::npos);
+  EXPECT_NE(cold.drop_error().find("cannot drop caches"), std::string::npos);
   EXPECT_EQ(cold.prepare().value().state.method, "evict");
   EXPECT_EQ(kernel_.drops, 1) << "it is not tried again";
 }
@@ -213,7 +213,7 @@ TEST_F(CacheControlTest, DirectReadsWithoutPermissionToDropSaySo) {
     EXPECT_EQ(outcome.state.method, "") << "nothing was done";
     EXPECT_EQ(kernel_.drops, 1) << "it is not tried again";
   }
-  EXPECT_NE(cold.fallback().find("cannot drop caches"), std::string::npos);
+  EXPECT_NE(cold.drop_error().find("cannot drop caches"), std::string::npos);
 }
 
 TEST_F(CacheControlTest, DirectReadsStopWhenInterruptedBeforeTheCacheIsDropped) {

@@ -21,25 +21,26 @@ namespace {
 
 constexpr int kWindowBits = 15 + 16;  // a window of 32 KiB; + 16 selects the gzip format
 constexpr int kMemoryLevel = 8;       // zlib's default
-constexpr int kNoSystem = 255;
-constexpr std::size_t kPiece = std::size_t{64} << 10U;
-constexpr std::size_t kMostAtOnce = std::size_t{1} << 30U;  // zlib counts bytes in 32 bits
+constexpr int kUnknownSystem = 255;
+constexpr std::size_t kPieceBytes = std::size_t{64} << 10U;
+// zlib counts the bytes of one call in 32 bits.
+constexpr std::size_t kMostBytesPerCall = std::size_t{1} << 30U;
 
 // zlib takes input by non-const pointers but does not write to it.
 Bytef* bytes_of(std::span<const std::byte> bytes) {
   return reinterpret_cast<Bytef*>(const_cast<std::byte*>(bytes.data()));  // NOLINT(*-cast)
 }
 
-uInt count_of(std::size_t bytes) {
-  return static_cast<uInt>(std::min(bytes, kMostAtOnce));
+uInt limited_count(std::size_t bytes) {
+  return static_cast<uInt>(std::min(bytes, kMostBytesPerCall));
 }
 
 }  // namespace
 
 struct GzipMaker::State {
   State() {
-    header.os = kNoSystem;
-    ready =
+    header.os = kUnknownSystem;
+    is_ready =
         deflateInit2(&stream, kGzipLevel, Z_DEFLATED, kWindowBits, kMemoryLevel, Z_DEFAULT_STRATEGY) == Z_OK;
   }
   State(const State&) = delete;
@@ -49,52 +50,52 @@ struct GzipMaker::State {
   void begin() {
     deflateReset(&stream);
     deflateSetHeader(&stream, &header);
-    filled = 0;
+    filled_bytes = 0;
   }
 
-  // Passes pieces of one size to zlib, so the output does not depend on how the caller cuts the bytes.
+  // Passes pieces of kPieceBytes to zlib. So the output does not depend on how the caller cuts the bytes.
   Result<void> add(std::span<const std::byte> bytes, const Sink& sink) {
     while (!bytes.empty()) {
-      const std::size_t some = std::min(bytes.size(), kPiece - filled);
-      std::memcpy(in.data() + filled, bytes.data(), some);
-      filled += some;
-      bytes = bytes.subspan(some);
-      if (filled == kPiece) PENSTOCK_TRY(squeeze(Z_NO_FLUSH, sink));
+      const std::size_t copied_bytes = std::min(bytes.size(), kPieceBytes - filled_bytes);
+      std::memcpy(in.data() + filled_bytes, bytes.data(), copied_bytes);
+      filled_bytes += copied_bytes;
+      bytes = bytes.subspan(copied_bytes);
+      if (filled_bytes == kPieceBytes) PENSTOCK_TRY(compress_input(Z_NO_FLUSH, sink));
     }
     return success();
   }
 
-  Result<void> squeeze(int how, const Sink& sink) {
+  Result<void> compress_input(int flush_mode, const Sink& sink) {
     stream.next_in = bytes_of(in);
-    stream.avail_in = count_of(std::exchange(filled, 0));
-    for (bool more = true; more;) {
+    stream.avail_in = limited_count(std::exchange(filled_bytes, 0));
+    for (bool has_more = true; has_more;) {
       stream.next_out = bytes_of(out);
-      stream.avail_out = count_of(out.size());
-      if (deflate(&stream, how) == Z_STREAM_ERROR)
+      stream.avail_out = limited_count(out.size());
+      if (deflate(&stream, flush_mode) == Z_STREAM_ERROR)
         return make_error(Errc::internal, "zlib lost its way while it compressed");
-      more = stream.avail_out == 0;
-      const std::size_t made = out.size() - stream.avail_out;
-      if (made > 0) PENSTOCK_TRY(sink(std::span<const std::byte>(out).first(made)));
+      has_more = stream.avail_out == 0;
+      const std::size_t out_bytes = out.size() - stream.avail_out;
+      if (out_bytes > 0) PENSTOCK_TRY(sink(std::span<const std::byte>(out).first(out_bytes)));
     }
     return success();
   }
 
   z_stream stream{};
   gz_header header{};
-  bool ready = false;
-  std::array<std::byte, kPiece> in{};
-  std::array<std::byte, kPiece> out{};
-  std::size_t filled = 0;
+  bool is_ready = false;
+  std::array<std::byte, kPieceBytes> in{};
+  std::array<std::byte, kPieceBytes> out{};
+  std::size_t filled_bytes = 0;
 };
 
 struct GzipInflater::State {
-  State() { ready = inflateInit2(&stream, kWindowBits) == Z_OK; }
+  State() { is_ready = inflateInit2(&stream, kWindowBits) == Z_OK; }
   State(const State&) = delete;
   State& operator=(const State&) = delete;
   ~State() { inflateEnd(&stream); }
 
   z_stream stream{};
-  bool ready = false;
+  bool is_ready = false;
 };
 
 Result<void> gzip_available() {
@@ -103,24 +104,25 @@ Result<void> gzip_available() {
 
 Result<GzipMaker> GzipMaker::start() {
   auto state = std::make_unique<State>();
-  if (!state->ready) return make_error(Errc::exhausted, "no memory for zlib");
+  if (!state->is_ready) return make_error(Errc::exhausted, "no memory for zlib");
   return GzipMaker(std::move(state));
 }
 
 Result<void> GzipMaker::make(std::span<const std::span<const std::byte>> pieces, const Sink& sink) {
   state_->begin();
   for (const std::span<const std::byte> piece : pieces) PENSTOCK_TRY(state_->add(piece, sink));
-  return state_->squeeze(Z_FINISH, sink);
+  return state_->compress_input(Z_FINISH, sink);
 }
 
-std::uint64_t GzipMaker::most(std::uint64_t bytes) const {
-  state_->begin();  // deflateBound() ignores the gzip header after the end of a member
+std::uint64_t GzipMaker::max_member_bytes(std::uint64_t bytes) const {
+  // Begins a member first: deflateBound() leaves out the gzip header if the last member has ended.
+  state_->begin();
   return deflateBound(&state_->stream, bytes);
 }
 
 Result<GzipInflater> GzipInflater::start() {
   auto state = std::make_unique<State>();
-  if (!state->ready) return make_error(Errc::exhausted, "no memory for zlib");
+  if (!state->is_ready) return make_error(Errc::exhausted, "no memory for zlib");
   GzipInflater inflater(std::move(state));
   inflater.begin();
   return inflater;
@@ -128,24 +130,24 @@ Result<GzipInflater> GzipInflater::start() {
 
 void GzipInflater::begin() {
   inflateReset(&state_->stream);
-  if constexpr (!kChecksumsCount) inflateValidate(&state_->stream, 0);
+  if constexpr (!kVerifyChecksums) inflateValidate(&state_->stream, 0);
 }
 
 Result<GzipInflater::Step> GzipInflater::step(std::span<const std::byte> in, std::span<std::byte> out) {
   z_stream& stream = state_->stream;
-  const uInt given = count_of(in.size());
-  const uInt room = count_of(out.size());
-  std::byte nowhere{};  // zlib accepts no null pointer, even for 0 bytes
-  stream.next_in = given == 0 ? bytes_of({&nowhere, 1}) : bytes_of(in);
-  stream.avail_in = given;
-  stream.next_out = room == 0 ? bytes_of({&nowhere, 1}) : bytes_of(out);
-  stream.avail_out = room;
-  const int done = inflate(&stream, Z_NO_FLUSH);
-  if (done == Z_MEM_ERROR) return make_error(Errc::exhausted, "no memory to inflate");
-  if (done != Z_OK && done != Z_STREAM_END && done != Z_BUF_ERROR)
+  const uInt in_bytes = limited_count(in.size());
+  const uInt out_bytes = limited_count(out.size());
+  std::byte unused_byte{};  // zlib accepts no null pointer, even for 0 bytes
+  stream.next_in = in_bytes == 0 ? bytes_of({&unused_byte, 1}) : bytes_of(in);
+  stream.avail_in = in_bytes;
+  stream.next_out = out_bytes == 0 ? bytes_of({&unused_byte, 1}) : bytes_of(out);
+  stream.avail_out = out_bytes;
+  const int status = inflate(&stream, Z_NO_FLUSH);
+  if (status == Z_MEM_ERROR) return make_error(Errc::exhausted, "no memory to inflate");
+  if (status != Z_OK && status != Z_STREAM_END && status != Z_BUF_ERROR)
     return make_error(Errc::corrupt,
                       std::string("gzip is damaged: ") + (stream.msg != nullptr ? stream.msg : "no gzip"));
-  return Step{given - stream.avail_in, room - stream.avail_out, done == Z_STREAM_END};
+  return Step{in_bytes - stream.avail_in, out_bytes - stream.avail_out, status == Z_STREAM_END};
 }
 
 #else
@@ -163,7 +165,7 @@ Result<GzipMaker> GzipMaker::start() {
 Result<void> GzipMaker::make(std::span<const std::span<const std::byte>> /*pieces*/, const Sink& /*sink*/) {
   return gzip_available();
 }
-std::uint64_t GzipMaker::most(std::uint64_t bytes) const {
+std::uint64_t GzipMaker::max_member_bytes(std::uint64_t bytes) const {
   return bytes;
 }
 

@@ -12,8 +12,8 @@
 
 namespace penstock {
 
-inline constexpr int kGzipLevel = 6;  // the default level of gzip(1)
-// The most that deflate inflates: 258 bytes from two bits.
+inline constexpr int kGzipLevel = 6;  // the default level of the program gzip
+// The largest ratio of inflated to compressed bytes: deflate can code 258 bytes in two bits.
 inline constexpr std::uint64_t kMostGzipInflation = 1032;
 
 // Success, or `unsupported` in a build without zlib.
@@ -22,8 +22,8 @@ Result<void> gzip_available();
 bool begins_as_gzip(std::span<const std::byte> bytes);
 
 // Makes gzip members, one after another. One thread. It uses its 400 KiB of memory again for each member. The
-// same bytes make the same member, however they are cut (with one version of zlib): a member contains no
-// time, no name and no system.
+// same bytes make the same member (with one version of zlib), however the caller cuts them into pieces. A
+// member does not contain a time, a file name or an operating system.
 class GzipMaker {
  public:
   static Result<GzipMaker> start();  // errors: as gzip_available(), or `exhausted`
@@ -37,8 +37,9 @@ class GzipMaker {
   // member.
   Result<void> make(std::span<const std::span<const std::byte>> pieces, const Sink& sink);
 
-  // The largest size of a member for `bytes` bytes. Not allowed within a member.
-  std::uint64_t most(std::uint64_t bytes) const;
+  // The largest number of bytes of a member that is made from `bytes` bytes. Do not call it from a sink:
+  // make() is not finished then.
+  std::uint64_t max_member_bytes(std::uint64_t bytes) const;
 
  private:
   struct State;
@@ -54,15 +55,15 @@ class GzipInflater {
   GzipInflater& operator=(GzipInflater&&) noexcept;
   ~GzipInflater();
 
-  void begin();  // starts another member
+  void begin();  // call it before each member
 
   struct Step {
-    std::size_t taken = 0;  // bytes of `in`
-    std::size_t made = 0;   // bytes of `out`
-    bool end = false;       // the member has ended, with correct checksum and length
+    std::size_t in_bytes = 0;   // bytes read from `in`
+    std::size_t out_bytes = 0;  // bytes written to `out`
+    bool member_ended = false;  // true only if checksum and length were correct
   };
-  // Inflates until `in` is used up or `out` is full. If it takes and makes nothing, the caller must give a
-  // longer `in` or `out`. `corrupt` names the damage, but not its offset.
+  // Inflates until `in` is used up or `out` is full. If a step reads nothing and writes nothing, the caller
+  // must give a longer `in` or `out`. `corrupt` names the damage, but not its offset.
   Result<Step> step(std::span<const std::byte> in, std::span<std::byte> out);
 
  private:

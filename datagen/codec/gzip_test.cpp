@@ -48,10 +48,10 @@ class Gzip : public ::testing::Test {
     while (true) {
       PENSTOCK_ASSIGN(const GzipInflater::Step step,
                       inflater_->step(in.first(std::min(at_once, in.size())), piece));
-      out.insert(out.end(), piece.begin(), piece.begin() + static_cast<std::ptrdiff_t>(step.made));
-      in = in.subspan(step.taken);
-      if (step.end) return out;
-      if (step.taken == 0 && step.made == 0) return make_error(Errc::truncated, "breaks off");
+      out.insert(out.end(), piece.begin(), piece.begin() + static_cast<std::ptrdiff_t>(step.out_bytes));
+      in = in.subspan(step.in_bytes);
+      if (step.member_ended) return out;
+      if (step.in_bytes == 0 && step.out_bytes == 0) return make_error(Errc::truncated, "breaks off");
     }
   }
 
@@ -63,7 +63,7 @@ TEST_F(Gzip, ThereAndBack) {
   for (const std::size_t bytes : {0U, 1U, 1000U, 65536U, 65537U, 1000000U}) {
     for (const Bytes& what : {noise(bytes), Bytes(bytes, std::byte{7})}) {
       const Bytes compressed = member(what);
-      EXPECT_LE(compressed.size(), maker_->most(bytes));
+      EXPECT_LE(compressed.size(), maker_->max_member_bytes(bytes));
       EXPECT_EQ(inflated(compressed).value(), what);
       EXPECT_EQ(inflated(compressed, 1).value(), what);
       EXPECT_LE(what.size(), kMostGzipInflation * compressed.size());

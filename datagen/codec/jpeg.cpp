@@ -11,24 +11,24 @@ namespace penstock {
 namespace {
 
 constexpr int kMostScans = 500;
-// A Huffman-coded picture needs at least one bit for each block of its finest component. If two components
-// share the finest resolution in different directions, that component has at least a quarter of the blocks.
-// So the bound is 8 bits in a byte * 64 pixels in a block * 4.
+// Limits what a header may claim. A Huffman-coded picture needs at least one bit for each block of 64 pixels
+// of its largest component. That component may have only a quarter of the full resolution. So a byte codes at
+// most 8 blocks * 64 pixels * 4.
 constexpr std::uint64_t kMostPixelsPerByte = 2048;
-// Arithmetic coding has no such bound: predictable content needs almost no bits. A small picture may claim
-// any size up to this; a larger one must obey the bound for Huffman codes.
+// The limit above does not apply to arithmetic coding, in which predictable content needs almost no bits.
+// Such a picture may claim up to this many pixels; a larger one must obey the limit above.
 constexpr std::uint64_t kMostUnboundedPixels = std::uint64_t{1} << 22;
-// If a line begins at a multiple of the vector size, libjpeg-turbo stores it past the caches. That is good
-// for pixels that are read much later. The lines of a part are copied at once and would have to come from
-// memory, which takes a tenth of the whole time. So they begin one byte later.
-constexpr std::size_t kOffAlignment = 1;
+// libjpeg-turbo writes a line past the caches if it begins at a multiple of the vector size. That is good for
+// pixels that are read much later. But the lines of a part are copied at once. They would have to come back
+// from memory, which takes a tenth of the whole time. So these lines begin one byte later.
+constexpr std::size_t kMisalignmentBytes = 1;
 
 // libjpeg calls it for an error, in the thread of the codec. Jumps back to the setjmp() of the current step.
 [[noreturn]] void give_up(j_common_ptr codec) {
   JpegGuard* guard = static_cast<JpegGuard*>(codec->client_data);
   guard->code = codec->err->msg_code;
   (*codec->err->format_message)(codec, guard->message);
-  std::longjmp(guard->escape, 1);
+  std::longjmp(guard->jump_target, 1);
 }
 
 void on_message(j_common_ptr codec, int level) {
@@ -47,11 +47,11 @@ void stop_endless_scans(j_common_ptr codec) {
     JpegGuard* guard = static_cast<JpegGuard*>(codec->client_data);
     guard->code = JERR_BAD_PROGRESSION;
     std::snprintf(guard->message, sizeof guard->message, "more than %d scans", kMostScans);
-    std::longjmp(guard->escape, 1);
+    std::longjmp(guard->jump_target, 1);
   }
 }
 
-std::string decode_jpeg_of(std::size_t bytes) {
+std::string decode_task(std::size_t bytes) {
   return "decode JPEG of " + std::to_string(bytes) + " bytes";
 }
 
@@ -64,23 +64,23 @@ void set_up(JpegGuard& guard) {
   guard.manager.output_message = stay_silent;
 }
 
-Error codec_error(const JpegGuard& guard, Errc otherwise, const std::string& doing) {
-  return make_error(guard.code == JERR_OUT_OF_MEMORY ? Errc::exhausted : otherwise,
-                    "cannot " + doing + ": " + guard.message);
+Error codec_error(const JpegGuard& guard, Errc other_code, const std::string& task) {
+  return make_error(guard.code == JERR_OUT_OF_MEMORY ? Errc::exhausted : other_code,
+                    "cannot " + task + ": " + guard.message);
 }
 
 struct JpegDecoder::Libjpeg {
   JpegGuard guard;
   jpeg_decompress_struct codec{};
   jpeg_progress_mgr progress{};
-  bool alive = false;
+  bool is_created = false;
   std::vector<std::uint8_t> line;  // one line of CMYK, or of a part
 
   Libjpeg() {
     set_up(guard);
     codec.err = &guard.manager;
     codec.client_data = &guard;
-    alive = create();
+    is_created = create();
     progress.progress_monitor = stop_endless_scans;
     codec.progress = &progress;
   }
@@ -89,22 +89,22 @@ struct JpegDecoder::Libjpeg {
   Libjpeg& operator=(const Libjpeg&) = delete;
 
   bool create() {
-    if (setjmp(guard.escape) != 0) return false;
+    if (setjmp(guard.jump_target) != 0) return false;
     jpeg_create_decompress(&codec);
     return true;
   }
 
   bool read_header(const unsigned char* data, unsigned long size) {
-    if (setjmp(guard.escape) != 0) return false;
+    if (setjmp(guard.jump_target) != 0) return false;
     jpeg_mem_src(&codec, data, size);
     jpeg_read_header(&codec, TRUE);
     return true;
   }
 
   bool start(unsigned shrink) {
-    if (setjmp(guard.escape) != 0) return false;
-    const bool ink = codec.jpeg_color_space == JCS_CMYK || codec.jpeg_color_space == JCS_YCCK;
-    codec.out_color_space = ink ? JCS_CMYK : JCS_RGB;
+    if (setjmp(guard.jump_target) != 0) return false;
+    const bool is_cmyk = codec.jpeg_color_space == JCS_CMYK || codec.jpeg_color_space == JCS_YCCK;
+    codec.out_color_space = is_cmyk ? JCS_CMYK : JCS_RGB;
     codec.scale_num = 1;
     codec.scale_denom = shrink;
     jpeg_calc_output_dimensions(&codec);
@@ -112,78 +112,79 @@ struct JpegDecoder::Libjpeg {
   }
 
   bool read_rows(std::uint8_t* pixels, std::uint8_t* ink_row) {
-    if (setjmp(guard.escape) != 0) return false;
+    if (setjmp(guard.jump_target) != 0) return false;
     jpeg_start_decompress(&codec);
     const std::size_t stride = std::size_t{codec.output_width} * 3;
     while (codec.output_scanline < codec.output_height) {
       std::uint8_t* row = pixels + codec.output_scanline * stride;
       if (ink_row != nullptr) {
         jpeg_read_scanlines(&codec, &ink_row, 1);
-        print(ink_row, row, codec.output_width);
+        ink_to_rgb(ink_row, row, codec.output_width);
         continue;
       }
       JSAMPROW rows[kJpegRowsAtOnce];
-      const JDIMENSION wanted = std::min(kJpegRowsAtOnce, codec.output_height - codec.output_scanline);
-      for (JDIMENSION i = 0; i < wanted; ++i) rows[i] = row + i * stride;
-      jpeg_read_scanlines(&codec, rows, wanted);
+      const JDIMENSION row_count = std::min(kJpegRowsAtOnce, codec.output_height - codec.output_scanline);
+      for (JDIMENSION i = 0; i < row_count; ++i) rows[i] = row + i * stride;
+      jpeg_read_scanlines(&codec, rows, row_count);
     }
     jpeg_finish_decompress(&codec);
     return true;
   }
 
-  // `row` has space for a line of the whole width. Colour at half resolution is interpolated from neighbours,
-  // so columns at the edge of the decoded area may differ. It decodes one more coding unit on each side.
+  // `row` has space for a line of the whole width. libjpeg interpolates colour at half resolution from
+  // neighbours, so columns at the edge of the decoded area may be wrong. So this decodes one more coding unit
+  // on each side.
   bool read_part(const PicturePart& part, std::uint8_t* row, std::uint8_t* pixels) {
-    if (setjmp(guard.escape) != 0) return false;
+    if (setjmp(guard.jump_target) != 0) return false;
     jpeg_start_decompress(&codec);
-    const auto unit = static_cast<JDIMENSION>(codec.max_h_samp_factor * DCTSIZE);
-    JDIMENSION left = part.left - std::min(part.left, unit);
-    JDIMENSION width = std::min(codec.output_width, part.left + part.width + unit) - left;
+    const auto unit_width = static_cast<JDIMENSION>(codec.max_h_samp_factor * DCTSIZE);
+    JDIMENSION left = part.left - std::min(part.left, unit_width);
+    JDIMENSION width = std::min(codec.output_width, part.left + part.width + unit_width) - left;
     jpeg_crop_scanline(&codec, &left, &width);
     jpeg_skip_scanlines(&codec, part.top);
-    const bool ink = codec.out_color_space == JCS_CMYK;
-    const std::uint8_t* const first = row + std::size_t{part.left - left} * (ink ? 4 : 3);
+    const bool is_cmyk = codec.out_color_space == JCS_CMYK;
+    const std::uint8_t* const first_pixel = row + std::size_t{part.left - left} * (is_cmyk ? 4 : 3);
     for (std::size_t y = 0; y < part.height; ++y) {
       JSAMPROW rows[] = {row};
       jpeg_read_scanlines(&codec, rows, 1);
-      std::uint8_t* const to = pixels + y * part.width * 3;
-      if (ink)
-        print(first, to, part.width);
+      std::uint8_t* const out_row = pixels + y * part.width * 3;
+      if (is_cmyk)
+        ink_to_rgb(first_pixel, out_row, part.width);
       else
-        std::copy_n(first, std::size_t{part.width} * 3, to);
+        std::copy_n(first_pixel, std::size_t{part.width} * 3, out_row);
     }
     jpeg_abort_decompress(&codec);
     return true;
   }
 
-  // Adobe's programs store inverted ink (255: no ink) and set their marker.
-  void print(const std::uint8_t* ink, std::uint8_t* rgb, JDIMENSION width) const {
-    const unsigned flip = codec.saw_Adobe_marker != 0 ? 0 : 255;
+  // Converts CMYK to RGB. Adobe's programs store inverted ink (255: no ink) and add a marker of their own.
+  void ink_to_rgb(const std::uint8_t* ink, std::uint8_t* rgb, JDIMENSION width) const {
+    const unsigned invert_mask = codec.saw_Adobe_marker != 0 ? 0 : 255;
     for (JDIMENSION x = 0; x < width; ++x, ink += 4, rgb += 3)
       for (std::size_t i = 0; i < 3; ++i)
-        rgb[i] = static_cast<std::uint8_t>((ink[i] ^ flip) * (ink[3] ^ flip) / 255);
+        rgb[i] = static_cast<std::uint8_t>((ink[i] ^ invert_mask) * (ink[3] ^ invert_mask) / 255);
   }
 
   Result<void> open(std::span<const std::byte> jpeg) {
-    if (!alive) return codec_error(guard, Errc::internal, "set up the JPEG decoder");
+    if (!is_created) return codec_error(guard, Errc::internal, "set up the JPEG decoder");
     if (!read_header(reinterpret_cast<const unsigned char*>(jpeg.data()), jpeg.size())) {
       jpeg_abort_decompress(&codec);
-      return codec_error(guard, Errc::corrupt, decode_jpeg_of(jpeg.size()));
+      return codec_error(guard, Errc::corrupt, decode_task(jpeg.size()));
     }
     const std::uint64_t pixels = std::uint64_t{codec.image_width} * codec.image_height;
     const bool too_large = pixels > kMostJpegPixels;
-    const bool arithmetic = codec.arith_code != 0;
-    const bool impossible =
-        pixels / kMostPixelsPerByte > jpeg.size() && (!arithmetic || pixels > kMostUnboundedPixels);
-    if (!too_large && !impossible) return {};
+    const bool is_arithmetic = codec.arith_code != 0;
+    const bool exceeds_bound =
+        pixels / kMostPixelsPerByte > jpeg.size() && (!is_arithmetic || pixels > kMostUnboundedPixels);
+    if (!too_large && !exceeds_bound) return {};
     const std::string size =
         std::to_string(codec.image_width) + "x" + std::to_string(codec.image_height) + " pixels";
     jpeg_abort_decompress(&codec);
-    return make_error(Errc::corrupt, "cannot " + decode_jpeg_of(jpeg.size()) +
+    return make_error(Errc::corrupt, "cannot " + decode_task(jpeg.size()) +
                                          (too_large ? ": " + size + " are above the limit of 2^30"
                                                     : ": it claims " + size + ", more than " +
-                                                          (arithmetic ? "so few bytes are trusted to hold"
-                                                                      : "its bytes can hold")));
+                                                          (is_arithmetic ? "so few bytes are trusted to hold"
+                                                                         : "its bytes can hold")));
   }
 };
 
@@ -192,7 +193,7 @@ JpegDecoder::~JpegDecoder() = default;
 JpegDecoder::JpegDecoder(JpegDecoder&&) noexcept = default;
 JpegDecoder& JpegDecoder::operator=(JpegDecoder&&) noexcept = default;
 
-Result<JpegHeader> JpegDecoder::header(std::span<const std::byte> jpeg) {
+Result<JpegHeader> JpegDecoder::read_header(std::span<const std::byte> jpeg) {
   PENSTOCK_TRY(libjpeg_->open(jpeg));
   const JpegHeader header{libjpeg_->codec.image_width, libjpeg_->codec.image_height,
                           libjpeg_->codec.num_components, libjpeg_->codec.restart_interval};
@@ -206,8 +207,8 @@ Result<void> JpegDecoder::decode(std::span<const std::byte> jpeg, Image& out, un
                                                   std::to_string(shrink));
   PENSTOCK_TRY(libjpeg_->open(jpeg));
   jpeg_decompress_struct& codec = libjpeg_->codec;
-  bool whole = libjpeg_->start(shrink);
-  if (whole) {
+  bool is_decoded = libjpeg_->start(shrink);
+  if (is_decoded) {
     std::uint8_t* ink_row = nullptr;
     try {
       out.width = codec.output_width;
@@ -222,21 +223,21 @@ Result<void> JpegDecoder::decode(std::span<const std::byte> jpeg, Image& out, un
       return make_error(Errc::exhausted, "no memory for a picture of " + std::to_string(codec.image_width) +
                                              "x" + std::to_string(codec.image_height) + " pixels");
     }
-    whole = libjpeg_->read_rows(out.pixels.data(), ink_row);
+    is_decoded = libjpeg_->read_rows(out.pixels.data(), ink_row);
   }
-  if (whole) return {};
+  if (is_decoded) return {};
   jpeg_abort_decompress(&codec);
-  return codec_error(libjpeg_->guard, Errc::corrupt, decode_jpeg_of(jpeg.size()));
+  return codec_error(libjpeg_->guard, Errc::corrupt, decode_task(jpeg.size()));
 }
 
 Result<void> JpegDecoder::decode_part(std::span<const std::byte> jpeg, const PicturePart& part, Image& out) {
   PENSTOCK_TRY(libjpeg_->open(jpeg));
   jpeg_decompress_struct& codec = libjpeg_->codec;
-  const auto lies_within = [](std::uint64_t from, std::uint64_t length, std::uint64_t all) {
+  const auto is_inside = [](std::uint64_t from, std::uint64_t length, std::uint64_t all) {
     return length > 0 && from + length <= all;
   };
-  if (!lies_within(part.left, part.width, codec.image_width) ||
-      !lies_within(part.top, part.height, codec.image_height)) {
+  if (!is_inside(part.left, part.width, codec.image_width) ||
+      !is_inside(part.top, part.height, codec.image_height)) {
     jpeg_abort_decompress(&codec);
     return make_error(Errc::invalid_argument, "no part of a picture of " + std::to_string(codec.image_width) +
                                                   "x" + std::to_string(codec.image_height) +
@@ -248,17 +249,17 @@ Result<void> JpegDecoder::decode_part(std::span<const std::byte> jpeg, const Pic
     out.width = part.width;
     out.height = part.height;
     out.pixels.resize(std::size_t{part.width} * part.height * 3);
-    libjpeg_->line.resize(std::size_t{codec.image_width} * 4 + kOffAlignment);
+    libjpeg_->line.resize(std::size_t{codec.image_width} * 4 + kMisalignmentBytes);
   } catch (const std::bad_alloc&) {
     jpeg_abort_decompress(&codec);
     return make_error(Errc::exhausted, "no memory for a picture of " + std::to_string(part.width) + "x" +
                                            std::to_string(part.height) + " pixels");
   }
   if (libjpeg_->start(1) &&
-      libjpeg_->read_part(part, libjpeg_->line.data() + kOffAlignment, out.pixels.data()))
+      libjpeg_->read_part(part, libjpeg_->line.data() + kMisalignmentBytes, out.pixels.data()))
     return {};
   jpeg_abort_decompress(&codec);
-  return codec_error(libjpeg_->guard, Errc::corrupt, decode_jpeg_of(jpeg.size()));
+  return codec_error(libjpeg_->guard, Errc::corrupt, decode_task(jpeg.size()));
 }
 
 }  // namespace penstock

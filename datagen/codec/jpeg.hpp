@@ -25,7 +25,6 @@ struct JpegHeader {
   unsigned restart_interval = 0;  // in coding units; 0: the whole picture is one interval
 };
 
-// A rectangle of a picture.
 struct PicturePart {
   std::uint32_t left = 0;
   std::uint32_t top = 0;
@@ -33,14 +32,14 @@ struct PicturePart {
   std::uint32_t height = 0;
 };
 
-// Larger pictures are refused. So is a picture that claims more pixels than its bytes can contain: 2048 for
-// each byte. Arithmetic coding can contain more, so its pictures must obey that limit only from 2^22 pixels
-// on.
+// The decoder refuses pictures with more pixels. It also refuses a picture that claims more than 2048 pixels
+// for each of its bytes. Arithmetic coding can reach more, so its pictures must obey that limit only from
+// 2^22 pixels on.
 inline constexpr std::uint64_t kMostJpegPixels = std::uint64_t{1} << 30;
 
 // One thread. An error is `corrupt` and names the damage, or `exhausted` if memory ran out. Warnings of the
 // library (premature end, extraneous bytes, bad codes) are `corrupt` as well: if the decoder must guess, the
-// pixels are not the stored ones. Only oddities of the header that change no pixel are accepted.
+// pixels are not the stored ones. Only header oddities that do not change a pixel are accepted.
 class JpegDecoder {
  public:
   JpegDecoder();
@@ -48,7 +47,7 @@ class JpegDecoder {
   JpegDecoder(JpegDecoder&&) noexcept;
   JpegDecoder& operator=(JpegDecoder&&) noexcept;
 
-  Result<JpegHeader> header(std::span<const std::byte> jpeg);
+  Result<JpegHeader> read_header(std::span<const std::byte> jpeg);
 
   // Decodes the whole picture to RGB into `out`; grey, CMYK and YCCK are converted. Uses the memory of `out`
   // again; after an error its content is undefined. `shrink` 1, 2, 4 or 8 divides both sides by it, rounded
@@ -56,8 +55,8 @@ class JpegDecoder {
   Result<void> decode(std::span<const std::byte> jpeg, Image& out, unsigned shrink = 1);
 
   // Decodes a part, with the same pixels as decode(). It skips most of the inverse transform outside of the
-  // part, and everything that is coded below it. So it does not notice damage there. `invalid_argument` if
-  // the part is empty or not inside the picture.
+  // part, and does not decode rows below the part. So it does not find damage in those rows.
+  // `invalid_argument` if the part is empty or not inside the picture.
   Result<void> decode_part(std::span<const std::byte> jpeg, const PicturePart& part, Image& out);
 
  private:

@@ -20,24 +20,25 @@ constexpr std::size_t kMostHeaderBytes = 2048;
 void YccImage::reshape(std::uint32_t new_width, std::uint32_t new_height) {
   width = new_width;
   height = new_height;
-  const std::size_t luma = stride() * padded_height();
-  if (planes[0].size() < luma) planes[0].resize(luma);
+  const std::size_t luma_bytes = stride() * padded_height();
+  if (planes[0].size() < luma_bytes) planes[0].resize(luma_bytes);
   for (std::size_t i = 1; i < 3; ++i)
-    if (planes[i].size() < luma / 4) planes[i].resize(luma / 4);
+    if (planes[i].size() < luma_bytes / 4) planes[i].resize(luma_bytes / 4);
 }
 
 struct JpegEncoder::State {
   JpegGuard guard;
   jpeg_compress_struct codec{};
   jpeg_destination_mgr sink{};
-  bool alive = false;
-  std::vector<std::uint8_t> out;  // at least as large as the largest possible result for the current picture
+  bool is_created = false;
+  // At least as large as the largest JPEG that the current picture can give.
+  std::vector<std::uint8_t> out;
 
   State() {
     set_up(guard);
     codec.err = &guard.manager;
     codec.client_data = &guard;
-    alive = create();
+    is_created = create();
     sink.init_destination = [](j_compress_ptr) {};
     sink.term_destination = [](j_compress_ptr) {};
     sink.empty_output_buffer = [](j_compress_ptr full) -> boolean {
@@ -51,22 +52,22 @@ struct JpegEncoder::State {
   State& operator=(const State&) = delete;
 
   bool create() {
-    if (setjmp(guard.escape) != 0) return false;
+    if (setjmp(guard.jump_target) != 0) return false;
     jpeg_create_compress(&codec);
     return true;
   }
 
   Result<void> prepare(std::uint32_t width, std::uint32_t height) {
-    if (!alive) return codec_error(guard, Errc::internal, "set up the JPEG encoder");
+    if (!is_created) return codec_error(guard, Errc::internal, "set up the JPEG encoder");
     const std::string size = std::to_string(width) + "x" + std::to_string(height) + " pixels";
     if (width == 0 || height == 0 || width > JPEG_MAX_DIMENSION || height > JPEG_MAX_DIMENSION ||
         std::uint64_t{width} * height > kMostJpegPixels)
       return make_error(Errc::invalid_argument, "cannot encode a JPEG of " + size);
-    const std::size_t most =
+    const std::size_t max_bytes =
         (std::size_t{width} + 15) / 16 * 16 * ((std::size_t{height} + 15) / 16 * 16) * kMostBytesPerPixel +
         kMostHeaderBytes;
     try {
-      if (out.size() < most) out.resize(most);
+      if (out.size() < max_bytes) out.resize(max_bytes);
     } catch (const std::bad_alloc&) {
       return make_error(Errc::exhausted, "no memory to encode a JPEG of " + size);
     }
@@ -79,25 +80,25 @@ struct JpegEncoder::State {
   }
 
   // jpeg_set_defaults() selects 4:2:0 for YCbCr.
-  void begin(J_COLOR_SPACE space, bool planes) {
+  void set_input_format(J_COLOR_SPACE space, bool are_planes) {
     codec.in_color_space = space;
     jpeg_set_defaults(&codec);
-    codec.raw_data_in = planes ? TRUE : FALSE;
+    codec.raw_data_in = are_planes ? TRUE : FALSE;
   }
 
   bool write_rgb(const std::uint8_t* pixels, int quality) {
-    if (setjmp(guard.escape) != 0) return false;
-    begin(JCS_RGB, false);
+    if (setjmp(guard.jump_target) != 0) return false;
+    set_input_format(JCS_RGB, false);
     jpeg_set_quality(&codec, quality, TRUE);
     jpeg_start_compress(&codec, TRUE);
     const std::size_t stride = std::size_t{codec.image_width} * 3;
     while (codec.next_scanline < codec.image_height) {
       JSAMPROW rows[kJpegRowsAtOnce];
-      const JDIMENSION wanted = std::min(kJpegRowsAtOnce, codec.image_height - codec.next_scanline);
+      const JDIMENSION row_count = std::min(kJpegRowsAtOnce, codec.image_height - codec.next_scanline);
       // libjpeg takes rows by non-const pointers but does not write to them.
-      for (JDIMENSION i = 0; i < wanted; ++i)
+      for (JDIMENSION i = 0; i < row_count; ++i)
         rows[i] = const_cast<std::uint8_t*>(pixels) + (codec.next_scanline + i) * stride;
-      jpeg_write_scanlines(&codec, rows, wanted);
+      jpeg_write_scanlines(&codec, rows, row_count);
     }
     jpeg_finish_compress(&codec);
     return true;
@@ -105,8 +106,8 @@ struct JpegEncoder::State {
 
   bool write_planes(const std::uint8_t* y, const std::uint8_t* cb, const std::uint8_t* cr, std::size_t stride,
                     int quantizer_percent, unsigned restart_rows) {
-    if (setjmp(guard.escape) != 0) return false;
-    begin(JCS_YCbCr, true);
+    if (setjmp(guard.jump_target) != 0) return false;
+    set_input_format(JCS_YCbCr, true);
     jpeg_set_linear_quality(&codec, quantizer_percent, TRUE);
     codec.restart_in_rows = static_cast<int>(restart_rows);
     jpeg_start_compress(&codec, TRUE);
@@ -155,8 +156,9 @@ Result<std::span<const std::byte>> JpegEncoder::encode(const YccImage& image, in
   if (quantizer_percent < 1 || quantizer_percent > 5000)
     return make_error(Errc::invalid_argument, "the JPEG quantizer is scaled by 1 to 5000 percent, not " +
                                                   std::to_string(quantizer_percent));
-  const std::size_t luma = image.stride() * image.padded_height();
-  if (image.planes[0].size() < luma || image.planes[1].size() < luma / 4 || image.planes[2].size() < luma / 4)
+  const std::size_t luma_bytes = image.stride() * image.padded_height();
+  if (image.planes[0].size() < luma_bytes || image.planes[1].size() < luma_bytes / 4 ||
+      image.planes[2].size() < luma_bytes / 4)
     return make_error(Errc::invalid_argument, "a picture with fewer pixels than its size says");
   PENSTOCK_TRY(state_->prepare(image.width, image.height));
   return state_->finish(state_->write_planes(image.planes[0].data(), image.planes[1].data(),

@@ -43,7 +43,8 @@ class JpegEncoder {
 
   // `quantizer_percent`, 1 to 5000, scales the example tables of the standard: 100 is quality 50, 20 is
   // quality 90, 200 is quality 25. It is finer than `quality` near the top. A restart interval begins after
-  // every `restart_rows` rows of 16 lines (0: never). It can be decoded without the intervals before it.
+  // every `restart_rows` rows of 16 lines (0: never). Each interval can be decoded without the intervals
+  // before it.
   Result<std::span<const std::byte>> encode(const YccImage& image, int quantizer_percent,
                                             unsigned restart_rows = 0);
 

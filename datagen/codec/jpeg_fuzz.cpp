@@ -13,7 +13,7 @@ extern "C" int LLVMFuzzerTestOneInput(const std::uint8_t* data, std::size_t size
   static penstock::JpegDecoder decoder;
   static penstock::Image image;
   const auto jpeg = std::as_bytes(std::span(data, size));
-  const auto header = decoder.header(jpeg);
+  const auto header = decoder.read_header(jpeg);
   if (!header.ok()) {
     if (decoder.decode(jpeg, image).ok()) std::abort();
     return 0;

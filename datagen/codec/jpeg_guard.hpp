@@ -21,7 +21,7 @@ inline constexpr JDIMENSION kJpegRowsAtOnce = 16;
 // with plain C data.
 struct JpegGuard {
   jpeg_error_mgr manager{};
-  std::jmp_buf escape{};
+  std::jmp_buf jump_target{};
   char message[JMSG_LENGTH_MAX] = {};
   int code = 0;
 };
@@ -29,7 +29,7 @@ struct JpegGuard {
 // Sets up the guard. The caller then sets the codec's `err` to the manager, and `client_data` to the guard.
 void set_up(JpegGuard& guard);
 
-// Lack of memory becomes `exhausted`, every other failure `otherwise`.
-Error codec_error(const JpegGuard& guard, Errc otherwise, const std::string& doing);
+// The error of a failed `task`: `exhausted` if memory ran out, otherwise `other_code`.
+Error codec_error(const JpegGuard& guard, Errc other_code, const std::string& task);
 
 }  // namespace penstock

@@ -20,12 +20,12 @@ constexpr std::uint8_t kRestartInterval = 0xdd;
 constexpr std::uint8_t kFirstRestart = 0xd0;
 constexpr std::uint8_t kLastRestart = 0xd7;
 
-Error not_ours(std::size_t at, const char* what) {
+Error bad_jpeg(std::size_t at, const char* what) {
   return make_error(Errc::corrupt,
                     "not a JPEG of Penstock's encoder: at byte " + std::to_string(at) + " " + what);
 }
 
-std::uint8_t octet(std::span<const std::byte> bytes, std::size_t at) {
+std::uint8_t octet_at(std::span<const std::byte> bytes, std::size_t at) {
   return std::to_integer<std::uint8_t>(bytes[at]);
 }
 
@@ -40,50 +40,50 @@ std::size_t find_ff(std::span<const std::byte> bytes, std::size_t from) {
 // the offset of the entropy-coded bytes.
 template <class Visit>
 Result<std::size_t> for_each_segment(std::span<const std::byte> jpeg, Visit visit) {
-  if (jpeg.size() < 4 || octet(jpeg, 0) != 0xff || octet(jpeg, 1) != kStartOfImage)
-    return not_ours(0, "is no start of an image");
+  if (jpeg.size() < 4 || octet_at(jpeg, 0) != 0xff || octet_at(jpeg, 1) != kStartOfImage)
+    return bad_jpeg(0, "is no start of an image");
   std::size_t at = 2;
   while (at + 4 <= jpeg.size()) {
-    if (octet(jpeg, at) != 0xff) return not_ours(at, "is no marker");
-    const std::uint8_t marker = octet(jpeg, at + 1);
-    const std::size_t length = std::size_t{octet(jpeg, at + 2)} * 256 + octet(jpeg, at + 3);
+    if (octet_at(jpeg, at) != 0xff) return bad_jpeg(at, "is no marker");
+    const std::uint8_t marker = octet_at(jpeg, at + 1);
+    const std::size_t length = std::size_t{octet_at(jpeg, at + 2)} * 256 + octet_at(jpeg, at + 3);
     if (length < 2 || at + 2 + length > jpeg.size())
-      return not_ours(at, "begins a segment that is cut short");
+      return bad_jpeg(at, "begins a segment that is cut short");
     PENSTOCK_TRY(visit(marker, jpeg.subspan(at + 4, length - 2), at + 4));
     at += 2 + length;
     if (marker == kStartOfScan) return at;
   }
-  return not_ours(at, "the scan is missing");
+  return bad_jpeg(at, "the scan is missing");
 }
 
 using Symbol = JpegCodes::Symbol;
 using HuffmanTable = JpegCodes::Table;
 
 // Bytes after the interval's bits, which at() may read. All their bits are 1, which is no Huffman code.
-constexpr std::size_t kPadding = 2 * sizeof(std::uint64_t);
+constexpr std::size_t kPaddingBytes = 2 * sizeof(std::uint64_t);
 
-// The most bits of one skip: the number after the last code may have up to 16 bits.
-constexpr std::size_t kFurthestSkip = JpegCodes::kSkipBits + 16;
+// The most bits that one skip passes: the number after the last code may have up to 16 bits.
+constexpr std::size_t kMostSkippedBits = JpegCodes::kSkipBits + 16;
 constexpr const char* kCannotBeDecoded = "begins an interval that cannot be decoded";
 
-// The bits of an interval without the zeros that are stuffed after 0xFF, and the original offset of each
-// byte.
-class Bits {
+// Reads the bits of an interval without the zeros that are stuffed after 0xFF, and knows the original offset
+// of each byte.
+class IntervalReader {
  public:
-  Bits(std::span<const std::byte> jpeg, const JpegInterval& interval) : begin_(interval.begin) {
+  IntervalReader(std::span<const std::byte> jpeg, const JpegInterval& interval) : begin_(interval.begin) {
     const std::span<const std::byte> coded = jpeg.subspan(interval.begin, interval.bytes);
-    bytes_.resize(interval.bytes + kPadding);
+    bytes_.resize(interval.bytes + kPaddingBytes);
     std::size_t count = 0;
     for (std::size_t at = 0; at < coded.size();) {
       const std::size_t marker = find_ff(coded, at);
-      const std::size_t run = std::min(marker + 1, coded.size()) - at;
-      std::memcpy(bytes_.data() + count, coded.data() + at, run);
-      count += run;
-      at += run + 1;
+      const std::size_t run_bytes = std::min(marker + 1, coded.size()) - at;
+      std::memcpy(bytes_.data() + count, coded.data() + at, run_bytes);
+      count += run_bytes;
+      at += run_bytes + 1;
       if (marker < coded.size()) stuffed_.push_back(count);
     }
-    size_ = count * 8;
-    std::fill_n(bytes_.begin() + static_cast<std::ptrdiff_t>(count), kPadding, std::uint8_t{0xff});
+    interval_bits_ = count * 8;
+    std::fill_n(bytes_.begin() + static_cast<std::ptrdiff_t>(count), kPaddingBytes, std::uint8_t{0xff});
   }
 
   // At least 57 bits from `position` on; the first one is the highest bit.
@@ -93,70 +93,73 @@ class Bits {
     if constexpr (std::endian::native == std::endian::little) word = __builtin_bswap64(word);
     return word << (position % 8);
   }
-  std::size_t size() const { return size_; }
+  std::size_t size() const { return interval_bits_; }
 
-  // The JPEG's byte that has the bit at `position`. Positions must not decrease from call to call.
+  // The offset in the JPEG and the mask of the bit at `position`. Positions must not decrease from call to
+  // call.
   FlippableBit bit(std::size_t position) {
-    while (passed_ < stuffed_.size() && stuffed_[passed_] <= position / 8) ++passed_;
-    return {begin_ + position / 8 + passed_, static_cast<std::uint8_t>(0x80U >> (position % 8))};
+    while (stuffed_before_ < stuffed_.size() && stuffed_[stuffed_before_] <= position / 8) ++stuffed_before_;
+    return {begin_ + position / 8 + stuffed_before_, static_cast<std::uint8_t>(0x80U >> (position % 8))};
   }
 
  private:
   const std::size_t begin_;
   std::vector<std::uint8_t> bytes_;
   std::vector<std::size_t> stuffed_;  // for each stuffed zero: how many bytes of `bytes_` are before it
-  std::size_t passed_ = 0;
-  std::size_t size_ = 0;
+  std::size_t stuffed_before_ = 0;
+  std::size_t interval_bits_ = 0;
 };
 
 bool may_flip(std::span<const std::byte> jpeg, const FlippableBit& bit) {
-  const std::uint8_t here = octet(jpeg, bit.at);
-  return here != 0xff && (here ^ bit.mask) != 0xff;
+  const std::uint8_t byte_value = octet_at(jpeg, bit.offset);
+  return byte_value != 0xff && (byte_value ^ bit.mask) != 0xff;
 }
 
-// Selects bits for the groups. Bits are offered in the order of their positions.
+// Selects bits for FlipGroups. The caller offers bits in the order of their positions.
 class BitSelector {
  public:
   explicit BitSelector(FlipGroups groups) : groups_(groups) {}
 
-  // It accepts no bit before this position.
-  std::size_t from() const { return from_; }
+  // The caller must not offer a bit before this position.
+  std::size_t next_position() const { return next_position_; }
 
   void offer(const FlippableBit& bit, std::size_t position) {
     const std::size_t byte = position / 8;
-    if (of_group_ != 0 && byte >= first_ + groups_.within) {
-      close();
-      if (position < from_) return;
+    if (group_bits_ != 0 && byte >= group_begin_ + groups_.span_bytes) {
+      close_group();
+      if (position < next_position_) return;
     }
-    if (of_group_ == 0) first_ = byte;
-    taken_.push_back(bit);
-    from_ = (byte + 1) * 8;
-    if (++of_group_ == groups_.together) close();
+    if (group_bits_ == 0) group_begin_ = byte;
+    selected_.push_back(bit);
+    next_position_ = (byte + 1) * 8;
+    if (++group_bits_ == groups_.bits_per_group) close_group();
   }
 
-  std::vector<FlippableBit> taken() && { return std::move(taken_); }
+  std::vector<FlippableBit> selected() && { return std::move(selected_); }
 
  private:
-  void close() {
-    of_group_ = 0;
-    from_ = std::max(from_, (first_ + groups_.spacing) * 8);
+  void close_group() {
+    group_bits_ = 0;
+    next_position_ = std::max(next_position_, (group_begin_ + groups_.spacing_bytes) * 8);
   }
 
   const FlipGroups groups_;
-  std::vector<FlippableBit> taken_;
-  std::size_t from_ = 0;
-  std::size_t first_ = 0;     // first byte of the current group
-  std::size_t of_group_ = 0;  // bits taken for the current group
+  std::vector<FlippableBit> selected_;
+  std::size_t next_position_ = 0;
+  std::size_t group_begin_ = 0;  // first byte of the current group
+  std::size_t group_bits_ = 0;   // bits selected for the current group
 };
 
-// `value` has the zeros before a coefficient and the size of its number; for a DC difference only the size.
+// `value` contains two numbers: the zeros before a coefficient, and the bits of its number. For a DC
+// difference it contains only the bits.
 Symbol symbol_of(std::uint8_t value, std::size_t code_bits) {
   constexpr std::uint8_t kSixteenZeros = 0xf0;
-  const auto size = static_cast<std::uint8_t>(value & 15U);
-  const bool ends = size == 0 && value != kSixteenZeros;
-  return {.bits = static_cast<std::uint8_t>(code_bits + size),
-          .size = size,
-          .ahead = static_cast<std::uint8_t>(ends ? JpegCodes::kEndOfBlock : (value >> 4U) + 1U)};
+  const auto number_bits = static_cast<std::uint8_t>(value & 15U);
+  const bool ends_block = number_bits == 0 && value != kSixteenZeros;
+  return {
+      .bits = static_cast<std::uint8_t>(code_bits + number_bits),
+      .number_bits = number_bits,
+      .coefficients = static_cast<std::uint8_t>(ends_block ? JpegCodes::kEndOfBlock : (value >> 4U) + 1U)};
 }
 
 }  // namespace
@@ -166,217 +169,222 @@ Result<JpegLayout> jpeg_layout(std::span<const std::byte> jpeg) {
   PENSTOCK_ASSIGN(layout.header_bytes,
                   for_each_segment(jpeg,
                                    [&](std::uint8_t marker, std::span<const std::byte> payload,
-                                       std::size_t where) -> Result<void> {
+                                       std::size_t offset) -> Result<void> {
                                      if (marker == kBaselineFrame && payload.size() >= 6)
-                                       layout.height_at = where + 1;
+                                       layout.height_offset = offset + 1;
                                      return success();
                                    }));
-  if (layout.height_at == 0) return not_ours(0, "is no baseline picture");
+  if (layout.height_offset == 0) return bad_jpeg(0, "is no baseline picture");
   JpegInterval interval{layout.header_bytes, 0};
   for (std::size_t at = find_ff(jpeg, layout.header_bytes); at + 1 < jpeg.size();
        at = find_ff(jpeg, at + 1)) {
-    if (octet(jpeg, at + 1) == 0) continue;
-    const std::uint8_t marker = octet(jpeg, at + 1);
+    if (octet_at(jpeg, at + 1) == 0) continue;
+    const std::uint8_t marker = octet_at(jpeg, at + 1);
     interval.bytes = at - interval.begin;
     layout.intervals.push_back(interval);
     if (marker == kEndOfImage) return layout;
-    if (marker < kFirstRestart || marker > kLastRestart) return not_ours(at, "is a marker within the scan");
+    if (marker < kFirstRestart || marker > kLastRestart) return bad_jpeg(at, "is a marker within the scan");
     interval.begin = at + 2;
     ++at;
   }
-  return not_ours(jpeg.size(), "the end of the image is missing");
+  return bad_jpeg(jpeg.size(), "the end of the image is missing");
 }
 
 Result<std::vector<std::byte>> header_without_restarts(std::span<const std::byte> jpeg) {
   std::vector<std::byte> header{std::byte{0xff}, std::byte{kStartOfImage}};
   PENSTOCK_TRY(for_each_segment(
-      jpeg, [&](std::uint8_t marker, std::span<const std::byte> payload, std::size_t where) -> Result<void> {
-        constexpr std::size_t kSegmentHead = 4;
-        const auto segment = jpeg.subspan(where - kSegmentHead, kSegmentHead + payload.size());
+      jpeg, [&](std::uint8_t marker, std::span<const std::byte> payload, std::size_t offset) -> Result<void> {
+        constexpr std::size_t kSegmentHeaderBytes = 4;
+        const auto segment = jpeg.subspan(offset - kSegmentHeaderBytes, kSegmentHeaderBytes + payload.size());
         if (marker != kRestartInterval) header.insert(header.end(), segment.begin(), segment.end());
         return success();
       }));
   return header;
 }
 
-Result<void> JpegCodes::read_tables(std::span<const std::byte> payload, std::size_t where) {
+Result<void> JpegCodes::read_tables(std::span<const std::byte> payload, std::size_t offset) {
   std::size_t at = 0;
   while (at < payload.size()) {
-    const std::uint8_t which = octet(payload, at);
-    if ((which & 0x0fU) > 1 || (which >> 4U) > 1 || payload.size() - at < 17)
-      return not_ours(where + at, "is a Huffman table out of range");
-    HuffmanTable& table = (which >> 4U) == 0 ? dc_[which & 1U] : ac_[which & 1U];
-    table.by_16.assign(65536, {});
+    const std::uint8_t table_id = octet_at(payload, at);
+    if ((table_id & 0x0fU) > 1 || (table_id >> 4U) > 1 || payload.size() - at < 17)
+      return bad_jpeg(offset + at, "is a Huffman table out of range");
+    HuffmanTable& table = (table_id >> 4U) == 0 ? dc_[table_id & 1U] : ac_[table_id & 1U];
+    table.by_16_bits.assign(65536, {});
     const std::span<const std::byte> counts = payload.subspan(at + 1, 16);
     at += 17;
     // Codes are in rising order of length (ITU-T T.81, annex C), so their first 16 bits rise as well.
     std::size_t next = 0;
     for (std::size_t length = 1; length <= 16; ++length) {
-      const std::size_t covers = std::size_t{1} << (16 - length);
-      for (std::size_t i = 0; i < octet(counts, length - 1); ++i, next += covers) {
-        if (at == payload.size() || next + covers > table.by_16.size())
-          return not_ours(where + at, "is a Huffman table that makes no sense");
-        std::fill_n(table.by_16.begin() + static_cast<std::ptrdiff_t>(next), covers,
-                    symbol_of(octet(payload, at++), length));
+      const std::size_t table_entries = std::size_t{1} << (16 - length);
+      for (std::size_t i = 0; i < octet_at(counts, length - 1); ++i, next += table_entries) {
+        if (at == payload.size() || next + table_entries > table.by_16_bits.size())
+          return bad_jpeg(offset + at, "is a Huffman table that makes no sense");
+        std::fill_n(table.by_16_bits.begin() + static_cast<std::ptrdiff_t>(next), table_entries,
+                    symbol_of(octet_at(payload, at++), length));
       }
     }
-    for (std::size_t i = 0; i < table.by_10.size(); ++i) {
-      const Symbol symbol = table.by_16[i << 6U];
-      table.by_10[i] = symbol.bits - symbol.size <= 10 ? symbol : Symbol{};
+    for (std::size_t i = 0; i < table.by_10_bits.size(); ++i) {
+      const Symbol symbol = table.by_16_bits[i << 6U];
+      table.by_10_bits[i] = symbol.bits - symbol.number_bits <= 10 ? symbol : Symbol{};
     }
   }
   return success();
 }
 
-Result<JpegCodes> JpegCodes::of(std::span<const std::byte> header) {
+Result<JpegCodes> JpegCodes::from_header(std::span<const std::byte> header) {
   JpegCodes codes;
   PENSTOCK_TRY(for_each_segment(
       header,
-      [&](std::uint8_t marker, std::span<const std::byte> payload, std::size_t where) -> Result<void> {
-        return marker == kHuffmanTables ? codes.read_tables(payload, where) : success();
+      [&](std::uint8_t marker, std::span<const std::byte> payload, std::size_t offset) -> Result<void> {
+        return marker == kHuffmanTables ? codes.read_tables(payload, offset) : success();
       }));
-  for (const std::size_t which : {0U, 1U})
-    if (codes.dc_[which].by_16.empty() || codes.ac_[which].by_16.empty())
-      return not_ours(header.size(), "the header ends without all Huffman tables");
-  for (const std::size_t which : {0U, 1U}) {
-    fill_skips(codes.dc_[which], true, codes.ac_[which]);
-    fill_skips(codes.ac_[which], false, codes.ac_[which]);
+  for (const std::size_t table_id : {0U, 1U})
+    if (codes.dc_[table_id].by_16_bits.empty() || codes.ac_[table_id].by_16_bits.empty())
+      return bad_jpeg(header.size(), "the header ends without all Huffman tables");
+  for (const std::size_t table_id : {0U, 1U}) {
+    fill_skips(codes.dc_[table_id], true, codes.ac_[table_id]);
+    fill_skips(codes.ac_[table_id], false, codes.ac_[table_id]);
   }
-  codes.find_fillings();
+  codes.find_paddings();
   return codes;
 }
 
 // For each n from 1 to 7 finds the shortest sequence of coefficients whose codes have n bits, or n + 8 or
 // n + 16. Uses coefficients of one quantization step at low frequencies: they have the shortest codes.
-void JpegCodes::find_fillings() {
-  constexpr unsigned kFurthest = 4;  // zeros before a coefficient, plus 1
+void JpegCodes::find_paddings() {
+  constexpr unsigned kMostCoefficients = 4;  // at most 3 zeros, and the coefficient after them
   constexpr unsigned kMostBits = 24;
-  std::vector<Word> short_coefficients;
-  const std::vector<Symbol>& symbols = ac_[1].by_16;
+  std::vector<BitString> short_coefficients;
+  const std::vector<Symbol>& symbols = ac_[1].by_16_bits;
   for (std::size_t next = 0; next < symbols.size();) {
     const Symbol symbol = symbols[next];
-    if (symbol.bits == 0) break;  // codes rise: no further one exists
-    const unsigned code_bits = symbol.bits - symbol.size;
+    if (symbol.bits == 0) break;  // codes ascend, so there is no other code
+    const unsigned code_bits = symbol.bits - symbol.number_bits;
     const auto code = static_cast<std::uint32_t>(next >> (16U - code_bits));
-    if (symbol.ahead >= kEndOfBlock) end_of_block_ = {code, code_bits};
-    if (symbol.size == 1 && symbol.ahead <= kFurthest)
+    if (symbol.coefficients >= kEndOfBlock) end_of_block_ = {code, code_bits};
+    if (symbol.number_bits == 1 && symbol.coefficients <= kMostCoefficients)
       short_coefficients.push_back({code << 1U | 1U, code_bits + 1});
     next += std::size_t{1} << (16U - code_bits);
   }
-  std::array<Word, kMostBits + 1> shortest{};  // the row for each exact number of bits
-  std::array<bool, kMostBits + 1> known{true};
+  // Indexed by a number of bits: the shortest sequence of coefficients that has exactly this number.
+  std::array<BitString, kMostBits + 1> shortest{};
+  std::array<bool, kMostBits + 1> is_known{true};
   for (unsigned count = 0; count <= kMostBits; ++count) {
-    if (!known[count]) continue;
-    if (count > 0 && paddings_[count % 8].count == 0 && count % 8 != 0)
+    if (!is_known[count]) continue;
+    if (count > 0 && paddings_[count % 8].bit_count == 0 && count % 8 != 0)
       paddings_[count % 8] = shortest[count];
-    for (const Word& coefficient : short_coefficients) {
-      const unsigned longer = count + coefficient.count;
-      if (longer > kMostBits || known[longer]) continue;
-      known[longer] = true;
-      shortest[longer] = {shortest[count].bits << coefficient.count | coefficient.bits, longer};
+    for (const BitString& coefficient : short_coefficients) {
+      const unsigned total_bits = count + coefficient.bit_count;
+      if (total_bits > kMostBits || is_known[total_bits]) continue;
+      is_known[total_bits] = true;
+      shortest[total_bits] = {shortest[count].bits << coefficient.bit_count | coefficient.bits, total_bits};
     }
   }
 }
 
-// `first` has the table of the first symbol, `ac` the table of those after it.
+// Fills first.skips. `first` decodes the first symbol of a skip, and `ac` decodes the symbols after it.
 void JpegCodes::fill_skips(Table& first, bool is_dc, const Table& ac) {
   for (std::size_t next = 0; next < first.skips.size(); ++next) {
     Skip skip;
-    bool ended = false;
-    while (!ended && skip.bits < kSkipBits) {
-      const bool of_first = skip.bits == 0;
-      const Symbol symbol = (of_first ? first : ac).by_16[(next << (16 - kSkipBits + skip.bits)) & 0xffffU];
-      const unsigned code_bits = symbol.bits - symbol.size;
+    bool block_ended = false;
+    while (!block_ended && skip.bits < kSkipBits) {
+      const bool is_first = skip.bits == 0;
+      const Symbol symbol =
+          (is_first ? first : ac).by_16_bits[(next << (16 - kSkipBits + skip.bits)) & 0xffffU];
+      const unsigned code_bits = symbol.bits - symbol.number_bits;
       if (symbol.bits == 0 || skip.bits + code_bits > kSkipBits) break;
       skip.bits = static_cast<std::uint8_t>(skip.bits + symbol.bits);
-      skip.ahead = static_cast<std::uint8_t>(skip.ahead + (of_first && is_dc ? 1U : symbol.ahead));
-      ended = skip.ahead >= kEndOfBlock;
+      skip.coefficients =
+          static_cast<std::uint8_t>(skip.coefficients + (is_first && is_dc ? 1U : symbol.coefficients));
+      block_ended = skip.coefficients >= kEndOfBlock;
     }
     first.skips[next] = skip;
   }
 }
 
-Result<IntervalBits> JpegCodes::find(std::span<const std::byte> jpeg, const JpegInterval& interval,
-                                     std::size_t units, FlipGroups groups) const {
+Result<IntervalBits> JpegCodes::find_bits(std::span<const std::byte> jpeg, const JpegInterval& interval,
+                                          std::size_t units, FlipGroups groups) const {
   if (jpeg.size() > UINT32_MAX || interval.bytes > jpeg.size() ||
       interval.begin > jpeg.size() - interval.bytes)
-    return not_ours(jpeg.size(), "the interval is cut short");
-  Bits bits(jpeg, interval);
+    return bad_jpeg(jpeg.size(), "the interval is cut short");
+  IntervalReader reader(jpeg, interval);
   BitSelector selector(groups);
-  // The end of a block is unpredictable, so there is no branch on it: the next table is looked up.
-  constexpr std::size_t kBlocks = 6;  // blocks of a coding unit: four of luma, then one of each colour
-  std::array<const Table*, 2 * kBlocks> tables{};
-  for (std::size_t block = 0; block < kBlocks; ++block) {
+  // A processor cannot predict where a block ends, so the loop does not branch on it. It looks the next table
+  // up here.
+  constexpr std::size_t kBlocksPerUnit = 6;  // blocks of a coding unit: four of luma, then one of each colour
+  std::array<const Table*, 2 * kBlocksPerUnit> tables{};
+  for (std::size_t block = 0; block < kBlocksPerUnit; ++block) {
     tables[2 * block] = &dc_[block < 4 ? 0 : 1];
     tables[2 * block + 1] = &ac_[block < 4 ? 0 : 1];
   }
   std::size_t position = 0;
   std::size_t block = 0;
-  unsigned coefficient = 0;  // coefficients of the current block that are decoded
-  for (std::size_t left = units * kBlocks; left != 0;) {
+  unsigned coefficient = 0;  // number of decoded coefficients of the current block
+  for (std::size_t blocks_left = units * kBlocksPerUnit; blocks_left != 0;) {
     const bool is_dc = coefficient == 0;
     const Table& table = *tables[2 * block + (is_dc ? 0 : 1)];
-    const std::uint64_t next = bits.at(position);
+    const std::uint64_t next = reader.at(position);
     const Skip skip = table.skips[next >> (64 - kSkipBits)];
     Symbol symbol;
-    // Far before the next wanted bit, and if the block cannot become full, it skips several symbols at once.
-    if (position + kFurthestSkip <= selector.from() && skip.bits != 0 &&
-        coefficient + skip.ahead % kEndOfBlock < 64) {
+    // Skips several symbols at once if the next wanted bit is far away and the block cannot become full.
+    if (position + kMostSkippedBits <= selector.next_position() && skip.bits != 0 &&
+        coefficient + skip.coefficients % kEndOfBlock < 64) {
       position += skip.bits;
-      coefficient += skip.ahead;
+      coefficient += skip.coefficients;
     } else {
       symbol = table.find(next);
-      if (symbol.bits == 0) return not_ours(interval.begin, kCannotBeDecoded);
+      if (symbol.bits == 0) return bad_jpeg(interval.begin, kCannotBeDecoded);
       position += symbol.bits;
-      coefficient = is_dc ? 1 : coefficient + symbol.ahead;
+      coefficient = is_dc ? 1 : coefficient + symbol.coefficients;
     }
-    if (position > bits.size() || (coefficient > 64 && coefficient < kEndOfBlock))
-      return not_ours(interval.begin, kCannotBeDecoded);
-    if (position > selector.from() && !is_dc && symbol.size >= 2) {
-      const FlippableBit bit = bits.bit(position - 1);
+    if (position > reader.size() || (coefficient > 64 && coefficient < kEndOfBlock))
+      return bad_jpeg(interval.begin, kCannotBeDecoded);
+    if (position > selector.next_position() && !is_dc && symbol.number_bits >= 2) {
+      const FlippableBit bit = reader.bit(position - 1);
       if (may_flip(jpeg, bit)) selector.offer(bit, position - 1);
     }
-    const bool ended = coefficient >= 64;
-    coefficient = ended ? 0 : coefficient;
-    left -= ended ? 1 : 0;
-    block = block + (ended ? 1 : 0) == kBlocks ? 0 : block + (ended ? 1 : 0);
+    const bool block_ended = coefficient >= 64;
+    coefficient = block_ended ? 0 : coefficient;
+    blocks_left -= block_ended ? 1 : 0;
+    block = block + (block_ended ? 1 : 0) == kBlocksPerUnit ? 0 : block + (block_ended ? 1 : 0);
   }
-  return IntervalBits{std::move(selector).taken(), bits.size() - position};
+  return IntervalBits{std::move(selector).selected(), reader.size() - position};
 }
 
 namespace {
 
-// The last bits of an interval. It removes the zeros that are stuffed after 0xFF and inserts them again.
-class Tail {
+// Edits the last bits of an interval. The constructor removes the zeros that are stuffed after 0xFF, and
+// put_back() inserts them again.
+class IntervalTail {
  public:
-  explicit Tail(std::vector<std::byte>& coded) : coded_(coded) {
-    while (count_ + 8 <= kBits && !coded_.empty()) take();
+  explicit IntervalTail(std::vector<std::byte>& coded) : coded_(coded) {
+    while (bit_count_ + 8 <= kTailBits && !coded_.empty()) take_byte();
   }
 
-  unsigned count() const { return count_; }
-  std::uint64_t last(unsigned count) const { return bits_ & ((std::uint64_t{1} << count) - 1); }
+  unsigned bit_count() const { return bit_count_; }
+  std::uint64_t last_bits(unsigned bit_count) const { return bits_ & ((std::uint64_t{1} << bit_count) - 1); }
 
-  void drop(unsigned count) {
-    bits_ >>= count;
-    count_ -= count;
+  void drop_bits(unsigned bit_count) {
+    bits_ >>= bit_count;
+    bit_count_ -= bit_count;
   }
-  void add(std::uint64_t bits, unsigned count) {
-    bits_ = bits_ << count | bits;
-    count_ += count;
+  void add_bits(std::uint64_t bits, unsigned bit_count) {
+    bits_ = bits_ << bit_count | bits;
+    bit_count_ += bit_count;
   }
   // Writes back all whole bytes.
   void put_back() {
-    while (count_ >= 8) {
-      count_ -= 8;
-      coded_.push_back(static_cast<std::byte>(bits_ >> count_ & 0xffU));
+    while (bit_count_ >= 8) {
+      bit_count_ -= 8;
+      coded_.push_back(static_cast<std::byte>(bits_ >> bit_count_ & 0xffU));
       if (coded_.back() == std::byte{0xff}) coded_.push_back(std::byte{});
     }
   }
 
  private:
-  static constexpr unsigned kBits = 32;
+  static constexpr unsigned kTailBits = 32;
 
-  void take() {
+  void take_byte() {
     const auto pop = [&] {
       const std::byte last = coded_.back();
       coded_.pop_back();
@@ -384,36 +392,36 @@ class Tail {
     };
     std::byte last = pop();
     if (last == std::byte{} && !coded_.empty() && coded_.back() == std::byte{0xff}) last = pop();
-    bits_ |= std::to_integer<std::uint64_t>(last) << count_;
-    count_ += 8;
+    bits_ |= std::to_integer<std::uint64_t>(last) << bit_count_;
+    bit_count_ += 8;
   }
 
   std::vector<std::byte>& coded_;
   std::uint64_t bits_ = 0;
-  unsigned count_ = 0;
+  unsigned bit_count_ = 0;
 };
 
 }  // namespace
 
-Result<void> JpegCodes::fill_last_byte(std::vector<std::byte>& coded, std::size_t padding) const {
-  if (padding == 0) return success();
-  if (padding >= paddings_.size())
-    return not_ours(coded.size(), "ends an interval that is padded with bytes");
-  const Word& filling = paddings_[padding];
-  if (filling.count == 0 || end_of_block_.count == 0)
-    return not_ours(0, "begins with Huffman tables that cannot fill a byte");
+Result<void> JpegCodes::fill_last_byte(std::vector<std::byte>& coded, std::size_t padding_bits) const {
+  if (padding_bits == 0) return success();
+  if (padding_bits >= paddings_.size())
+    return bad_jpeg(coded.size(), "ends an interval that is padded with bytes");
+  const BitString& filling = paddings_[padding_bits];
+  if (filling.bit_count == 0 || end_of_block_.bit_count == 0)
+    return bad_jpeg(0, "begins with Huffman tables that cannot fill a byte");
   const std::size_t end = coded.size();
-  Tail tail(coded);
-  const bool ends =
-      tail.count() >= padding + end_of_block_.count &&
-      (tail.last(static_cast<unsigned>(padding) + end_of_block_.count) >> padding) == end_of_block_.bits;
-  if (ends) {
-    tail.drop(static_cast<unsigned>(padding) + end_of_block_.count);
-    tail.add(filling.bits, filling.count);
-    tail.add(end_of_block_.bits, end_of_block_.count);
+  IntervalTail tail(coded);
+  const bool ends_block = tail.bit_count() >= padding_bits + end_of_block_.bit_count &&
+                          (tail.last_bits(static_cast<unsigned>(padding_bits) + end_of_block_.bit_count) >>
+                           padding_bits) == end_of_block_.bits;
+  if (ends_block) {
+    tail.drop_bits(static_cast<unsigned>(padding_bits) + end_of_block_.bit_count);
+    tail.add_bits(filling.bits, filling.bit_count);
+    tail.add_bits(end_of_block_.bits, end_of_block_.bit_count);
   }
   tail.put_back();
-  return ends ? success() : not_ours(end, "ends an interval whose last block has no end of its own");
+  return ends_block ? success() : bad_jpeg(end, "ends an interval whose last block has no end of its own");
 }
 
 }  // namespace penstock

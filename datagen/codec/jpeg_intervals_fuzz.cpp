@@ -17,7 +17,7 @@ void hold(bool right) {
 }
 
 bool same(const penstock::JpegLayout& a, const penstock::JpegLayout& b) {
-  return a.header_bytes == b.header_bytes && a.height_at == b.height_at &&
+  return a.header_bytes == b.header_bytes && a.height_offset == b.height_offset &&
          std::equal(a.intervals.begin(), a.intervals.end(), b.intervals.begin(), b.intervals.end(),
                     [](const auto& x, const auto& y) { return x.begin == y.begin && x.bytes == y.bytes; });
 }
@@ -26,23 +26,23 @@ bool same(const penstock::JpegLayout& a, const penstock::JpegLayout& b) {
 
 void fill(const penstock::JpegCodes& codes, std::span<const std::byte> jpeg,
           const penstock::JpegInterval& interval, std::size_t units, penstock::FlipGroups groups) {
-  const auto found = codes.find(jpeg, interval, units, groups);
+  const auto found = codes.find_bits(jpeg, interval, units, groups);
   const auto coded = jpeg.subspan(interval.begin, interval.bytes);
   std::vector<std::byte> bytes(coded.begin(), coded.end());
-  if (!codes.fill_last_byte(bytes, found->padding).ok()) return;
+  if (!codes.fill_last_byte(bytes, found->padding_bits).ok()) return;
   hold(bytes.size() <= interval.bytes + 8);
-  static_cast<void>(codes.find(bytes, {0, bytes.size()}, units, groups).ok());
+  static_cast<void>(codes.find_bits(bytes, {0, bytes.size()}, units, groups).ok());
 }
 
 extern "C" int LLVMFuzzerTestOneInput(const std::uint8_t* data, std::size_t size) {
-  constexpr penstock::FlipGroups kGroups{.spacing = 16, .together = 3, .within = 8};
+  constexpr penstock::FlipGroups kGroups{.spacing_bytes = 16, .bits_per_group = 3, .span_bytes = 8};
   constexpr std::size_t kMostUnits = 64;
   const auto input = std::as_bytes(std::span(data, size));
   std::vector<std::byte> jpeg(input.begin(), input.end());
   const auto layout = penstock::jpeg_layout(jpeg);
-  const auto bits = penstock::JpegCodes::of(jpeg);
+  const auto bits = penstock::JpegCodes::from_header(jpeg);
   if (!layout.ok()) return 0;
-  hold(layout->height_at + 2 <= layout->header_bytes && !layout->intervals.empty());
+  hold(layout->height_offset + 2 <= layout->header_bytes && !layout->intervals.empty());
   for (const penstock::JpegInterval& interval : layout->intervals) {
     hold(interval.begin >= layout->header_bytes && interval.bytes <= size - interval.begin);
     if (!bits.ok()) continue;
@@ -50,15 +50,15 @@ extern "C" int LLVMFuzzerTestOneInput(const std::uint8_t* data, std::size_t size
     std::vector<penstock::FlippableBit> flips;
     std::size_t held = 0;
     for (std::size_t units = 1; units <= kMostUnits; units *= 2) {
-      const auto found = bits->find(jpeg, interval, units, kGroups);
+      const auto found = bits->find_bits(jpeg, interval, units, kGroups);
       if (!found.ok()) break;
       flips = found->flippable;
       held = units;
     }
     if (held > 0) fill(*bits, jpeg, interval, held, kGroups);
     for (const penstock::FlippableBit& bit : flips) {
-      hold(bit.at >= interval.begin && bit.at < interval.begin + interval.bytes);
-      jpeg[bit.at] ^= std::byte{bit.mask};
+      hold(bit.offset >= interval.begin && bit.offset < interval.begin + interval.bytes);
+      jpeg[bit.offset] ^= std::byte{bit.mask};
     }
   }
   const auto flipped = penstock::jpeg_layout(jpeg);

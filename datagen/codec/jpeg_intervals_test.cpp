@@ -11,7 +11,7 @@
 namespace penstock {
 namespace {
 
-constexpr FlipGroups kSingly{.spacing = 64, .together = 1, .within = 64};
+constexpr FlipGroups kSingly{.spacing_bytes = 64, .bits_per_group = 1, .span_bytes = 64};
 
 YccImage noisy(std::uint32_t width, std::uint32_t height, std::uint64_t seed) {
   YccImage image;
@@ -46,9 +46,9 @@ TEST(JpegIntervals, AreWhereTheEncoderPutThem) {
   for (std::size_t i = 0; i + 1 < layout.intervals.size(); ++i)
     EXPECT_EQ(layout.intervals[i].begin + layout.intervals[i].bytes + 2, layout.intervals[i + 1].begin);
   EXPECT_EQ(layout.intervals.back().begin + layout.intervals.back().bytes + 2, jpeg.size());
-  EXPECT_EQ(
-      std::to_integer<int>(jpeg[layout.height_at]) * 256 + std::to_integer<int>(jpeg[layout.height_at + 1]),
-      16 * 7);
+  EXPECT_EQ(std::to_integer<int>(jpeg[layout.height_offset]) * 256 +
+                std::to_integer<int>(jpeg[layout.height_offset + 1]),
+            16 * 7);
   EXPECT_EQ(jpeg_layout(encode(noisy(100, 50, 1), 20, 0)).value().intervals.size(), 1U);
 }
 
@@ -56,19 +56,20 @@ TEST(JpegIntervals, EveryFlippedBitLeavesAValidPictureThatDiffers) {
   const std::vector<std::byte> jpeg = encode(noisy(96, 64, 2), 10, 2);
   const Image before = decode(jpeg);
   const JpegLayout layout = jpeg_layout(jpeg).value();
-  const JpegCodes finder = JpegCodes::of(jpeg).value();
+  const JpegCodes finder = JpegCodes::from_header(jpeg).value();
   std::size_t flipped = 0;
   for (const JpegInterval& interval : layout.intervals) {
-    const auto bits = finder.find(jpeg, interval, 12, kSingly).value().flippable;
+    const auto bits = finder.find_bits(jpeg, interval, 12, kSingly).value().flippable;
     ASSERT_FALSE(bits.empty());
-    for (std::size_t i = 1; i < bits.size(); ++i) EXPECT_GE(bits[i].at, bits[i - 1].at + kSingly.spacing);
+    for (std::size_t i = 1; i < bits.size(); ++i)
+      EXPECT_GE(bits[i].offset, bits[i - 1].offset + kSingly.spacing_bytes);
     std::vector<std::byte> all = jpeg;
     for (const FlippableBit& bit : bits) {
       std::vector<std::byte> one = jpeg;
-      one[bit.at] ^= std::byte{bit.mask};
-      all[bit.at] ^= std::byte{bit.mask};
+      one[bit.offset] ^= std::byte{bit.mask};
+      all[bit.offset] ^= std::byte{bit.mask};
       const Image after = decode(one);
-      EXPECT_NE(after.pixels, before.pixels) << "byte " << bit.at;
+      EXPECT_NE(after.pixels, before.pixels) << "byte " << bit.offset;
       int most = 0;
       for (std::size_t p = 0; p < after.pixels.size(); ++p)
         most = std::max(most, std::abs(int{after.pixels[p]} - int{before.pixels[p]}));
@@ -83,20 +84,21 @@ TEST(JpegIntervals, EveryFlippedBitLeavesAValidPictureThatDiffers) {
 TEST(JpegIntervals, BitsOfAGroupLieTogetherAndInBytesOfTheirOwn) {
   const std::vector<std::byte> jpeg = encode(noisy(320, 64, 4), 10, 4);
   const JpegInterval interval = jpeg_layout(jpeg).value().intervals.front();
-  constexpr FlipGroups kGroups{.spacing = 256, .together = 3, .within = 32};
-  const auto bits = JpegCodes::of(jpeg)->find(jpeg, interval, 80, kGroups).value().flippable;
+  constexpr FlipGroups kGroups{.spacing_bytes = 256, .bits_per_group = 3, .span_bytes = 32};
+  const auto bits = JpegCodes::from_header(jpeg)->find_bits(jpeg, interval, 80, kGroups).value().flippable;
   std::size_t whole = 0;
   for (std::size_t i = 0; i < bits.size();) {
-    const std::size_t first = bits[i].at;
+    const std::size_t first = bits[i].offset;
     std::size_t together = 1;
-    for (; ++i < bits.size() && bits[i].at < first + kGroups.spacing; ++together) {
-      EXPECT_GT(bits[i].at, bits[i - 1].at);
-      EXPECT_LT(bits[i].at, first + kGroups.within + 8) << "zeros that are stuffed between them do not count";
+    for (; ++i < bits.size() && bits[i].offset < first + kGroups.spacing_bytes; ++together) {
+      EXPECT_GT(bits[i].offset, bits[i - 1].offset);
+      EXPECT_LT(bits[i].offset, first + kGroups.span_bytes + 8)
+          << "zeros that are stuffed between them do not count";
     }
-    EXPECT_LE(together, kGroups.together);
-    whole += together == kGroups.together ? 1 : 0;
+    EXPECT_LE(together, kGroups.bits_per_group);
+    whole += together == kGroups.bits_per_group ? 1 : 0;
   }
-  EXPECT_GT(whole, interval.bytes / (2 * kGroups.spacing));
+  EXPECT_GT(whole, interval.bytes / (2 * kGroups.spacing_bytes));
 }
 
 // With a large spacing the search skips several codes at once. It must still find only bits that the exact
@@ -105,18 +107,20 @@ TEST(JpegIntervals, BitsOfFarGroupsAreAmongThoseOfNearOnes) {
   for (const int percent : {2, 10, 60, 190}) {
     const std::vector<std::byte> jpeg = encode(noisy(640, 64, 5), percent, 4);
     const JpegInterval interval = jpeg_layout(jpeg).value().intervals.front();
-    const JpegCodes finder = JpegCodes::of(jpeg).value();
+    const JpegCodes finder = JpegCodes::from_header(jpeg).value();
     const auto all =
-        finder.find(jpeg, interval, 160, {.spacing = 1, .together = 1, .within = 1}).value().flippable;
+        finder.find_bits(jpeg, interval, 160, {.spacing_bytes = 1, .bits_per_group = 1, .span_bytes = 1})
+            .value()
+            .flippable;
     for (const std::size_t spacing : {64U, 300U, 1024U}) {
-      const auto some = finder.find(jpeg, interval, 160, {spacing, 4, 64}).value().flippable;
+      const auto some = finder.find_bits(jpeg, interval, 160, {spacing, 4, 64}).value().flippable;
       EXPECT_GE(some.size(), interval.bytes / spacing / 2) << percent << "%, every " << spacing;
       // Each bit that was found is among those of the exact search.
       for (const FlippableBit& bit : some)
         EXPECT_TRUE(std::any_of(
             all.begin(), all.end(),
-            [&](const FlippableBit& known) { return known.at == bit.at && known.mask == bit.mask; }))
-            << "byte " << bit.at << ", " << percent << "%, every " << spacing;
+            [&](const FlippableBit& known) { return known.offset == bit.offset && known.mask == bit.mask; }))
+            << "byte " << bit.offset << ", " << percent << "%, every " << spacing;
     }
   }
 }
@@ -148,23 +152,24 @@ TEST(JpegIntervals, ThatFillTheirLastByteStandBehindEachOtherWithoutMarkers) {
   std::vector<bool> paddings(8);
   for (const int percent : {2, 10, 60, 190}) {
     const std::vector<std::byte> jpeg = encode(image, percent, kLines / 16);
-    const JpegCodes codes = JpegCodes::of(jpeg).value();
+    const JpegCodes codes = JpegCodes::from_header(jpeg).value();
     std::vector<std::vector<std::byte>> intervals;
     const JpegLayout layout = jpeg_layout(jpeg).value();
     for (const JpegInterval& interval : layout.intervals) {
       const auto bytes = std::span(jpeg).subspan(interval.begin, interval.bytes);
       intervals.emplace_back(bytes.begin(), bytes.end());
-      const std::size_t padding = codes.find(jpeg, interval, 12, kSingly)->padding;
+      const std::size_t padding = codes.find_bits(jpeg, interval, 12, kSingly)->padding_bits;
       paddings.at(padding) = true;
       ASSERT_OK(codes.fill_last_byte(intervals.back(), padding));
       EXPECT_LE(intervals.back().size(), interval.bytes + 4);
-      EXPECT_EQ(codes.find(intervals.back(), {0, intervals.back().size()}, 12, kSingly)->padding, 0U);
+      EXPECT_EQ(codes.find_bits(intervals.back(), {0, intervals.back().size()}, 12, kSingly)->padding_bits,
+                0U);
     }
     const Image before = decode(jpeg);
     std::vector<std::size_t> order(kStrips);
     for (std::size_t i = 0; i < kStrips; ++i) order[i] = i * 7 % kStrips;
     const std::vector<std::byte> all = joined(jpeg, intervals, order);
-    EXPECT_EQ(JpegDecoder().header(all)->restart_interval, 0U);
+    EXPECT_EQ(JpegDecoder().read_header(all)->restart_interval, 0U);
     const Image after = decode(all);
     ASSERT_EQ(after.pixels.size(), before.pixels.size());
     // Decoders smooth colours across the lines between strips, and the last unit may no longer be exactly
@@ -184,7 +189,7 @@ TEST(JpegIntervals, ThatFillTheirLastByteStandBehindEachOtherWithoutMarkers) {
 
 TEST(JpegIntervals, WithAPictureInTheirLastBlockAreNotFilled) {
   const std::vector<std::byte> jpeg = encode(noisy(96, 64, 2), 2, 2);
-  const JpegCodes codes = JpegCodes::of(jpeg).value();
+  const JpegCodes codes = JpegCodes::from_header(jpeg).value();
   std::vector<std::byte> none;
   EXPECT_ERRC(Errc::corrupt, codes.fill_last_byte(none, 3), "last block");
   EXPECT_ERRC(Errc::corrupt, codes.fill_last_byte(none, 8), "padded");
@@ -199,15 +204,16 @@ TEST(JpegIntervals, RefuseWhatIsNotOfOurEncoder) {
   for (std::size_t cut = 0; cut + 1 < jpeg.size(); cut += 7)
     EXPECT_FALSE(jpeg_layout(std::span(jpeg).first(cut)).ok()) << cut;
   const JpegInterval first = jpeg_layout(jpeg).value().intervals.front();
-  EXPECT_FALSE(JpegCodes::of(jpeg)->find(jpeg, first, 1000, kSingly).ok())
+  EXPECT_FALSE(JpegCodes::from_header(jpeg)->find_bits(jpeg, first, 1000, kSingly).ok())
       << "the interval has fewer than 1000 units";
   for (std::size_t at = 0; at < first.begin; ++at) {
     std::vector<std::byte> bent = jpeg;
     bent[at] ^= std::byte{0x81};
     const auto layout = jpeg_layout(bent);
-    const auto finder = JpegCodes::of(bent);
+    const auto finder = JpegCodes::from_header(bent);
     if (layout.ok() && finder.ok())
-      static_cast<void>(finder->find(bent, layout->intervals.front(), 4, kSingly).ok());  // must not crash
+      static_cast<void>(
+          finder->find_bits(bent, layout->intervals.front(), 4, kSingly).ok());  // must not crash
   }
 }
 

@@ -107,7 +107,7 @@ TEST(Jpeg, RoundTripKeepsThePicture) {
   const Bytes bytes = baseline(picture, 95);
   ASSERT_TRUE(decoder.decode(bytes, decoded).ok());
   EXPECT_LT(mean_difference(picture, decoded), 1.5);
-  const JpegHeader header = decoder.header(bytes).value();
+  const JpegHeader header = decoder.read_header(bytes).value();
   EXPECT_EQ(header.width, 100U);
   EXPECT_EQ(header.height, 75U);
   EXPECT_EQ(header.components, 3);
@@ -201,7 +201,7 @@ TEST(Jpeg, GreyscaleIsSpread) {
   JpegDecoder decoder;
   Image decoded;
   const Bytes bytes = encode_kind(kind, 16, 8, std::vector<std::uint8_t>(128, 99));
-  EXPECT_EQ(decoder.header(bytes).value().components, 1);
+  EXPECT_EQ(decoder.read_header(bytes).value().components, 1);
   ASSERT_TRUE(decoder.decode(bytes, decoded).ok());
   ASSERT_EQ(decoded.pixels.size(), 16U * 8 * 3);
   for (const std::uint8_t value : decoded.pixels) EXPECT_NEAR(value, 99, 1);
@@ -215,7 +215,7 @@ TEST(Jpeg, InksBecomeLight) {
     JpegDecoder decoder;
     Image decoded;
     const Bytes bytes = encode_kind(kind, 16, 16, samples);
-    EXPECT_EQ(decoder.header(bytes).value().components, 4);
+    EXPECT_EQ(decoder.read_header(bytes).value().components, 4);
     ASSERT_TRUE(decoder.decode(bytes, decoded).ok());
     EXPECT_NEAR(decoded.pixels[0], 200, 3);
     EXPECT_NEAR(decoded.pixels[1], 200, 3);
@@ -384,7 +384,7 @@ TEST(JpegDamage, OtherFilesAreNamed) {
   EXPECT_NE(decoder.decode({}, decoded).error().what.find("Empty input"), std::string::npos);
   const Bytes png{std::byte{0x89}, std::byte{'P'}, std::byte{'N'}, std::byte{'G'}};
   EXPECT_NE(decoder.decode(png, decoded).error().what.find("Not a JPEG file"), std::string::npos);
-  EXPECT_EQ(decoder.header(png).error().code, Errc::corrupt);
+  EXPECT_EQ(decoder.read_header(png).error().code, Errc::corrupt);
 }
 
 // The same bytes with another size in the frame header, whose marker is `frame`.
@@ -422,7 +422,7 @@ TEST(JpegDamage, ArithmeticCodingIsNoWayAroundThat) {
       EXPECT_EQ(result.error().code, Errc::corrupt);
       EXPECT_NE(result.error().what.find(size), std::string::npos) << result.error().what;
     }
-    EXPECT_EQ(decoder.header(bomb).error().code, Errc::corrupt);
+    EXPECT_EQ(decoder.read_header(bomb).error().code, Errc::corrupt);
   }
   EXPECT_EQ(decoded.pixels.capacity(), 0U);
   // Arithmetic coding of one colour needs fewer bytes than any Huffman code.

@@ -34,45 +34,45 @@ Result<std::span<const std::byte>> PngEncoder::encode(const Image& /*image*/) {
 
 namespace {
 
-constexpr std::uint64_t kMostSide = 1'000'000;
-constexpr std::uint64_t kMostInflation = 1032;  // of deflate: at most 258 bytes from two bits
-constexpr std::size_t kSignature = 8;
-// Chunk headers around the compressed rows, and deflate's own overhead in a small picture.
-constexpr std::size_t kOverhead = 4096;
+constexpr std::uint64_t kMostSidePixels = 1'000'000;
+constexpr std::uint64_t kMostInflation = 1032;  // deflate can code 258 bytes in two bits
+constexpr std::size_t kSignatureBytes = 8;
+// Space for the chunk headers around the compressed rows, and for deflate's own overhead in a small picture.
+constexpr std::size_t kOverheadBytes = 4096;
 
 // The level of deflate. A picture like a photograph is 1% smaller with level 6, but that takes more than
 // twice as long.
-constexpr int kLevel = 3;
+constexpr int kDeflateLevel = 3;
 
 // libpng reports an error by a callback that must not return: it calls longjmp. No object with a destructor
 // may be created between setjmp and longjmp, since it would not be destroyed.
 struct Guard {
-  std::jmp_buf escape{};
+  std::jmp_buf jump_target{};
   char message[128] = {};
-  bool memory = false;
+  bool out_of_memory = false;
 };
 
 // libpng calls it for an error, in the thread of the codec. Jumps back to the setjmp() of the current step.
 [[noreturn]] void give_up(png_structp png, png_const_charp message) {
   auto* guard = static_cast<Guard*>(png_get_error_ptr(png));
   std::strncpy(guard->message, message, sizeof guard->message - 1);
-  guard->memory = guard->memory || std::strstr(message, "memory") != nullptr;
-  std::longjmp(guard->escape, 1);
+  guard->out_of_memory = guard->out_of_memory || std::strstr(message, "memory") != nullptr;
+  std::longjmp(guard->jump_target, 1);
 }
 void stay_silent(png_structp /*png*/, png_const_charp /*message*/) {}
 
 // Checks that every chunk's length is inside the file: libpng allocates the memory that a chunk claims before
 // it checks.
-bool chunks_are_whole(std::span<const std::byte> png) {
-  constexpr std::size_t kAround = 12;  // length, kind and checksum
-  constexpr std::array kEnd{std::byte{'I'}, std::byte{'E'}, std::byte{'N'}, std::byte{'D'}};
-  png = png.subspan(kSignature);
-  while (png.size() >= kAround) {
+bool chunks_are_complete(std::span<const std::byte> png) {
+  constexpr std::size_t kChunkOverheadBytes = 12;  // bytes of length, kind and checksum
+  constexpr std::array kEndChunk{std::byte{'I'}, std::byte{'E'}, std::byte{'N'}, std::byte{'D'}};
+  png = png.subspan(kSignatureBytes);
+  while (png.size() >= kChunkOverheadBytes) {
     std::size_t length = 0;
     for (std::size_t i = 0; i < 4; ++i) length = length << 8U | std::to_integer<std::size_t>(png[i]);
-    if (length > png.size() - kAround) return false;
-    if (std::equal(kEnd.begin(), kEnd.end(), png.begin() + 4)) return true;
-    png = png.subspan(kAround + length);
+    if (length > png.size() - kChunkOverheadBytes) return false;
+    if (std::equal(kEndChunk.begin(), kEndChunk.end(), png.begin() + 4)) return true;
+    png = png.subspan(kChunkOverheadBytes + length);
   }
   return false;
 }
@@ -91,36 +91,36 @@ void write_output(png_structp png, png_bytep from, std::size_t bytes) {
 }
 void flush(png_structp /*png*/) {}
 
-// One picture that is being decoded. Each step is one function with plain data after a setjmp.
-struct Reading {
+// Decodes one picture. Each step is one function that calls setjmp() first and then uses only plain data.
+struct PngSource {
   Guard guard;
-  std::span<const std::byte> left;  // unread bytes of the source
+  std::span<const std::byte> left;  // bytes that libpng has not read yet
   png_structp png = nullptr;
   png_infop info = nullptr;
   int passes = 0;
 
-  explicit Reading(std::span<const std::byte> bytes) : left(bytes) {}
-  ~Reading() { png_destroy_read_struct(&png, &info, nullptr); }
-  Reading(const Reading&) = delete;
-  Reading& operator=(const Reading&) = delete;
+  explicit PngSource(std::span<const std::byte> bytes) : left(bytes) {}
+  ~PngSource() { png_destroy_read_struct(&png, &info, nullptr); }
+  PngSource(const PngSource&) = delete;
+  PngSource& operator=(const PngSource&) = delete;
 
-  bool header() {
+  bool read_header() {
     png = png_create_read_struct(PNG_LIBPNG_VER_STRING, &guard, give_up, stay_silent);
     if (png != nullptr) info = png_create_info_struct(png);
     if (info == nullptr) {
-      guard.memory = true;
+      guard.out_of_memory = true;
       return false;
     }
-    if (setjmp(guard.escape) != 0) return false;
+    if (setjmp(guard.jump_target) != 0) return false;
     png_set_read_fn(png, &left, read_source);
-    png_set_user_limits(png, kMostSide, kMostSide);
-    if (!kChecksumsCount) png_set_crc_action(png, PNG_CRC_QUIET_USE, PNG_CRC_QUIET_USE);
+    png_set_user_limits(png, kMostSidePixels, kMostSidePixels);
+    if (!kVerifyChecksums) png_set_crc_action(png, PNG_CRC_QUIET_USE, PNG_CRC_QUIET_USE);
     png_read_info(png, info);
     return true;
   }
 
   bool to_rgb() {
-    if (setjmp(guard.escape) != 0) return false;
+    if (setjmp(guard.jump_target) != 0) return false;
     png_set_expand(png);
     png_set_scale_16(png);
     png_set_gray_to_rgb(png);
@@ -130,8 +130,8 @@ struct Reading {
     return true;
   }
 
-  bool rows(std::uint8_t* pixels, std::size_t stride, std::uint32_t height) {
-    if (setjmp(guard.escape) != 0) return false;
+  bool read_rows(std::uint8_t* pixels, std::size_t stride, std::uint32_t height) {
+    if (setjmp(guard.jump_target) != 0) return false;
     for (int pass = 0; pass < passes; ++pass)
       for (std::uint32_t y = 0; y < height; ++y) png_read_row(png, pixels + y * stride, nullptr);
     png_read_end(png, nullptr);
@@ -139,33 +139,33 @@ struct Reading {
   }
 
   Error error(std::size_t bytes) const {
-    return make_error(guard.memory ? Errc::exhausted : Errc::corrupt,
+    return make_error(guard.out_of_memory ? Errc::exhausted : Errc::corrupt,
                       "cannot decode PNG of " + std::to_string(bytes) +
                           " bytes: " + (guard.message[0] != 0 ? guard.message : "no memory"));
   }
 };
 
-struct Writing {
+struct PngSink {
   Guard guard;
-  std::span<std::byte> left;  // the unwritten part of the output
+  std::span<std::byte> left;  // the part of the output that libpng has not written yet
   png_structp png = nullptr;
   png_infop info = nullptr;
 
-  explicit Writing(std::span<std::byte> out) : left(out) {}
-  ~Writing() { png_destroy_write_struct(&png, &info); }
-  Writing(const Writing&) = delete;
-  Writing& operator=(const Writing&) = delete;
+  explicit PngSink(std::span<std::byte> out) : left(out) {}
+  ~PngSink() { png_destroy_write_struct(&png, &info); }
+  PngSink(const PngSink&) = delete;
+  PngSink& operator=(const PngSink&) = delete;
 
   bool write(const std::uint8_t* pixels, std::uint32_t width, std::uint32_t height) {
     png = png_create_write_struct(PNG_LIBPNG_VER_STRING, &guard, give_up, stay_silent);
     if (png != nullptr) info = png_create_info_struct(png);
     if (info == nullptr) return false;
-    if (setjmp(guard.escape) != 0) return false;
-    png_set_user_limits(png, kMostSide, kMostSide);
+    if (setjmp(guard.jump_target) != 0) return false;
+    png_set_user_limits(png, kMostSidePixels, kMostSidePixels);
     png_set_write_fn(png, &left, write_output, flush);
     png_set_IHDR(png, info, width, height, 8, PNG_COLOR_TYPE_RGB, PNG_INTERLACE_NONE,
                  PNG_COMPRESSION_TYPE_DEFAULT, PNG_FILTER_TYPE_DEFAULT);
-    png_set_compression_level(png, kLevel);
+    png_set_compression_level(png, kDeflateLevel);
     png_write_info(png, info);
     for (std::uint32_t y = 0; y < height; ++y) png_write_row(png, pixels + std::size_t{y} * width * 3);
     png_write_end(png, nullptr);
@@ -180,25 +180,25 @@ Result<void> png_available() {
 }
 
 Result<void> decode_png(std::span<const std::byte> png, Image& out) {
-  if (png.size() < kSignature ||
-      png_sig_cmp(reinterpret_cast<png_const_bytep>(png.data()), 0, kSignature) != 0)
+  if (png.size() < kSignatureBytes ||
+      png_sig_cmp(reinterpret_cast<png_const_bytep>(png.data()), 0, kSignatureBytes) != 0)
     return make_error(Errc::corrupt, "cannot decode PNG of " + std::to_string(png.size()) +
                                          " bytes: it does not begin like one");
-  if (!chunks_are_whole(png))
+  if (!chunks_are_complete(png))
     return make_error(Errc::corrupt, "cannot decode PNG of " + std::to_string(png.size()) +
                                          " bytes: its chunks say that it is longer");
-  Reading reading(png);
-  if (!reading.header()) return reading.error(png.size());
-  const std::uint32_t width = png_get_image_width(reading.png, reading.info);
-  const std::uint32_t height = png_get_image_height(reading.png, reading.info);
+  PngSource source(png);
+  if (!source.read_header()) return source.error(png.size());
+  const std::uint32_t width = png_get_image_width(source.png, source.info);
+  const std::uint32_t height = png_get_image_height(source.png, source.info);
   const std::uint64_t pixels = std::uint64_t{width} * height;
   if (pixels > kMostJpegPixels || pixels / 8 / kMostInflation > png.size())  // a pixel needs at least one bit
     return make_error(Errc::corrupt, "cannot decode PNG of " + std::to_string(png.size()) +
                                          " bytes: it claims " + std::to_string(width) + "x" +
                                          std::to_string(height) + " pixels, more than it can hold");
-  if (!reading.to_rgb()) return reading.error(png.size());
+  if (!source.to_rgb()) return source.error(png.size());
   const std::size_t stride = std::size_t{width} * 3;
-  if (png_get_rowbytes(reading.png, reading.info) != stride)
+  if (png_get_rowbytes(source.png, source.info) != stride)
     return make_error(Errc::corrupt, "cannot decode PNG: its rows are not of three channels");
   try {
     out.width = width;
@@ -208,28 +208,29 @@ Result<void> decode_png(std::span<const std::byte> png, Image& out) {
     return make_error(Errc::exhausted, "no memory for a picture of " + std::to_string(width) + "x" +
                                            std::to_string(height) + " pixels");
   }
-  if (!reading.rows(out.pixels.data(), stride, height)) return reading.error(png.size());
+  if (!source.read_rows(out.pixels.data(), stride, height)) return source.error(png.size());
   return success();
 }
 
 Result<std::span<const std::byte>> PngEncoder::encode(const Image& image) {
   const std::string size = std::to_string(image.width) + "x" + std::to_string(image.height) + " pixels";
-  if (image.width == 0 || image.height == 0 || image.width > kMostSide || image.height > kMostSide ||
-      std::uint64_t{image.width} * image.height > kMostJpegPixels)
+  if (image.width == 0 || image.height == 0 || image.width > kMostSidePixels ||
+      image.height > kMostSidePixels || std::uint64_t{image.width} * image.height > kMostJpegPixels)
     return make_error(Errc::invalid_argument, "cannot encode a PNG of " + size);
   if (image.pixels.size() < std::size_t{image.width} * image.height * 3)
     return make_error(Errc::invalid_argument, "a picture with fewer pixels than its size says");
-  const std::size_t raw = (std::size_t{image.width} * 3 + 1) * image.height;
+  const std::size_t raw_bytes = (std::size_t{image.width} * 3 + 1) * image.height;
   try {
-    if (out_.size() < raw + raw / 64 + kOverhead) out_.resize(raw + raw / 64 + kOverhead);
+    if (out_.size() < raw_bytes + raw_bytes / 64 + kOverheadBytes)
+      out_.resize(raw_bytes + raw_bytes / 64 + kOverheadBytes);
   } catch (const std::bad_alloc&) {
     return make_error(Errc::exhausted, "no memory to encode a PNG of " + size);
   }
-  Writing writing(out_);
-  if (!writing.write(image.pixels.data(), image.width, image.height))
-    return make_error(writing.guard.memory ? Errc::exhausted : Errc::internal,
-                      "cannot encode a PNG of " + size + ": " + writing.guard.message);
-  return std::span<const std::byte>(out_).first(out_.size() - writing.left.size());
+  PngSink sink(out_);
+  if (!sink.write(image.pixels.data(), image.width, image.height))
+    return make_error(sink.guard.out_of_memory ? Errc::exhausted : Errc::internal,
+                      "cannot encode a PNG of " + size + ": " + sink.guard.message);
+  return std::span<const std::byte>(out_).first(out_.size() - sink.left.size());
 }
 
 #endif

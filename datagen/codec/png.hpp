@@ -21,12 +21,13 @@ Result<void> png_available();
 // `exhausted` if memory ran out.
 Result<void> decode_png(std::span<const std::byte> png, Image& out);
 
-bool is_png(std::span<const std::byte> bytes);  // by their first bytes
-// True: for decode_png(). False: for a JpegDecoder. `corrupt` if the first bytes are of neither format.
+// Whether `bytes` begin with the signature of PNG.
+bool is_png(std::span<const std::byte> bytes);
+// True if `picture` begins like a PNG, false if it begins like a JPEG. `corrupt` if it begins like neither.
 Result<bool> is_png_not_jpeg(std::span<const std::byte> picture);
 
-// Decodes JPEG and PNG, which it tells apart by their first bytes. Results as of JpegDecoder::decode() and
-// decode_png(). One thread.
+// Decodes JPEG and PNG, which it distinguishes by their first bytes. Results and errors are those of
+// JpegDecoder::decode() and decode_png(). One thread.
 class PictureDecoder {
  public:
   Result<void> decode(std::span<const std::byte> picture, Image& out);

@@ -17,20 +17,20 @@ namespace penstock {
 struct ZstdSize::State {
   std::unique_ptr<ZSTD_CCtx, FreeBy<ZSTD_freeCCtx>> context{ZSTD_createCCtx()};
   std::vector<std::byte> out = std::vector<std::byte>(ZSTD_CStreamOutSize());
-  std::uint64_t taken = 0;
-  std::uint64_t made = 0;
+  std::uint64_t in_bytes = 0;
+  std::uint64_t out_bytes = 0;
 
-  Result<void> feed(std::span<const std::byte> bytes, ZSTD_EndDirective how) {
+  Result<void> feed(std::span<const std::byte> bytes, ZSTD_EndDirective directive) {
     ZSTD_inBuffer in{bytes.data(), bytes.size(), 0};
-    for (bool more = true; more;) {
+    for (bool has_more = true; has_more;) {
       ZSTD_outBuffer piece{out.data(), out.size(), 0};
-      const std::size_t left = ZSTD_compressStream2(context.get(), &piece, &in, how);
+      const std::size_t left = ZSTD_compressStream2(context.get(), &piece, &in, directive);
       if (ZSTD_isError(left) != 0U)
         return make_error(Errc::internal, std::string("zstd cannot compress: ") + ZSTD_getErrorName(left));
-      made += piece.pos;
-      more = how == ZSTD_e_end ? left > 0 : in.pos < in.size;
+      out_bytes += piece.pos;
+      has_more = directive == ZSTD_e_end ? left > 0 : in.pos < in.size;
     }
-    taken += bytes.size();
+    in_bytes += bytes.size();
     return success();
   }
 };
@@ -50,12 +50,14 @@ Result<void> ZstdSize::add(std::span<const std::byte> bytes) {
   return state_->feed(bytes, ZSTD_e_continue);
 }
 
-Result<void> ZstdSize::end() {
+Result<void> ZstdSize::end_stream() {
   return state_->feed({}, ZSTD_e_end);
 }
 
 double ZstdSize::ratio() const {
-  return state_->taken == 0 ? 1.0 : static_cast<double>(state_->taken) / static_cast<double>(state_->made);
+  return state_->in_bytes == 0
+             ? 1.0
+             : static_cast<double>(state_->in_bytes) / static_cast<double>(state_->out_bytes);
 }
 
 #else
@@ -74,7 +76,7 @@ Result<void> ZstdSize::add(std::span<const std::byte>) {
   return zstd_available();
 }
 
-Result<void> ZstdSize::end() {
+Result<void> ZstdSize::end_stream() {
   return zstd_available();
 }
 

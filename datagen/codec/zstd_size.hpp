@@ -10,14 +10,14 @@
 
 namespace penstock {
 
-// The usual level of storage and file systems that compress by themselves.
+// The usual level in storage systems and file systems that compress by themselves.
 inline constexpr int kZstdLevel = 3;
 
 // Success, or `unsupported` in a build without libzstd.
 Result<void> zstd_available();
 
-// One thread. Uses a few MiB, for any number of bytes. It finds equal bytes of a stream up to 2 MiB apart,
-// the window of this level.
+// Compresses streams to measure their compressed size. Uses a few MiB of memory, however long a stream is.
+// Finds equal bytes of a stream that are up to 2 MiB apart, which is the window of kZstdLevel. One thread.
 class ZstdSize {
  public:
   static Result<ZstdSize> start();  // errors: as zstd_available(), or `exhausted`
@@ -26,9 +26,9 @@ class ZstdSize {
   ~ZstdSize();
 
   Result<void> add(std::span<const std::byte> bytes);
-  // Ends the stream. Bytes that are added later are not compared with earlier streams.
-  Result<void> end();
-  // Bytes of all ended streams / their compressed bytes; 1 if there were none.
+  // Ends the stream. The next add() begins a new stream, which does not profit from bytes of earlier streams.
+  Result<void> end_stream();
+  // Bytes of all ended streams divided by their compressed bytes; 1 if no bytes were added.
   double ratio() const;
 
  private:

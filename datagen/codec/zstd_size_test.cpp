@@ -23,7 +23,7 @@ double ratio_of(const std::vector<std::byte>& bytes, std::size_t piece, int time
   for (int i = 0; i < times; ++i)
     for (std::size_t at = 0; at < bytes.size(); at += piece)
       EXPECT_TRUE(zstd.add(std::span(bytes).subspan(at, std::min(piece, bytes.size() - at))).ok());
-  EXPECT_TRUE(zstd.end().ok());
+  EXPECT_TRUE(zstd.end_stream().ok());
   return zstd.ratio();
 }
 
@@ -52,7 +52,7 @@ TEST_F(ZstdSizeTest, StreamsDoNotKnowEachOther) {
   ZstdSize zstd = ZstdSize::start().value();
   for (int i = 0; i < 4; ++i) {
     EXPECT_TRUE(zstd.add(bytes).ok());
-    EXPECT_TRUE(zstd.end().ok());
+    EXPECT_TRUE(zstd.end_stream().ok());
   }
   EXPECT_NEAR(zstd.ratio(), 1.0, 0.01);
 }

@@ -11,16 +11,16 @@ unsigned threads_of(const CommandContext& context) {
 }
 
 Json scan_json(const ScanReport& scan) {
-  return {{"left_out", scan.left_out},
-          {"hidden", scan.hidden},
+  return {{"left_out", scan.unwanted_objects},
+          {"hidden", scan.hidden_entries},
           {"linked_folders", scan.linked_folders},
-          {"dangling", scan.dangling},
-          {"special", scan.special},
-          {"arrays", scan.arrays},
-          {"members", scan.members},
-          {"unreadable", scan.unreadable},
-          {"without_samples", scan.without_samples},
-          {"folder_labels", scan.folder_labels}};
+          {"dangling", scan.dangling_links},
+          {"special", scan.special_files},
+          {"arrays", scan.left_out_arrays},
+          {"members", scan.left_out_members},
+          {"unreadable", scan.unreadable_objects},
+          {"without_samples", scan.objects_without_samples},
+          {"folder_labels", scan.folder_labelled_samples}};
 }
 
 }  // namespace penstock

@@ -20,10 +20,10 @@ inline constexpr OptionSpec kThreadsOption{
     .group = "Work",
     .at_least = 1};
 
-// The given number, or the choice of worker_threads().
+// The number of threads that --threads gives, or that worker_threads() chooses.
 unsigned threads_of(const CommandContext& context);
 
-// Counts what a scan left out, by reason.
+// The numbers of objects that a scan left out, one for each reason.
 Json scan_json(const ScanReport& scan);
 
 }  // namespace penstock

@@ -36,7 +36,7 @@ using Clock = std::chrono::steady_clock;
 
 constexpr auto kMeasureTime = std::chrono::milliseconds(250);
 
-// Copies the pieces like a writer would, through a buffer that is reused.
+// Copies the pieces into a buffer that is reused, as a writer would.
 void copy_pieces(const FieldBytes& field, std::span<std::byte> buffer) {
   for (std::span<const std::byte> piece : field.pieces)
     while (!piece.empty()) {
@@ -46,11 +46,12 @@ void copy_pieces(const FieldBytes& field, std::span<std::byte> buffer) {
     }
 }
 
-// The least seconds to make `samples` samples: the time if the storage is never slower than the making.
+// The least time, in seconds, to make `samples` samples. It takes longer if the storage is slower than the
+// making.
 double seconds_at_least(const Generation& generation, std::uint64_t samples, const MakingRate& rate,
                         unsigned threads) {
-  const double share = static_cast<double>(samples) / static_cast<double>(generation.state.samples);
-  return share * static_cast<double>(generation.payload_expected) /
+  const double part = static_cast<double>(samples) / static_cast<double>(generation.state.samples);
+  return part * static_cast<double>(generation.payload_expected) /
          std::max(1.0, static_cast<double>(rate.bytes)) * rate.seconds / threads;
 }
 
@@ -60,7 +61,8 @@ Result<ReusableObjects> reusable_of_finished(const Generation& generation, Tier&
                   check_object_sizes(tier.backend->names(), manifest, threads));
   ReusableObjects reusable{.objects = generation.objects, .samples = generation.state.samples};
   for (const ObjectVerdict& one : wrong) {
-    if (one.object >= generation.objects) continue;  // a companion has no samples
+    // Companions come after all other objects, and have no samples.
+    if (one.object >= generation.objects) continue;
     --reusable.objects;
     reusable.samples -= generation.samples_of(one.object);
   }
@@ -72,7 +74,7 @@ struct JournaledObject {
   std::uint64_t bytes = 0;
 };
 
-// Each object of the journal once, with its first entry.
+// The objects that the journal names. An object with several entries is listed once, with the first entry.
 Result<std::vector<JournaledObject>> journaled_objects(const Generation& generation, Tier& tier) {
   std::vector<JournaledObject> journaled;
   const auto gather = [&](const JournalSegment& segment) -> Result<void> {
@@ -80,9 +82,9 @@ Result<std::vector<JournaledObject>> journaled_objects(const Generation& generat
       const auto samples = segment.samples_of(object);
       const std::uint64_t first = samples.front().index;
       if (first >= generation.state.samples) continue;
-      const std::uint64_t number = generation.object_of(first);
-      if (first == generation.first_sample(number) && samples.size() == generation.samples_of(number))
-        journaled.push_back({number, object.published.bytes});
+      const std::uint64_t index = generation.object_of(first);
+      if (first == generation.first_sample(index) && samples.size() == generation.samples_of(index))
+        journaled.push_back({index, object.published.bytes});
     }
     return success();
   };
@@ -136,14 +138,14 @@ Result<MakingRate> measure_making(const Recipe& recipe) {
     } while (Clock::now() - start < kMeasureTime);
     return rate;
   };
-  PENSTOCK_TRY(make_for_measure_time());  // Warm-up: the first use of a stock makes it.
+  PENSTOCK_TRY(make_for_measure_time());  // Warm-up: a recipe makes its prepared parts at their first use.
   return make_for_measure_time();
 }
 
 Result<std::optional<ReusableObjects>> find_reusable_objects(const Generation& generation, Tier& tier,
                                                              unsigned threads) {
   const Result<bool> finished = check_target(tier, generation.state, true);
-  if (!finished.ok()) return std::optional<ReusableObjects>();  // the plan is refused with this error later
+  if (!finished.ok()) return std::optional<ReusableObjects>();  // the command fails with this error later
   if (!*finished) {
     PENSTOCK_ASSIGN(const auto started, read_generation_state(*tier.backend, tier.root));
     if (!started) return std::optional<ReusableObjects>();
@@ -157,10 +159,10 @@ Result<std::string> describe_plan(const Output& output, const Generation& genera
                                   unsigned threads, const std::optional<ReusableObjects>& reusable,
                                   std::string_view refused) {
   const GenerationState& state = generation.state;
-  const Result<std::uint64_t> free = tier.backend->names().free_bytes();
+  const Result<std::uint64_t> free_bytes = tier.backend->names().free_bytes();
   PENSTOCK_ASSIGN(const MakingRate rate, measure_making(*generation.recipe));
-  const std::uint64_t to_make = state.samples - (reusable ? reusable->samples : 0);
-  const double seconds = seconds_at_least(generation, to_make, rate, threads);
+  const std::uint64_t samples_to_make = state.samples - (reusable ? reusable->samples : 0);
+  const double seconds = seconds_at_least(generation, samples_to_make, rate, threads);
   if (output.json) {
     Json row{{"kind", "plan"},
              {"recipe", state.recipe},
@@ -168,7 +170,7 @@ Result<std::string> describe_plan(const Output& output, const Generation& genera
              {"samples", state.samples},
              {"objects", generation.objects},
              {"bytes", generation.bytes_expected},
-             {"bytes_at_most", generation.bytes_at_most},
+             {"bytes_at_most", generation.bytes_are_limit},
              {"payload_bytes", generation.payload_expected},
              {"labels", generation.recipe->label_names().size()},
              {"seed", state.seed},
@@ -180,10 +182,10 @@ Result<std::string> describe_plan(const Output& output, const Generation& genera
     if (reusable) {
       row["samples_kept"] = reusable->samples;
       row["objects_kept"] = reusable->objects;
-      row["samples_to_make"] = to_make;
+      row["samples_to_make"] = samples_to_make;
       row["objects_to_make"] = generation.objects - reusable->objects;
     }
-    if (free.ok()) row["free_bytes"] = *free;
+    if (free_bytes.ok()) row["free_bytes"] = *free_bytes;
     if (!refused.empty()) row["refused"] = refused;
     return one_line(row) + "\n";
   }
@@ -198,21 +200,21 @@ Result<std::string> describe_plan(const Output& output, const Generation& genera
   if (reusable) {
     table.row({"kept", fmt::format("{} samples in {} objects, by the sizes of these",
                                    format_count(reusable->samples), format_count(reusable->objects))});
-    table.row({"to make", fmt::format("{} samples in {} objects", format_count(to_make),
+    table.row({"to make", fmt::format("{} samples in {} objects", format_count(samples_to_make),
                                       format_count(generation.objects - reusable->objects))});
   }
   table.row({"seed", std::to_string(state.seed)});
   for (const auto& [key, value] : state.settings) table.row({key, value});
   table.row(
       {"time",
-       fmt::format(
-           "{} or more on {} threads: {} samples made into memory just now, {} {} a thread; "
-           "{} makes it longer",
-           format_seconds(seconds), threads, rate.samples,
-           format_rate(static_cast<double>(rate.bytes) / rate.seconds, output), rate_unit(output),
-           generation.bytes_at_most ? "compressing them, which is not in it," : "storage that takes less")});
+       fmt::format("{} or more on {} threads: {} samples made into memory just now, {} {} a thread; "
+                   "{} makes it longer",
+                   format_seconds(seconds), threads, rate.samples,
+                   format_rate(static_cast<double>(rate.bytes) / rate.seconds, output), rate_unit(output),
+                   generation.bytes_are_limit ? "compressing them, which is not in it,"
+                                              : "storage that takes less")});
   table.row({"out", tier.root});
-  if (free.ok()) table.row({"free there", format_bytes(static_cast<double>(*free), output)});
+  if (free_bytes.ok()) table.row({"free there", format_bytes(static_cast<double>(*free_bytes), output)});
   return table.text();
 }
 

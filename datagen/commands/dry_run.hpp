@@ -33,8 +33,8 @@ struct ReusableObjects {
 Result<std::optional<ReusableObjects>> find_reusable_objects(const Generation& generation, Tier& tier,
                                                              unsigned threads);
 
-// The plan as a table or a JSON line, with a final newline. If a data set is resumed, also what is missing.
-// `refused` is the reason why a real run would fail; "" if it would not.
+// The plan as a table or a JSON line, with a final newline. For a resumed data set, it also says what is
+// missing. `refused` is the reason why a real run would fail; "" if it would not.
 Result<std::string> describe_plan(const Output& output, const Generation& generation, Tier& tier,
                                   unsigned threads, const std::optional<ReusableObjects>& reusable,
                                   std::string_view refused);

@@ -22,12 +22,13 @@ bool can_store(const FormatInfo& format, const RecipeInfo& recipe, const std::ve
   const auto settings = Options::parse(recipe.options, {}, "setting");
   const auto options = Options::parse(format.options, words, "setting");
   if (!settings.ok() || !options.ok()) return false;
-  const auto samples = recipe.make({1, 0}, *settings);
-  const auto objects = format.make(*options);
-  return samples.ok() && objects.ok() && (*objects)->check((*samples)->fields()).ok();
+  const auto made_recipe = recipe.make({1, 0}, *settings);
+  const auto made_format = format.make(*options);
+  return made_recipe.ok() && made_format.ok() && (*made_format)->check((*made_recipe)->fields()).ok();
 }
 
-// Whether objects of the format can store the recipe's samples, at least with one sample per object.
+// Whether objects of the format can store the recipe's samples, with default settings or with one sample per
+// object.
 bool can_store(const FormatInfo& format, const RecipeInfo& recipe) {
   return can_store(format, recipe, {}) ||
          can_store(format, recipe, {{std::string(kSamplesPerFileOption.name), "1"}});
@@ -84,9 +85,9 @@ void append_settings(std::string& text, OptionTable options) {
 
 }  // namespace
 
-std::string list_recipes(const Output& output, const RecipeInfo* only) {
+std::string list_recipes(const Output& output, const RecipeInfo* only_recipe) {
   const std::span<const RecipeInfo* const> recipes =
-      only == nullptr ? recipe_registry().present() : std::span(&only, 1);
+      only_recipe == nullptr ? recipe_registry().present() : std::span(&only_recipe, 1);
   std::string text;
   if (output.json) {
     for (const RecipeInfo* recipe : recipes) text += one_line(list_row(*recipe)) + "\n";
@@ -106,7 +107,7 @@ std::string list_recipes(const Output& output, const RecipeInfo* only) {
     append_settings(text, recipe->options);
   }
   for (const FormatInfo* format : format_registry().present()) {
-    if (only != nullptr && !can_store(*format, *only)) continue;
+    if (only_recipe != nullptr && !can_store(*format, *only_recipe)) continue;
     text += fmt::format("\n--format {}: {}\n", format->name, format->summary);
     append_settings(text, format->options);
   }

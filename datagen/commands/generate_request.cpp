@@ -22,15 +22,15 @@ namespace {
 Result<std::vector<OptionWord>> parse_settings(const std::vector<std::string>& given) {
   std::vector<OptionWord> words;
   for (const std::string& word : given) {
-    const std::size_t divider = word.find('=');
-    if (divider == 0 || divider == std::string::npos)
+    const std::size_t equals_sign = word.find('=');
+    if (equals_sign == 0 || equals_sign == std::string::npos)
       return make_error(Errc::invalid_argument, fmt::format("--set takes KEY=VALUE, not '{}'", word));
-    words.push_back({word.substr(0, divider), word.substr(divider + 1)});
+    words.push_back({word.substr(0, equals_sign), word.substr(equals_sign + 1)});
   }
   return words;
 }
 
-// Whether a finished data set that is resumed lacks no object, judged by their sizes.
+// For --resume of a finished data set: whether all its objects exist and have the right sizes.
 Result<bool> has_all_objects(Tier& tier, unsigned threads, const std::function<void(std::string_view)>& log) {
   PENSTOCK_ASSIGN(const Manifest manifest, Manifest::load(*tier.backend, kManifestName));
   PENSTOCK_ASSIGN(const std::vector<ObjectVerdict> wrong,
@@ -53,7 +53,7 @@ Result<bool> check_before_run(const Options& options, const Generation& generati
   PENSTOCK_TRY(check_no_writer(tier));
   PENSTOCK_ASSIGN(const bool complete, check_target(tier, generation.state, resume));
   if (complete) return true;
-  if (resume && !started && !has_count(options))
+  if (resume && !started && !gives_sample_count(options))
     return make_error(Errc::not_found,
                       fmt::format("there is no unfinished data set in '{}' to resume: say how many samples "
                                   "to make (--samples, --bytes, --scale or --size-for), or leave --resume "
@@ -71,7 +71,7 @@ unsigned generate_threads(const Options& options) {
   return static_cast<unsigned>(std::max<std::size_t>(1, allowed_cpus().size()));
 }
 
-bool has_count(const Options& options) {
+bool gives_sample_count(const Options& options) {
   return options.given("samples") || options.given("bytes") || options.given("scale") ||
          options.given("size-for");
 }
@@ -118,8 +118,8 @@ Result<Generation> plan_from_options(const CommandContext& context,
   if (started) {
     if (!count_request.is_set()) count_request.samples = started->samples;
     if (!options.given("seed")) seed = started->seed;
-    // Another recipe may not fit that format. check_target() reports with which recipe the data set was
-    // started.
+    // Format and settings are taken only if the recipe is the same: another one may not fit them.
+    // check_target() reports with which recipe the data set was started.
     const bool same_recipe = started->recipe == context.positionals[0];
     if (same_recipe && !options.given("format")) format = started->format;
     if (same_recipe && settings.empty())

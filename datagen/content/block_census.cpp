@@ -9,7 +9,7 @@ namespace penstock {
 namespace {
 
 // Uses four independent chains, so that the processor computes them in parallel. The mixing function is
-// one-to-one and has full avalanche.
+// one-to-one, and each bit of its input changes half of the bits of its result on average.
 std::uint64_t hash_of(std::span<const std::byte, kBlockBytes> block) {
   std::array<std::uint64_t, 4> chains{1, 2, 3, 4};
   std::array<std::uint64_t, 4> words{};
@@ -22,32 +22,32 @@ std::uint64_t hash_of(std::span<const std::byte, kBlockBytes> block) {
   return hash;
 }
 
-bool all_zero(std::span<const std::byte, kBlockBytes> block) {
+bool is_all_zero(std::span<const std::byte, kBlockBytes> block) {
   return block[0] == std::byte{0} && std::memcmp(block.data(), block.data() + 1, block.size() - 1) == 0;
 }
 
 }  // namespace
 
 void BlockCensus::add(std::span<const std::byte, kBlockBytes> block) {
-  ++inspected_;
-  if (all_zero(block)) {
-    ++zero_;
+  ++inspected_blocks_;
+  if (is_all_zero(block)) {
+    ++zero_blocks_;
     return;
   }
   const std::uint64_t hash = hash_of(block);
-  if ((hash & dropped_mask_) != 0) return;
+  if ((hash & forgotten_mask_) != 0) return;
   ++copies_[hash];
   while (copies_.size() > most_blocks_) {
-    dropped_mask_ = dropped_mask_ << 1U | 1U;
-    std::erase_if(copies_, [&](const auto& entry) { return (entry.first & dropped_mask_) != 0; });
+    forgotten_mask_ = forgotten_mask_ << 1U | 1U;
+    std::erase_if(copies_, [&](const auto& entry) { return (entry.first & forgotten_mask_) != 0; });
   }
 }
 
 BlockCounts BlockCensus::counts() const {
-  BlockCounts out{.inspected = inspected_, .zero = zero_};
+  BlockCounts out{.inspected_blocks = inspected_blocks_, .zero_blocks = zero_blocks_};
   for (const auto& [hash, copies] : copies_) {
-    out.compared += copies;
-    out.duplicate += copies - 1;
+    out.compared_blocks += copies;
+    out.duplicate_blocks += copies - 1;
   }
   return out;
 }

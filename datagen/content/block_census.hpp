@@ -1,4 +1,4 @@
-// Counts empty and equal blocks, which storage with deduplication would save.
+// Counts blocks of zeros and equal blocks, which storage with deduplication would store only once.
 #pragma once
 
 #include <cstddef>
@@ -11,16 +11,16 @@ namespace penstock {
 inline constexpr std::size_t kBlockBytes = 4096;
 
 struct BlockCounts {
-  std::uint64_t inspected = 0;
-  std::uint64_t zero = 0;       // all bytes are zero
-  std::uint64_t compared = 0;   // blocks that are not zero and were compared with others
-  std::uint64_t duplicate = 0;  // compared blocks whose content occurred before
+  std::uint64_t inspected_blocks = 0;
+  std::uint64_t zero_blocks = 0;       // blocks whose bytes are all zero
+  std::uint64_t compared_blocks = 0;   // other blocks that were compared
+  std::uint64_t duplicate_blocks = 0;  // compared blocks whose content occurred before
 };
 
 // Counts blocks that are all zero, and blocks whose content occurred before. Memory is bounded: it remembers
-// at most `most` different blocks (about 50 bytes each). Beyond that, it forgets the half whose hash has the
-// next bit set, and does not compare such blocks any more. All copies of a remembered block are still
-// counted, so the share of duplicates remains that of the whole. One thread.
+// at most `most_blocks` different blocks (about 50 bytes each). If there are more, it forgets the half whose
+// hash has the next bit set, and no longer compares such blocks. It still counts all copies of a remembered
+// block, so the share of duplicates remains that of all blocks. One thread.
 //
 // Blocks are compared by a 64-bit hash, in which every bit depends on every bit of the block. With a million
 // different blocks, two are wrongly taken as equal in one of thirty million corpora. The hash does not resist
@@ -28,16 +28,17 @@ struct BlockCounts {
 class BlockCensus {
  public:
   static constexpr std::size_t kMostBlocks = std::size_t{1} << 20;
-  explicit BlockCensus(std::size_t most = kMostBlocks) : most_blocks_(most) {}
+  explicit BlockCensus(std::size_t most_blocks = kMostBlocks) : most_blocks_(most_blocks) {}
 
   void add(std::span<const std::byte, kBlockBytes> block);
   BlockCounts counts() const;
 
  private:
   std::size_t most_blocks_;
-  std::uint64_t dropped_mask_ = 0;  // mask: hash bits that must be zero for a block to be remembered
-  std::uint64_t inspected_ = 0;
-  std::uint64_t zero_ = 0;
+  // A block is remembered if all these bits of its hash are zero.
+  std::uint64_t forgotten_mask_ = 0;
+  std::uint64_t inspected_blocks_ = 0;
+  std::uint64_t zero_blocks_ = 0;
   std::unordered_map<std::uint64_t, std::uint64_t> copies_;  // hash of a block -> number of its copies
 };
 

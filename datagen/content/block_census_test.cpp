@@ -23,10 +23,10 @@ TEST(BlockCensus, FindsEmptyAndEqualBlocks) {
   census.add(Block{});
   census.add(Block{});
   const BlockCounts counts = census.counts();
-  EXPECT_EQ(counts.inspected, 7U);
-  EXPECT_EQ(counts.zero, 2U);
-  EXPECT_EQ(counts.compared, 5U);
-  EXPECT_EQ(counts.duplicate, 2U);
+  EXPECT_EQ(counts.inspected_blocks, 7U);
+  EXPECT_EQ(counts.zero_blocks, 2U);
+  EXPECT_EQ(counts.compared_blocks, 5U);
+  EXPECT_EQ(counts.duplicate_blocks, 2U);
 }
 
 TEST(BlockCensus, OneBitAnywhereMakesAnotherBlock) {
@@ -42,9 +42,9 @@ TEST(BlockCensus, OneBitAnywhereMakesAnotherBlock) {
   last_byte.back() = std::byte{1};
   census.add(last_byte);
   const BlockCounts counts = census.counts();
-  EXPECT_EQ(counts.compared, kBlockBytes * 8 + 2);
-  EXPECT_EQ(counts.duplicate, 0U);
-  EXPECT_EQ(counts.zero, 0U);
+  EXPECT_EQ(counts.compared_blocks, kBlockBytes * 8 + 2);
+  EXPECT_EQ(counts.duplicate_blocks, 0U);
+  EXPECT_EQ(counts.zero_blocks, 0U);
 }
 
 TEST(BlockCensus, KeepsTheShareOfCopiesInLittleMemory) {
@@ -52,10 +52,10 @@ TEST(BlockCensus, KeepsTheShareOfCopiesInLittleMemory) {
   BlockCensus census(64);
   for (std::uint64_t i = 0; i < 2 * kDifferent; ++i) census.add(block(i % kDifferent));
   const BlockCounts counts = census.counts();
-  EXPECT_EQ(counts.inspected, 2 * kDifferent);
-  EXPECT_LE(counts.compared, 2U * 64);
-  EXPECT_GE(counts.compared, 16U);
-  EXPECT_EQ(counts.duplicate * 2, counts.compared) << "each block that is left came twice";
+  EXPECT_EQ(counts.inspected_blocks, 2 * kDifferent);
+  EXPECT_LE(counts.compared_blocks, 2U * 64);
+  EXPECT_GE(counts.compared_blocks, 16U);
+  EXPECT_EQ(counts.duplicate_blocks * 2, counts.compared_blocks) << "each block that is left came twice";
 }
 
 }  // namespace

@@ -39,55 +39,55 @@ bool begins_with(std::span<const std::byte> bytes, std::string_view magic) {
   return bytes.size() >= magic.size() && std::memcmp(bytes.data(), magic.data(), magic.size()) == 0;
 }
 
-// Decodes pictures and collects their times.
+// Decodes pictures, and collects their sizes and the times of decoding.
 class PictureMeter {
  public:
-  // always_picture_ and never_picture_ follow from the codec. For other codecs, is_picture() decides by the
-  // bytes of each sample.
+  // The codec of the corpus decides for "jpeg", "png" and "raw". For other codecs, is_picture() decides by
+  // the bytes of each sample.
   PictureMeter(std::string_view codec)
       : always_picture_(codec == "jpeg" || codec == "png"), never_picture_(codec == "raw") {}
 
   bool may_find_pictures() const { return !never_picture_; }
 
-  // `named`: the object's name says that it is a picture.
-  bool is_picture(std::span<const std::byte> beginning, bool named) const {
+  // `is_named_picture`: the object's name says that it is a picture.
+  bool is_picture(std::span<const std::byte> beginning, bool is_named_picture) const {
     return always_picture_ ||
-           (!never_picture_ && (named || begins_with(beginning, kJpeg) || is_png(beginning)));
+           (!never_picture_ && (is_named_picture || begins_with(beginning, kJpeg) || is_png(beginning)));
   }
 
-  void fail(const std::string& where, const std::string& why) {
-    if (facts_.failed++ == 0) facts_.failure = where + ": " + why;
+  void record_failure(const std::string& location, const std::string& why) {
+    if (facts_.failed_count++ == 0) facts_.first_failure = location + ": " + why;
   }
 
-  // `where`: its location, as text for a message.
-  Result<void> add(std::span<const std::byte> picture, const std::string& where) {
+  // `location` describes where the picture is, for messages.
+  Result<void> add(std::span<const std::byte> picture, const std::string& location) {
     const Result<bool> is_png = is_png_not_jpeg(picture);
     if (!is_png.ok()) {
-      fail(where, is_png.error().message());
+      record_failure(location, is_png.error().message());
       return success();
     }
     const bool png = *is_png;
-    std::array<double, kDecodeRepeats> times{};
-    for (double& time : times) {
+    std::array<double, kDecodeRepeats> times_ns{};
+    for (double& time_ns : times_ns) {
       PENSTOCK_TRY(check_interrupt());
       const double start = thread_seconds();
-      const Result<void> done = png ? decode_png(picture, image_) : jpeg_.decode(picture, image_);
-      time = (thread_seconds() - start) * 1e9;
-      if (!done.ok()) {
-        fail(where, done.error().message());
+      const Result<void> decoded = png ? decode_png(picture, image_) : jpeg_.decode(picture, image_);
+      time_ns = (thread_seconds() - start) * 1e9;
+      if (!decoded.ok()) {
+        record_failure(location, decoded.error().message());
         return success();
       }
     }
-    std::sort(times.begin(), times.end());
-    const double time = times[kDecodeRepeats / 2];
+    std::sort(times_ns.begin(), times_ns.end());
+    const double time_ns = times_ns[kDecodeRepeats / 2];
     const auto bytes = static_cast<double>(picture.size());
     const double pixels = static_cast<double>(image_.width) * image_.height;
     bytes_per_pixel_.push_back(bytes / pixels);
-    ns_per_pixel_.push_back(time / pixels);
-    ns_per_byte_.push_back(time / bytes);
-    ++(png ? facts_.png : facts_.jpeg);
+    ns_per_pixel_.push_back(time_ns / pixels);
+    ns_per_byte_.push_back(time_ns / bytes);
+    ++(png ? facts_.png_count : facts_.jpeg_count);
     if (png) return success();
-    PENSTOCK_ASSIGN(const JpegHeader header, jpeg_.header(picture));
+    PENSTOCK_ASSIGN(const JpegHeader header, jpeg_.read_header(picture));
     if (header.restart_interval > 0) ++facts_.with_restarts;
     return success();
   }
@@ -112,15 +112,16 @@ class PictureMeter {
   std::vector<double> ns_per_byte_;
 };
 
-// Selects one sample from each of `count` equal parts of the corpus, in the order of their position in
-// objects.
+// Selects one random sample from each of `count` equal parts of the corpus. Returns them in the order of
+// their position in objects.
 std::vector<std::uint64_t> draw_samples(const Manifest& manifest, std::uint64_t count, std::uint64_t seed) {
   const RandomStream random(seed, "describe content");
-  const std::uint64_t part = manifest.samples() / count;
-  const std::uint64_t longer = manifest.samples() % count;  // number of parts with one more sample
+  const std::uint64_t part_samples = manifest.samples() / count;
+  const std::uint64_t longer_parts = manifest.samples() % count;  // parts with one sample more
   std::vector<std::uint64_t> drawn(count);
   for (std::uint64_t i = 0; i < count; ++i)
-    drawn[i] = i * part + std::min(i, longer) + random.below(i, part + (i < longer ? 1 : 0));
+    drawn[i] = i * part_samples + std::min(i, longer_parts) +
+               random.below(i, part_samples + (i < longer_parts ? 1 : 0));
   std::sort(drawn.begin(), drawn.end(), [&](std::uint64_t a, std::uint64_t b) {
     const SampleEntry& first = manifest.sample(a);
     const SampleEntry& second = manifest.sample(b);
@@ -134,20 +135,20 @@ std::uint64_t samples_to_inspect(const Manifest& manifest, std::uint64_t request
   double bytes = 0;
   for (std::uint64_t i = 0; i < manifest.objects(); ++i)
     bytes += static_cast<double>(manifest.object_bytes(i));
-  const double fit = static_cast<double>(kContentBytes) / std::max(bytes, 1.0);
-  if (fit >= 1) return manifest.samples();
-  return std::max<std::uint64_t>(1,
-                                 static_cast<std::uint64_t>(fit * static_cast<double>(manifest.samples())));
+  const double fraction = static_cast<double>(kContentBytes) / std::max(bytes, 1.0);
+  if (fraction >= 1) return manifest.samples();
+  return std::max<std::uint64_t>(
+      1, static_cast<std::uint64_t>(fraction * static_cast<double>(manifest.samples())));
 }
 
-struct Zstd {
+struct ZstdMeters {
   ZstdSize each_sample;
   ZstdSize one_stream;
 
-  static Result<Zstd> start() {
+  static Result<ZstdMeters> start() {
     PENSTOCK_ASSIGN(ZstdSize each_sample, ZstdSize::start());
     PENSTOCK_ASSIGN(ZstdSize one_stream, ZstdSize::start());
-    return Zstd{std::move(each_sample), std::move(one_stream)};
+    return ZstdMeters{std::move(each_sample), std::move(one_stream)};
   }
 };
 
@@ -164,28 +165,28 @@ class ContentReader {
     Content content{.seed = request.seed};
     const std::vector<std::uint64_t> drawn =
         draw_samples(manifest_, samples_to_inspect(manifest_, request.samples), request.seed);
-    Progress shown(request.progress, "content", drawn.size(), "samples");
+    Progress progress_bar(request.progress, "content", drawn.size(), "samples");
     std::optional<Error> unreadable;
     for (const std::uint64_t index : drawn) {
-      shown.advance(1);
-      if (Result<void> seen = inspect(index); !seen.ok()) {
-        if (!concerns_object(seen.error())) return std::move(seen).error();
-        ++content.unreadable;
-        if (!unreadable) unreadable = std::move(seen).error();
+      progress_bar.advance(1);
+      if (Result<void> inspected = inspect(index); !inspected.ok()) {
+        if (!concerns_object(inspected.error())) return std::move(inspected).error();
+        ++content.unreadable_samples;
+        if (!unreadable) unreadable = std::move(inspected).error();
         continue;
       }
-      ++(manifest_.sample(index).length == 0 ? content.empty : content.samples);
+      ++(manifest_.sample(index).length == 0 ? content.empty_samples : content.samples);
       content.bytes += manifest_.sample(index).length;
     }
-    if (unreadable && content.samples + content.empty == 0) return *std::move(unreadable);
-    if (unreadable) content.failure = unreadable->message();
+    if (unreadable && content.samples + content.empty_samples == 0) return *std::move(unreadable);
+    if (unreadable) content.first_failure = unreadable->message();
     content.pictures = pictures_.facts();
     content.blocks = census_.counts();
     if (!zstd_.ok()) {
       content.zstd = zstd_.error();
       return content;
     }
-    PENSTOCK_TRY(zstd_->one_stream.end());
+    PENSTOCK_TRY(zstd_->one_stream.end_stream());
     content.zstd = Compression{zstd_->each_sample.ratio(), zstd_->one_stream.ratio()};
     return content;
   }
@@ -197,7 +198,7 @@ class ContentReader {
     std::uint64_t end = 0;
   };
 
-  // The sample and the bytes around it that belong to no other sample.
+  // The range of the sample, extended by the bytes around it that belong to no other sample.
   Range range_of(std::uint64_t index) const {
     const SampleEntry& sample = manifest_.sample(index);
     Range range{sample.offset, sample.offset + sample.length};
@@ -215,7 +216,7 @@ class ContentReader {
       const std::string_view codec = codec_of(name);
       PENSTOCK_ASSIGN(reader_, backend_.open(name));
       object_ = sample.object;
-      named_picture_ = codec == "jpeg" || codec == "png";
+      object_is_picture_ = codec == "jpeg" || codec == "png";
       counted_end_ = 0;
     }
     const std::uint64_t object_bytes = manifest_.object_bytes(sample.object);
@@ -230,7 +231,7 @@ class ContentReader {
       PENSTOCK_TRY(check_interrupt());
       const auto piece = piece_.first(std::min(kPieceBytes, pieces.end - at));
       if (Result<void> read = reader_->read_at(at, piece); !read.ok()) {
-        if (zstd_.ok() && at > sample.offset) PENSTOCK_TRY(zstd_->each_sample.end());
+        if (zstd_.ok() && at > sample.offset) PENSTOCK_TRY(zstd_->each_sample.end_stream());
         return read;
       }
       count_blocks(piece, at, blocks);
@@ -243,29 +244,30 @@ class ContentReader {
       }
       if (!payload.empty() && begin == sample.offset)
         may_be_picture = pictures_.may_find_pictures() &&
-                         (opener_.is_wrapped(payload) || pictures_.is_picture(payload, named_picture_));
-      if (may_be_picture && sample.length <= kLargestPicture)
+                         (opener_.is_wrapped(payload) || pictures_.is_picture(payload, object_is_picture_));
+      if (may_be_picture && sample.length <= kMostPictureBytes)
         picture_.insert(picture_.end(), payload.begin(), payload.end());
       at += piece.size();
     }
-    if (zstd_.ok() && sample.length > 0) PENSTOCK_TRY(zstd_->each_sample.end());
+    if (zstd_.ok() && sample.length > 0) PENSTOCK_TRY(zstd_->each_sample.end_stream());
     return may_be_picture ? inspect_picture(index) : success();
   }
 
   // Inspects the sample whose bytes are in picture_.
   Result<void> inspect_picture(std::uint64_t index) {
     const SampleEntry& sample = manifest_.sample(index);
-    const std::string where = "'" + std::string(manifest_.object_name(sample.object, name_)) + "' at byte " +
-                              std::to_string(sample.offset);
-    if (sample.length > kLargestPicture) {
-      pictures_.fail(where, std::to_string(sample.length) + " bytes are too large to be decoded here");
+    const std::string location = "'" + std::string(manifest_.object_name(sample.object, name_)) +
+                                 "' at byte " + std::to_string(sample.offset);
+    if (sample.length > kMostPictureBytes) {
+      pictures_.record_failure(location,
+                               std::to_string(sample.length) + " bytes are too large to be decoded here");
       return success();
     }
     const auto opened = opener_.open(picture_);
     if (opened.ok())
-      return pictures_.is_picture(*opened, named_picture_) ? pictures_.add(*opened, where) : success();
+      return pictures_.is_picture(*opened, object_is_picture_) ? pictures_.add(*opened, location) : success();
     if (!concerns_object(opened.error())) return opened.error();
-    pictures_.fail(where, opened.error().message());
+    pictures_.record_failure(location, opened.error().message());
     return success();
   }
 
@@ -280,13 +282,13 @@ class ContentReader {
   SampleOpener opener_;
   PictureMeter pictures_;
   BlockCensus census_;
-  Result<Zstd> zstd_ = Zstd::start();
+  Result<ZstdMeters> zstd_ = ZstdMeters::start();
   Buffer piece_;
   std::vector<std::byte> picture_;
-  std::unique_ptr<Reader> reader_;  // reads object_
+  std::unique_ptr<Reader> reader_;  // reads the object with number object_
   std::uint32_t object_ = UINT32_MAX;
-  bool named_picture_ = false;  // whether its name says that it is a picture
-  // Offset up to which its blocks are counted: overlapping samples must not count as copies.
+  bool object_is_picture_ = false;  // whether the object's name says that it is a picture
+  // Blocks of the object before this offset are counted. So samples that overlap do not count as copies.
   std::uint64_t counted_end_ = 0;
   std::string name_;
 };
@@ -295,7 +297,7 @@ class ContentReader {
 
 Result<Content> measure_content(Backend& backend, const Manifest& manifest, const ContentRequest& request) {
   try {
-    PENSTOCK_ASSIGN(SampleOpener opener, SampleOpener::make(manifest.facts().codec, kLargestPicture));
+    PENSTOCK_ASSIGN(SampleOpener opener, SampleOpener::make(manifest.facts().codec, kMostPictureBytes));
     return ContentReader(backend, manifest, std::move(opener)).run(request);
   } catch (const std::bad_alloc&) {
     return make_error(Errc::exhausted,

@@ -16,44 +16,46 @@ namespace penstock {
 
 // Bytes of objects that are inspected by default.
 inline constexpr std::uint64_t kContentBytes = std::uint64_t{256} << 20U;
-inline constexpr std::uint64_t kLargestPicture = std::uint64_t{64} << 20U;
+inline constexpr std::uint64_t kMostPictureBytes = std::uint64_t{64} << 20U;
 inline constexpr unsigned kDecodeRepeats = 3;  // number of times each picture is decoded
 
 struct ContentRequest {
-  std::uint64_t samples = 0;  // 0: samples for kContentBytes, at least one
+  std::uint64_t samples = 0;  // 0: samples with about kContentBytes bytes, at least one
   std::uint64_t seed = 0;     // selects the samples
   bool progress = false;
 };
 
-// Facts about JPEG and PNG pictures: medians over pictures. The time of one picture is the processor time of
-// one thread: the median of kDecodeRepeats decodings into memory that was used before.
+// Facts about JPEG and PNG pictures. The three last members are medians over all pictures. The time of one
+// picture is the processor time of one thread: the median of kDecodeRepeats decodings into memory that was
+// used before.
 struct PictureFacts {
-  std::uint64_t jpeg = 0;
-  std::uint64_t png = 0;
-  std::uint64_t with_restarts = 0;  // JPEG with restart intervals
-  // Pictures by codec, name or first bytes that did not decode, or are larger than kLargestPicture.
-  std::uint64_t failed = 0;
-  std::string failure{};  // first failure: object, offset and cause
+  std::uint64_t jpeg_count = 0;
+  std::uint64_t png_count = 0;
+  std::uint64_t with_restarts = 0;  // JPEG pictures with restart intervals
+  // Samples that are pictures by their codec, name or first bytes, but did not decode or are larger than
+  // kMostPictureBytes.
+  std::uint64_t failed_count = 0;
+  std::string first_failure{};  // object, offset and cause of the first failure
   double bytes_per_pixel = 0;
   double ns_per_pixel = 0;
   double ns_per_byte = 0;
 };
 
-// Compressed size of one byte, by zstd.
+// Uncompressed bytes divided by bytes compressed with zstd.
 struct Compression {
   double each_sample = 1;  // each sample compressed on its own, as in storage of single files
   double one_stream = 1;   // all samples compressed as one stream, as in an archive
 };
 
 struct Content {
-  std::uint64_t seed = 0;                    // as requested
-  std::uint64_t samples = 0;                 // inspected
-  std::uint64_t empty = 0;                   // selected, but without bytes
-  std::uint64_t unreadable = 0;              // selected, but unreadable
-  std::string failure{};                     // first read failure
-  std::uint64_t bytes = 0;                   // of the inspected samples
-  PictureFacts pictures{};                   // jpeg + png + failed == 0 if samples are no pictures
-  Result<Compression> zstd = Compression{};  // or the reason why it was not measured
+  std::uint64_t seed = 0;                    // seed of the request
+  std::uint64_t samples = 0;                 // number of inspected samples that have bytes
+  std::uint64_t empty_samples = 0;           // number of selected samples without bytes
+  std::uint64_t unreadable_samples = 0;      // number of selected samples that could not be read
+  std::string first_failure{};               // message of the first read that failed
+  std::uint64_t bytes = 0;                   // bytes of the inspected samples
+  PictureFacts pictures{};                   // all counts are 0 if samples are no pictures
+  Result<Compression> zstd = Compression{};  // or an error that says why it was not measured
   BlockCounts blocks{};                      // 4 KiB blocks of objects, including the bytes around samples
 };
 
@@ -65,7 +67,7 @@ struct Content {
 Result<Content> measure_content(Backend& backend, const Manifest& manifest, const ContentRequest& request);
 
 Json content_json(const Content& content);
-// Lines for people, with a final newline.
-std::string content_text(const Content& content, std::uint64_t samples_in_all, const Output& output);
+// The content as a table for the terminal, with a final newline.
+std::string content_text(const Content& content, std::uint64_t total_samples, const Output& output);
 
 }  // namespace penstock

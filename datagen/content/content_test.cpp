@@ -67,8 +67,8 @@ TEST_F(ContentTest, NoiseHasNeitherEmptyNorEqualBlocksAndDoesNotCompress) {
   const Content content = measure("raw").value();
   EXPECT_EQ(content.samples, 5U);
   EXPECT_EQ(content.bytes, 100'000U);
-  EXPECT_EQ(content.blocks.inspected, 5U * 4) << "whole blocks alone";
-  EXPECT_EQ(content.blocks.zero + content.blocks.duplicate, 0U);
+  EXPECT_EQ(content.blocks.inspected_blocks, 5U * 4) << "whole blocks alone";
+  EXPECT_EQ(content.blocks.zero_blocks + content.blocks.duplicate_blocks, 0U);
   if (content.zstd.ok()) {
     EXPECT_NEAR(content.zstd->each_sample, 1.0, 0.01);
   } else {
@@ -94,10 +94,10 @@ TEST_F(ContentTest, CompressedPicturesAreDecodedAndDamagedOnesNamed) {
   const Content seen = measure("jpeg.tfrecord.gz").value();
   EXPECT_EQ(seen.samples, 3U);
   EXPECT_EQ(seen.bytes, made.bytes);
-  EXPECT_EQ(seen.pictures.jpeg, 2U);
-  EXPECT_EQ(seen.pictures.failed, 1U);
+  EXPECT_EQ(seen.pictures.jpeg_count, 2U);
+  EXPECT_EQ(seen.pictures.failed_count, 1U);
   const std::string where = "'object100' at byte " + std::to_string(made.placed[1].offset);
-  EXPECT_NE(seen.pictures.failure.find(where), std::string::npos) << seen.pictures.failure;
+  EXPECT_NE(seen.pictures.first_failure.find(where), std::string::npos) << seen.pictures.first_failure;
   EXPECT_NEAR(seen.pictures.bytes_per_pixel, static_cast<double>(jpeg.size()) / (64 * 48), 1e-9);
 }
 
@@ -106,9 +106,9 @@ TEST_F(ContentTest, WhatCouldBeSparedIsFound) {
   put(noise(kBlockBytes, 2) + Bytes(2 * kBlockBytes) + noise(3 * kBlockBytes, 1));
   put(noise(10, 3) + noise(3 * kBlockBytes, 1));  // the same bytes, but shifted so that no block is equal
   const Content content = measure("raw").value();
-  EXPECT_EQ(content.blocks.inspected, 3U + 6 + 3);
-  EXPECT_EQ(content.blocks.zero, 2U);
-  EXPECT_EQ(content.blocks.duplicate, 3U);
+  EXPECT_EQ(content.blocks.inspected_blocks, 3U + 6 + 3);
+  EXPECT_EQ(content.blocks.zero_blocks, 2U);
+  EXPECT_EQ(content.blocks.duplicate_blocks, 3U);
 }
 
 TEST_F(ContentTest, CompressionIsOfTheSamplesAlone) {
@@ -130,16 +130,16 @@ TEST_F(ContentTest, SamplesOfAShardBringWhatLiesAroundThemOnce) {
   put(whole, {{5'000, 3'000}, {9'000, 11'000}, {20'001, 15'000}});
   const Content content = measure("raw").value();
   EXPECT_EQ(content.bytes, 29'000U);
-  EXPECT_EQ(content.blocks.inspected, 10U);
-  EXPECT_EQ(content.blocks.duplicate, 0U);
+  EXPECT_EQ(content.blocks.inspected_blocks, 10U);
+  EXPECT_EQ(content.blocks.duplicate_blocks, 0U);
 }
 
 TEST_F(ContentTest, OverlappingAndUnorderedSamplesAreNoCopies) {
   put(noise(10 * kBlockBytes, 1), {{20'000, 9'000}, {0, 40'960}, {8'192, 8'192}, {8'192, 8'192}});
   const Content content = measure("raw").value();
   EXPECT_EQ(content.samples, 4U);
-  EXPECT_EQ(content.blocks.inspected, 10U);
-  EXPECT_EQ(content.blocks.duplicate, 0U);
+  EXPECT_EQ(content.blocks.inspected_blocks, 10U);
+  EXPECT_EQ(content.blocks.duplicate_blocks, 0U);
 }
 
 TEST_F(ContentTest, EmptyAndUnreadableSamplesAreSkippedAndCounted) {
@@ -149,10 +149,10 @@ TEST_F(ContentTest, EmptyAndUnreadableSamplesAreSkippedAndCounted) {
   backend_.fail_on("object102");
   const Content content = measure("raw").value();
   EXPECT_EQ(content.samples, 1U);
-  EXPECT_EQ(content.empty, 1U);
-  EXPECT_EQ(content.unreadable, 1U);
+  EXPECT_EQ(content.empty_samples, 1U);
+  EXPECT_EQ(content.unreadable_samples, 1U);
   EXPECT_EQ(content.bytes, 20'000U);
-  EXPECT_NE(content.failure.find("object102"), std::string::npos) << content.failure;
+  EXPECT_NE(content.first_failure.find("object102"), std::string::npos) << content.first_failure;
   const std::string text = content_text(content, 3, {});
   EXPECT_NE(text.find("object102"), std::string::npos) << text;
 }
@@ -160,7 +160,7 @@ TEST_F(ContentTest, EmptyAndUnreadableSamplesAreSkippedAndCounted) {
 TEST_F(ContentTest, SamplesLargerThanAPiece) {
   put(noise((5U << 20U) + 1'000, 1), {{777, 5U << 20U}});
   const Content content = measure("raw").value();
-  EXPECT_EQ(content.blocks.inspected, 5U * 256);
+  EXPECT_EQ(content.blocks.inspected_blocks, 5U * 256);
   EXPECT_EQ(content.bytes, 5U << 20U);
 }
 
@@ -206,12 +206,12 @@ TEST_F(ContentTest, PicturesAreDecoded) {
   put(noise(3'000, 5));
   const Content content = measure("mixed").value();
   const PictureFacts& pictures = content.pictures;
-  EXPECT_EQ(pictures.jpeg, 3U);
-  EXPECT_EQ(pictures.png, png);
+  EXPECT_EQ(pictures.jpeg_count, 3U);
+  EXPECT_EQ(pictures.png_count, png);
   EXPECT_EQ(pictures.with_restarts, 1U);
-  EXPECT_EQ(pictures.failed, 1U) << "half a picture; noise is none";
-  EXPECT_NE(pictures.failure.find("'object103' at byte 0: cannot decode JPEG"), std::string::npos)
-      << pictures.failure;
+  EXPECT_EQ(pictures.failed_count, 1U) << "half a picture; noise is none";
+  EXPECT_NE(pictures.first_failure.find("'object103' at byte 0: cannot decode JPEG"), std::string::npos)
+      << pictures.first_failure;
   EXPECT_GT(pictures.ns_per_byte, 0);
   EXPECT_GT(pictures.ns_per_pixel, 0);
   EXPECT_NEAR(pictures.bytes_per_pixel, static_cast<double>(plain.size()) / (64 * 48), 0.01);
@@ -219,11 +219,11 @@ TEST_F(ContentTest, PicturesAreDecoded) {
 
 TEST_F(ContentTest, WhatIsCalledJpegMustDecodeAndRawBytesAreLeftAlone) {
   put(noise(3'000, 5));
-  EXPECT_EQ(measure("jpeg")->pictures.failed, 1U);
+  EXPECT_EQ(measure("jpeg")->pictures.failed_count, 1U);
   builder_ = ManifestBuilder(ManifestFacts{});
   put({std::byte{0xff}, std::byte{0xd8}, std::byte{0xff}});
   const Content raw = measure("raw").value();
-  EXPECT_EQ(raw.pictures.failed + raw.pictures.jpeg, 0U);
+  EXPECT_EQ(raw.pictures.failed_count + raw.pictures.jpeg_count, 0U);
 }
 
 TEST_F(ContentTest, WhatIsNamedAsAPictureMustDecodeAmongOthers) {
@@ -231,10 +231,10 @@ TEST_F(ContentTest, WhatIsNamedAsAPictureMustDecodeAmongOthers) {
   put(noise(3'000, 6), {{0, 3'000}}, ".PNG");
   put(noise(3'000, 7), {{0, 3'000}}, ".jpg");
   const Content content = measure("mixed").value();
-  EXPECT_EQ(content.pictures.failed, 2U);
+  EXPECT_EQ(content.pictures.failed_count, 2U);
   const std::string first = "'object101.PNG' at byte 0: 3000 bytes that begin as neither JPEG nor PNG";
-  EXPECT_NE(content.pictures.failure.find(first), std::string::npos) << content.pictures.failure;
-  EXPECT_EQ(content_json(content)["pictures"]["failure"], content.pictures.failure);
+  EXPECT_NE(content.pictures.first_failure.find(first), std::string::npos) << content.pictures.first_failure;
+  EXPECT_EQ(content_json(content)["pictures"]["failure"], content.pictures.first_failure);
   EXPECT_NE(content_text(content, 3, {}).find("2 pictures; the first: " + first), std::string::npos);
 }
 
@@ -243,8 +243,8 @@ TEST_F(ContentTest, EmptySamples) {
   put(noise(5'000, 1), {{0, 0}, {5'000, 0}});
   const Content content = measure("jpeg").value();
   EXPECT_EQ(content.samples, 0U);
-  EXPECT_EQ(content.empty, 3U);
-  EXPECT_EQ(content.blocks.inspected, 1U);
+  EXPECT_EQ(content.empty_samples, 3U);
+  EXPECT_EQ(content.blocks.inspected_blocks, 1U);
 }
 
 TEST_F(ContentTest, WhatCannotBeReadIsAnErrorAndCtrlCEndsIt) {
@@ -267,9 +267,9 @@ TEST_F(ContentTest, JsonSaysWhyAFigureIsMissing) {
   EXPECT_NE(content_text(content, 7, {}).find("not measured: built without it"), std::string::npos);
   EXPECT_TRUE(without["pictures"].is_null());
   content.zstd = Compression{1.5, 2.5};
-  content.pictures.jpeg = 4;
+  content.pictures.jpeg_count = 4;
   content.pictures.with_restarts = 1;
-  content.blocks = {.inspected = 10, .zero = 1, .compared = 4, .duplicate = 2};
+  content.blocks = {.inspected_blocks = 10, .zero_blocks = 1, .compared_blocks = 4, .duplicate_blocks = 2};
   const Json with = content_json(content);
   EXPECT_EQ(with["zstd"]["ratio_alone"], 1.5);
   EXPECT_EQ(with["zstd"]["ratio_in_line"], 2.5);

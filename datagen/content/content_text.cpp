@@ -1,4 +1,4 @@
-// Prints a corpus's content as JSON, and as lines for people.
+// Writes the content of a corpus as JSON, and as a table for the terminal.
 #include <fmt/format.h>
 
 #include "datagen/codec/zstd_size.hpp"
@@ -16,12 +16,12 @@ double share(std::uint64_t part, std::uint64_t whole) {
 }
 
 Json pictures_json(const PictureFacts& pictures) {
-  const std::uint64_t decoded = pictures.jpeg + pictures.png;
-  if (decoded + pictures.failed == 0) return nullptr;
-  Json out{{"jpeg", pictures.jpeg}, {"png", pictures.png}, {"failed", pictures.failed}};
-  if (pictures.failed > 0) out["failure"] = pictures.failure;
+  const std::uint64_t decoded = pictures.jpeg_count + pictures.png_count;
+  if (decoded + pictures.failed_count == 0) return nullptr;
+  Json out{{"jpeg", pictures.jpeg_count}, {"png", pictures.png_count}, {"failed", pictures.failed_count}};
+  if (pictures.failed_count > 0) out["failure"] = pictures.first_failure;
   if (decoded == 0) return out;
-  out["restart_interval_share"] = share(pictures.with_restarts, pictures.jpeg);
+  out["restart_interval_share"] = share(pictures.with_restarts, pictures.jpeg_count);
   out["decodes"] = kDecodeRepeats;
   out["bytes_per_pixel"] = pictures.bytes_per_pixel;
   out["decode_cpu_ns_per_pixel"] = pictures.ns_per_pixel;
@@ -34,19 +34,19 @@ Json pictures_json(const PictureFacts& pictures) {
 Json content_json(const Content& content) {
   Json out{{"seed", content.seed},
            {"samples", content.samples},
-           {"empty", content.empty},
-           {"unreadable", content.unreadable},
+           {"empty", content.empty_samples},
+           {"unreadable", content.unreadable_samples},
            {"bytes", content.bytes},
            {"pictures", pictures_json(content.pictures)},
            {"zstd", nullptr},
            {"blocks",
             {{"block_bytes", kBlockBytes},
-             {"looked_at", content.blocks.inspected},
-             {"zero", content.blocks.zero},
-             {"zero_share", share(content.blocks.zero, content.blocks.inspected)},
-             {"compared", content.blocks.compared},
-             {"duplicate", content.blocks.duplicate},
-             {"duplicate_share", share(content.blocks.duplicate, content.blocks.compared)}}}};
+             {"looked_at", content.blocks.inspected_blocks},
+             {"zero", content.blocks.zero_blocks},
+             {"zero_share", share(content.blocks.zero_blocks, content.blocks.inspected_blocks)},
+             {"compared", content.blocks.compared_blocks},
+             {"duplicate", content.blocks.duplicate_blocks},
+             {"duplicate_share", share(content.blocks.duplicate_blocks, content.blocks.compared_blocks)}}}};
   if (content.zstd.ok())
     out["zstd"] = {{"level", kZstdLevel},
                    {"ratio_alone", content.zstd->each_sample},
@@ -56,30 +56,31 @@ Json content_json(const Content& content) {
   return out;
 }
 
-std::string content_text(const Content& content, std::uint64_t samples_in_all, const Output& output) {
+std::string content_text(const Content& content, std::uint64_t total_samples, const Output& output) {
   Table table(
       {{"content", Align::left},
-       {fmt::format("{} of {} samples, {}", format_count(content.samples), format_count(samples_in_all),
+       {fmt::format("{} of {} samples, {}", format_count(content.samples), format_count(total_samples),
                     format_bytes(static_cast<double>(content.bytes), output)),
         Align::left}});
-  if (content.empty > 0) table.row({"empty", fmt::format("{} more", format_count(content.empty))});
-  if (content.unreadable > 0)
-    table.row({"unreadable", fmt::format("{} more; the first: {}", format_count(content.unreadable),
-                                         printable(content.failure))});
+  if (content.empty_samples > 0)
+    table.row({"empty", fmt::format("{} more", format_count(content.empty_samples))});
+  if (content.unreadable_samples > 0)
+    table.row({"unreadable", fmt::format("{} more; the first: {}", format_count(content.unreadable_samples),
+                                         printable(content.first_failure))});
   const PictureFacts& pictures = content.pictures;
-  if (pictures.jpeg + pictures.png > 0) {
+  if (pictures.jpeg_count + pictures.png_count > 0) {
     table.row({"pictures", fmt::format("{} JPEG ({} with restart intervals), {} PNG; {:.2f} bytes a pixel",
-                                       format_count(pictures.jpeg),
-                                       format_percent(share(pictures.with_restarts, pictures.jpeg)),
-                                       format_count(pictures.png), pictures.bytes_per_pixel)});
+                                       format_count(pictures.jpeg_count),
+                                       format_percent(share(pictures.with_restarts, pictures.jpeg_count)),
+                                       format_count(pictures.png_count), pictures.bytes_per_pixel)});
     table.row({"decoding", fmt::format("{:.2f} ns a pixel, {:.2f} ns a byte (processor time of one thread: "
                                        "median of {} times, then of all pictures)",
                                        pictures.ns_per_pixel, pictures.ns_per_byte, kDecodeRepeats)});
   }
-  if (pictures.failed > 0)
-    table.row({"not decoded",
-               fmt::format("{} {}; the first: {}", format_count(pictures.failed),
-                           pictures.failed == 1 ? "picture" : "pictures", printable(pictures.failure))});
+  if (pictures.failed_count > 0)
+    table.row({"not decoded", fmt::format("{} {}; the first: {}", format_count(pictures.failed_count),
+                                          pictures.failed_count == 1 ? "picture" : "pictures",
+                                          printable(pictures.first_failure))});
   table.row({fmt::format("zstd -{}", kZstdLevel),
              content.zstd.ok()
                  ? fmt::format("{:.3f} to 1 each sample by itself, {:.3f} to 1 one behind another",
@@ -89,9 +90,10 @@ std::string content_text(const Content& content, std::uint64_t samples_in_all, c
   table.row(
       {"blocks of 4 KiB",
        fmt::format("{} at multiples of 4 KiB in objects: {} all zero, {} copies of others{}",
-                   format_count(blocks.inspected), format_count(blocks.zero), format_count(blocks.duplicate),
-                   blocks.compared + blocks.zero < blocks.inspected
-                       ? fmt::format(" among {} that were compared", format_count(blocks.compared))
+                   format_count(blocks.inspected_blocks), format_count(blocks.zero_blocks),
+                   format_count(blocks.duplicate_blocks),
+                   blocks.compared_blocks + blocks.zero_blocks < blocks.inspected_blocks
+                       ? fmt::format(" among {} that were compared", format_count(blocks.compared_blocks))
                        : "")});
   return table.text();
 }

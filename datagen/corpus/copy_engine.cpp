@@ -50,16 +50,16 @@ Result<std::string> read_mark(Backend& backend, std::string_view name) {
 bool is_inside(const std::filesystem::path& inner, const std::filesystem::path& outer) {
   std::error_code failed;
   if (std::filesystem::equivalent(inner, outer, failed)) return true;
-  const auto below = std::filesystem::weakly_canonical(inner, failed);
-  const auto above = std::filesystem::canonical(outer, failed);
-  return !failed && std::ranges::mismatch(above, below).in1 == above.end();
+  const auto real_inner = std::filesystem::weakly_canonical(inner, failed);
+  const auto real_outer = std::filesystem::canonical(outer, failed);
+  return !failed && std::ranges::mismatch(real_outer, real_inner).in1 == real_outer.end();
 }
 
-// One copy. One thread uses it, once; parallel_for() calls copy_object() on other threads.
+// One copy of a corpus. One thread calls run(), once; parallel_for() calls copy_object() on other threads.
 class Copy {
  public:
   Copy(Corpus& from, Tier& to, const CopyOptions& options)
-      : from_(from), to_(to), options_(options), manifest_(from.manifest), index_(from.manifest) {}
+      : from_(from), to_(to), options_(options), manifest_(from.manifest), object_index_(from.manifest) {}
 
   Result<CopyOutcome> run();
 
@@ -70,7 +70,7 @@ class Copy {
   };
   struct UsedSpace {
     std::uint64_t bytes = 0;
-    std::uint64_t objects = 0;  // objects and folders
+    std::uint64_t objects = 0;  // number of objects and folders together
   };
 
   Result<TargetState> inspect_target();
@@ -95,10 +95,10 @@ class Copy {
   Tier& to_;
   const CopyOptions& options_;
   const Manifest& manifest_;
-  const ObjectIndex index_;
-  TargetState target_ = TargetState::fresh;
-  std::optional<TargetSync> sync_;  // set if the copy must survive a power cut
-  std::atomic<std::uint64_t> copied_{0};
+  const ObjectIndex object_index_;
+  TargetState target_state_ = TargetState::fresh;
+  std::optional<TargetSync> target_sync_;  // set if the copy must survive a power cut
+  std::atomic<std::uint64_t> objects_copied_{0};
   std::atomic<std::uint64_t> already_there_{0};
   std::atomic<std::uint64_t> bytes_copied_{0};
 };
@@ -117,7 +117,8 @@ Result<TargetState> Copy::inspect_target() {
   if (!is_there) return TargetState::fresh;
   const std::string remedy = fmt::format(
       "copy to another folder, or empty that one first{}",
-      options_.replace ? " (--replace is for folders that are no corpus, and keeps what lies there)" : "");
+      options_.may_replace ? " (--replace is for folders that are no corpus, and keeps what lies there)"
+                           : "");
   const auto manifest = Manifest::load(*to_.backend, kManifestName);
   if (manifest.ok()) {
     if (std::ranges::equal(manifest->bytes(), manifest_.bytes())) return TargetState::finished;
@@ -126,18 +127,19 @@ Result<TargetState> Copy::inspect_target() {
   if (manifest.error().code != Errc::not_found && manifest.error().code != Errc::corrupt &&
       manifest.error().code != Errc::unsupported)
     return manifest.error();
-  const auto started = read_mark(*to_.backend, kCopyingName);
-  if (started.ok() && *started == manifest_.checksum()) return TargetState::started;
-  // Earlier builds did not sync the mark, so a power cut could leave a mark of zeros. It names no corpus.
-  const bool mark_lost = started.ok() && started->find_first_not_of('\0') == std::string::npos;
-  if (started.ok() && !mark_lost)
+  const auto mark = read_mark(*to_.backend, kCopyingName);
+  if (mark.ok() && *mark == manifest_.checksum()) return TargetState::started;
+  // Earlier builds did not sync the mark, so a power cut could replace its bytes by zeros. Then it names no
+  // corpus.
+  const bool mark_lost = mark.ok() && mark->find_first_not_of('\0') == std::string::npos;
+  if (mark.ok() && !mark_lost)
     return make_error(Errc::already_exists,
                       fmt::format("a copy of another corpus was begun in '{}': {}", to_.root, remedy));
-  if (!started.ok() && started.error().code != Errc::not_found) return started.error();
+  if (!mark.ok() && mark.error().code != Errc::not_found) return mark.error();
   if (manifest.error().code == Errc::not_found) {
     PENSTOCK_ASSIGN(const std::string found,
                     first_foreign_entry(to_, std::span(&kCopyingName, mark_lost ? 1 : 0)));
-    if (found.empty() || options_.replace) return TargetState::fresh;
+    if (found.empty() || options_.may_replace) return TargetState::fresh;
     return make_error(Errc::already_exists,
                       fmt::format("'{}' is not empty (there is '{}'), and no copy of this corpus was begun "
                                   "there: choose an empty or a new folder, or say --replace",
@@ -149,18 +151,18 @@ Result<TargetState> Copy::inspect_target() {
 
 // The folders of all objects and of the manifest.
 std::vector<std::string> Copy::folders() const {
-  std::set<std::string, std::less<>> seen{".penstock"};
+  std::set<std::string, std::less<>> all_folders{".penstock"};
   std::string scratch;
-  std::string last;
+  std::string last_folder;
   for (std::uint64_t i = 0; i < manifest_.objects(); ++i) {
     std::string_view name = manifest_.object_name(i, scratch);
     for (std::size_t end = name.rfind('/'); end != std::string_view::npos; end = name.rfind('/')) {
       name = name.substr(0, end);
-      if (name == last || !seen.emplace(name).second) break;
+      if (name == last_folder || !all_folders.emplace(name).second) break;
     }
-    last = name;
+    last_folder = name;
   }
-  return {seen.begin(), seen.end()};
+  return {all_folders.begin(), all_folders.end()};
 }
 
 // The space that existing objects and folders of the same names take on the target. They stay or are
@@ -195,19 +197,19 @@ Result<void> Copy::check_free_space() {
   const auto space = free_space_of(*to_.backend);
   if (!space.ok()) return success();      // unknown: the copy fails later if the target becomes full
   constexpr std::uint64_t kOwnFiles = 2;  // the mark and the manifest
-  const auto parents = space->objects || space->folder_bytes != 0 ? folders() : std::vector<std::string>();
+  const auto parents = space->inodes || space->folder_bytes != 0 ? folders() : std::vector<std::string>();
   UsedSpace needed{space->bytes_on_device(manifest_.bytes().size()) + parents.size() * space->folder_bytes,
                    manifest_.objects() + parents.size() + kOwnFiles};
   for (std::uint64_t i = 0; i < manifest_.objects(); ++i)
     needed.bytes += space->bytes_on_device(manifest_.object_bytes(i));
-  const auto objects_fit = [&] { return needed.objects <= space->objects.value_or(needed.objects); };
-  if ((target_ != TargetState::fresh || options_.replace) &&
+  const auto objects_fit = [&] { return needed.objects <= space->inodes.value_or(needed.objects); };
+  if ((target_state_ != TargetState::fresh || options_.may_replace) &&
       (needed.bytes > space->bytes || !objects_fit())) {
     PENSTOCK_ASSIGN(const UsedSpace existing, space_of_existing(*space, parents));
     needed.bytes -= std::min(needed.bytes, existing.bytes);
     needed.objects -= std::min(needed.objects, existing.objects);
-    if (target_ == TargetState::started) needed.objects -= 1;  // the mark exists; the manifest does not yet
-    if (target_ == TargetState::finished) needed.objects -= syncs(options_.durability) ? 1 : kOwnFiles;
+    if (target_state_ == TargetState::started) needed.objects -= 1;  // the mark exists already
+    if (target_state_ == TargetState::finished) needed.objects -= syncs(options_.durability) ? 1 : kOwnFiles;
   }
   if (needed.bytes > space->bytes)
     return make_error(
@@ -219,20 +221,20 @@ Result<void> Copy::check_free_space() {
         Errc::no_space,
         fmt::format("the copy makes {} files and folders in '{}', whose file system has room for {} more: "
                     "make room or choose another tier",
-                    format_count(needed.objects), to_.root, format_count(*space->objects)));
+                    format_count(needed.objects), to_.root, format_count(*space->inodes)));
   return success();
 }
 
 Result<bool> Copy::is_already_copied(Worker& worker, std::uint64_t object, std::string_view name) {
   // Drops the object from the page cache first. After a failed write-back, the cache has bytes that the
   // device does not have.
-  if (sync_)
-    if (const auto dropped = sync_->drop_from_cache(name); !dropped.ok()) {
+  if (target_sync_)
+    if (const auto dropped = target_sync_->drop_from_cache(name); !dropped.ok()) {
       if (!concerns_object(dropped.error())) return dropped.error();
       return false;
     }
   PENSTOCK_ASSIGN(ObjectVerdict verdict,
-                  check_object(*to_.backend, manifest_, index_, object, name, worker.buffer));
+                  check_object(*to_.backend, manifest_, object_index_, object, name, worker.buffer));
   if (verdict.state == ObjectState::vanished) return false;
   if (verdict.state == ObjectState::right && !manifest_.object_crc32c(object)) {
     const std::uint64_t bytes = manifest_.object_bytes(object);
@@ -247,12 +249,12 @@ Result<bool> Copy::is_already_copied(Worker& worker, std::uint64_t object, std::
 }
 
 // Returns the CRC32C of the object's bytes, as read from the source. Compares it with the manifest before the
-// publish, so that wrong bytes never get the name. Every return before the publish drops the object.
+// publish, so that wrong bytes never get the name. If it returns before the publish, the object is dropped.
 Result<std::uint32_t> Copy::write_object(Worker& worker, std::uint64_t object, std::string_view name) {
   const std::uint64_t bytes = manifest_.object_bytes(object);
-  const auto opened = from_.tier.backend->open(name);
-  if (!opened.ok()) return as_data_error(opened.error());
-  Reader* const reader = opened->get();
+  const auto source = from_.tier.backend->open(name);
+  if (!source.ok()) return as_data_error(source.error());
+  Reader* const reader = source->get();
   PENSTOCK_ASSIGN(const std::uint64_t size, reader->size());
   if (size != bytes)
     return make_error(Errc::corrupt,
@@ -287,11 +289,12 @@ Result<void> Copy::copy_and_verify(Worker& worker, std::uint64_t object, std::st
     PENSTOCK_ASSIGN(const auto reader, to_.backend->open(name));
     return crc32c_of(*reader, 0, bytes, worker.buffer);
   }();
-  // If only samples have checksums, write_object() could not compare with the manifest.
+  // write_object() compares only checksums of whole objects. If the manifest has only those of samples, they
+  // are compared here.
   if (crc_of_copy.ok() && *crc_of_copy == crc && manifest_.facts().checksums &&
       !manifest_.object_crc32c(object)) {
     PENSTOCK_ASSIGN(const ObjectVerdict verdict,
-                    check_object(*to_.backend, manifest_, index_, object, name, worker.buffer));
+                    check_object(*to_.backend, manifest_, object_index_, object, name, worker.buffer));
     if (verdict.state != ObjectState::right)
       return make_error(Errc::corrupt,
                         fmt::format("'{}' in '{}' does not match its manifest: {} (see penstock verify)",
@@ -317,10 +320,10 @@ Result<void> Copy::copy_object(Worker& worker, std::uint64_t object) {
     return success();
   }
   if (Result<void> done = copy_and_verify(worker, object, name); !done.ok()) {
-    const std::string why = done.error().code == Errc::interrupted ? "" : name_conflict(name);
-    return why.empty() ? done : Result<void>(make_error(Errc::already_exists, why));
+    const std::string conflict = done.error().code == Errc::interrupted ? "" : name_conflict(name);
+    return conflict.empty() ? done : Result<void>(make_error(Errc::already_exists, conflict));
   }
-  copied_.fetch_add(1, std::memory_order_relaxed);
+  objects_copied_.fetch_add(1, std::memory_order_relaxed);
   return success();
 }
 
@@ -330,9 +333,9 @@ std::string Copy::name_conflict(std::string_view name) {
   Namespace& names = to_.backend->names();
   for (std::size_t slash = name.find('/'); slash != std::string_view::npos;
        slash = name.find('/', slash + 1)) {
-    const std::string_view above = name.substr(0, slash);
-    if (const auto entry = names.stat(above); entry.ok() && !entry->folder)
-      return fmt::format("'{}' in '{}' is a file where the copy has a folder: remove or rename it", above,
+    const std::string_view parent = name.substr(0, slash);
+    if (const auto entry = names.stat(parent); entry.ok() && !entry->folder)
+      return fmt::format("'{}' in '{}' is a file where the copy has a folder: remove or rename it", parent,
                          to_.root);
   }
   if (const auto entry = names.stat(name); entry.ok() && entry->folder)
@@ -345,9 +348,9 @@ std::string Copy::name_conflict(std::string_view name) {
 // manifest is written, then the mark is removed. Otherwise a power cut could leave a manifest without its
 // objects.
 Result<void> Copy::finish() {
-  // This copy has synced its own objects. An earlier one may have copied without a sync.
-  if (sync_ && already_there_ > 0) PENSTOCK_TRY(sync_->sync());
-  if (target_ != TargetState::finished || syncs(options_.durability))
+  // This run has synced the objects that it wrote. An earlier copy may have left objects without a sync.
+  if (target_sync_ && already_there_ > 0) PENSTOCK_TRY(target_sync_->sync());
+  if (target_state_ != TargetState::finished || syncs(options_.durability))
     PENSTOCK_TRY(put_object(*to_.backend, kManifestName, manifest_.bytes(), options_.durability));
   if (const auto removed = remove_if_there(to_.backend->names(), kCopyingName); !removed.ok())
     warn(fmt::format("the copy is complete, but '{}' stays: {}", kCopyingName, removed.error().message()));
@@ -355,17 +358,17 @@ Result<void> Copy::finish() {
 }
 
 Error Copy::add_progress(Error error) const {
-  const std::uint64_t complete = copied_.load() + already_there_.load();
-  if (complete > 0)
+  const std::uint64_t complete_objects = objects_copied_.load() + already_there_.load();
+  if (complete_objects > 0)
     error.what +=
         fmt::format(" ({} of {} {} there, none of them half; {}the same command goes on from there)",
-                    format_count(complete), count_of(manifest_.objects(), "object"),
-                    complete == 1 ? "is" : "are", error.code == Errc::already_exists ? "then " : "");
+                    format_count(complete_objects), count_of(manifest_.objects(), "object"),
+                    complete_objects == 1 ? "is" : "are", error.code == Errc::already_exists ? "then " : "");
   return error;
 }
 
-// Whether the target has no entry. Called before the mark is written: if it was empty, all later entries are
-// ours.
+// Whether the target has no entry. Called before the mark is written: if it was empty, this copy has made all
+// later entries.
 Result<bool> Copy::target_is_empty() {
   bool empty = true;
   const auto listed = to_.backend->names().list("", [&](const Entry&) {
@@ -395,42 +398,43 @@ void Copy::remove_mark_and_folders(const std::vector<Worker>& workers, bool was_
 // begin() detects only later write-back errors.
 Result<void> Copy::begin_sync() {
   if (!syncs(options_.durability)) return success();
-  PENSTOCK_ASSIGN(sync_, TargetSync::begin(to_));
-  if (target_ != TargetState::fresh || options_.replace) sync_->sync_before_checks();
+  PENSTOCK_ASSIGN(target_sync_, TargetSync::begin(to_));
+  if (target_state_ != TargetState::fresh || options_.may_replace) target_sync_->sync_before_checks();
   return success();
 }
 
 Result<CopyOutcome> Copy::run() {
   const auto start = std::chrono::steady_clock::now();
-  PENSTOCK_ASSIGN(target_, inspect_target());
+  PENSTOCK_ASSIGN(target_state_, inspect_target());
   PENSTOCK_TRY(check_free_space());
   PENSTOCK_ASSIGN(const bool was_empty, target_is_empty());
-  if (target_ == TargetState::fresh) {
+  if (target_state_ == TargetState::fresh) {
     const std::string corpus_checksum = manifest_.checksum();
     PENSTOCK_TRY(
-        // Durable before the first object. Otherwise a power cut could leave objects without a mark. The next
-        // copy would then refuse the folder, because it could belong to another program.
+        // The mark is durable before the first object is written. Otherwise a power cut could leave objects
+        // without a mark. The next copy would then refuse the folder, because it could belong to another
+        // program.
         put_object(*to_.backend, kCopyingName, std::as_bytes(std::span(corpus_checksum)),
                    Durability::file_and_name));
   }
   std::vector<Worker> workers(options_.threads);
   Result<void> done = begin_sync();
   if (done.ok()) {
-    Progress shown(options_.progress, "copy", manifest_.objects(), "files");
+    Progress progress_bar(options_.progress, "copy", manifest_.objects(), "files");
     done = parallel_for(manifest_.objects(), options_.threads, 4, [&](unsigned worker, std::uint64_t object) {
-      Result<void> one = copy_object(workers[worker], object);
-      shown.advance(1);
-      return one;
+      Result<void> object_done = copy_object(workers[worker], object);
+      progress_bar.advance(1);
+      return object_done;
     });
   }
   // The threads have ended, so the counts are final from here on.
   if (done.ok()) done = finish();
-  if (!done.ok() && target_ == TargetState::fresh && copied_ == 0 && already_there_ == 0)
+  if (!done.ok() && target_state_ == TargetState::fresh && objects_copied_ == 0 && already_there_ == 0)
     remove_mark_and_folders(workers, was_empty);
   if (!done.ok() && done.error().code != Errc::interrupted)
     return add_progress(describe_full_tier(*to_.backend, std::move(done).error()));
   return CopyOutcome{
-      .copied = copied_,
+      .objects_copied = objects_copied_,
       .already_there = already_there_,
       .bytes_copied = bytes_copied_,
       .seconds = std::chrono::duration<double>(std::chrono::steady_clock::now() - start).count(),

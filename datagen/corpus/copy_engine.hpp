@@ -17,16 +17,17 @@ inline constexpr std::string_view kCopyingName = ".penstock/copying";
 
 struct CopyOptions {
   unsigned threads = 1;
-  // Of every object, including those of an earlier copy, and of the manifest, which comes after them.
+  // How durable every object becomes, also one of an earlier copy, and then the manifest.
   Durability durability = Durability::visible;
-  bool replace = false;  // also start in a folder that is not empty, and replace objects with other content
+  // Also start in a folder that is not empty, and replace objects with other content.
+  bool may_replace = false;
   bool progress = false;
   std::function<void(std::string_view)> warn{};  // gets warnings, one sentence each, on any thread
 };
 
 struct CopyOutcome {
-  std::uint64_t copied = 0;
-  std::uint64_t already_there = 0;  // already correct, so not copied
+  std::uint64_t objects_copied = 0;
+  std::uint64_t already_there = 0;  // objects that were already correct, so they were not copied
   std::uint64_t bytes_copied = 0;
   double seconds = 0;
   // False: interrupted; every object on the target is complete, but the manifest is missing.

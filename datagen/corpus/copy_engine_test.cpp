@@ -75,7 +75,7 @@ TEST_F(CopyTest, CopiesObjectsAndThenTheManifest) {
     const auto outcome = copy_corpus(from, to, {.threads = threads});
     ASSERT_TRUE(outcome.ok()) << outcome.error().message();
     EXPECT_TRUE(outcome->complete);
-    EXPECT_EQ(outcome->copied, 10U);
+    EXPECT_EQ(outcome->objects_copied, 10U);
     EXPECT_EQ(outcome->bytes_copied, 55000U);
     expect_complete(from, to);
   }
@@ -93,7 +93,7 @@ TEST_F(CopyTest, LeavesWhatIsRightAndMendsWhatIsNot) {
     ASSERT_TRUE(to.backend->names().remove("c1/9.jpg").ok());
     const auto again = copy_corpus(from, to, {.threads = 2});
     ASSERT_TRUE(again.ok()) << again.error().message();
-    EXPECT_EQ(again->copied, 3U);
+    EXPECT_EQ(again->objects_copied, 3U);
     EXPECT_EQ(again->already_there, 7U);
     expect_complete(from, to);
   }
@@ -114,7 +114,7 @@ TEST_F(CopyTest, GoesOnAfterAFailureAndIsNoCorpusUntilThen) {
   const auto rest = copy_corpus(from, to, {});
   ASSERT_TRUE(rest.ok()) << rest.error().message();
   EXPECT_EQ(rest->already_there, 4U);
-  EXPECT_EQ(rest->copied, 6U);
+  EXPECT_EQ(rest->objects_copied, 6U);
   expect_complete(from, to);
 }
 
@@ -136,7 +136,7 @@ TEST_F(CopyTest, AFailureTouchesNothingOfOthers) {
   Tier to = tier(target_);
   put(*to.backend, "c0", "a file where the copy wants a folder");
   ASSERT_TRUE(to.backend->names().make_folders("empty").ok());
-  ASSERT_FALSE(copy_corpus(from, to, {.replace = true}).ok());
+  ASSERT_FALSE(copy_corpus(from, to, {.may_replace = true}).ok());
   EXPECT_EQ(get(*to.backend, "c0"), "a file where the copy wants a folder");
   EXPECT_TRUE(to.backend->names().stat("empty").ok());
   EXPECT_FALSE(to.backend->names().stat(kCopyingName).ok());
@@ -174,7 +174,7 @@ TEST_F(CopyTest, ReplacesOnlyWhenTold) {
   Corpus from = corpus();
   Tier to = tier(target_);
   put(*to.backend, "c0/2.jpg", "somebody's only copy");
-  const auto replaced = copy_corpus(from, to, {.replace = true});
+  const auto replaced = copy_corpus(from, to, {.may_replace = true});
   ASSERT_TRUE(replaced.ok()) << replaced.error().message();
   expect_complete(from, to);
 }
@@ -211,7 +211,7 @@ TEST_F(CopyTest, AMarkThatLostItsBytesIsNone) {
     const auto refused = copy_corpus(from, with_objects, {});
     ASSERT_FALSE(refused.ok());
     EXPECT_NE(refused.error().what.find("say --replace"), std::string::npos) << refused.error().what;
-    ASSERT_TRUE(copy_corpus(from, with_objects, {.replace = true}).ok());
+    ASSERT_TRUE(copy_corpus(from, with_objects, {.may_replace = true}).ok());
     expect_complete(from, with_objects);
   }
 }
@@ -305,7 +305,7 @@ TEST_F(CopyTest, MendsWhatIsWrongOutsideOfSamples) {
     flip(*to.backend, "a.shard", 18);
     const auto again = copy_corpus(from, to, {});
     ASSERT_TRUE(again.ok()) << again.error().message();
-    EXPECT_EQ(again->copied, 1U) << whole;
+    EXPECT_EQ(again->objects_copied, 1U) << whole;
     EXPECT_EQ(get(*to.backend, "a.shard"), get(*from.tier.backend, "a.shard"));
   }
 }
@@ -321,7 +321,7 @@ TEST_F(CopyTest, WhatIsReplacedIsRoom) {
           "c" + std::to_string(i / 5) + "/" + std::to_string(i) + (same_names ? ".jpg" : ".old"),
           std::string(content(i).size(), '?'));
     Tier small = tier(where + ",capacity=75k");  // 55 kB are taken
-    const auto outcome = copy_corpus(from, small, {.replace = true});
+    const auto outcome = copy_corpus(from, small, {.may_replace = true});
     ASSERT_EQ(outcome.ok(), same_names) << (same_names ? outcome.error().message() : "");
     if (same_names)
       expect_complete(from, small);

@@ -111,7 +111,7 @@ TEST_P(CopyOnDisk, SoDoesWhatWasHalfDone) {
     const auto again = copy(to, Durability::file_and_name);
     ASSERT_OK(again);
     EXPECT_GT(again->already_there, 0U);
-    EXPECT_GT(again->copied, 0U);
+    EXPECT_GT(again->objects_copied, 0U);
   }
   cut_the_power();
   expect_whole();
@@ -140,7 +140,7 @@ TEST(CopyOnFailingDisk, OnlyWhatTheDeviceHasIsKept) {
     ASSERT_OK((*disk)->mend());
     const auto again = copy_corpus(from, to, {.threads = 2, .durability = Durability::file_and_name});
     ASSERT_OK(again);
-    EXPECT_GT(again->copied, 0U);
+    EXPECT_GT(again->objects_copied, 0U);
     EXPECT_GT(again->already_there, 0U);
   }
   ASSERT_OK((*disk)->restart());

@@ -16,11 +16,12 @@ namespace penstock {
 
 namespace {
 
-std::string name_of(const Tier& tier) {
+std::string corpus_name(const Tier& tier) {
   std::string_view root = tier.root;
   while (root.size() > 1 && root.ends_with('/')) root.remove_suffix(1);
-  const std::string_view last = root.substr(root.rfind('/') + 1);  // also without '/': npos + 1 is 0
-  return last.empty() || last == "." ? tier.name : std::string(last);
+  // Right without '/', too: npos + 1 is 0.
+  const std::string_view last_part = root.substr(root.rfind('/') + 1);
+  return last_part.empty() || last_part == "." ? tier.name : std::string(last_part);
 }
 
 Error not_a_folder(const Tier& tier) {
@@ -38,18 +39,18 @@ Result<void> check_root(Tier& tier) {
   return not_a_folder(tier);
 }
 
-// The remedy for an unfinished data set or copy; "" if there is no sign of one.
+// Tells how to finish an unfinished data set or copy. "" if the tier contains neither.
 std::string finish_advice(Tier& tier) {
   if (tier.backend->names().stat(kCopyingName).ok())
     return "is the beginning of a copy: the same 'penstock copy' again finishes it";
-  const auto started = read_generation_state(*tier.backend);
-  if (!started.ok() || !started->has_value()) return "";
+  const auto state = read_generation_state(*tier.backend);
+  if (!state.ok() || !state->has_value()) return "";
   return fmt::format(
       "is an unfinished data set of {} samples; to finish it: penstock generate {} --out {} --resume",
-      (*started)->samples, (*started)->recipe, shell_word(tier.spec));
+      (*state)->samples, (*state)->recipe, shell_word(tier.spec));
 }
 
-// The remedy for a lost or damaged manifest whose objects are intact.
+// The command that makes a new manifest of intact objects, if the old one is lost or damaged.
 std::string new_manifest_command(const Tier& tier) {
   const std::string tier_text = shell_word(tier.spec);
   return fmt::format("penstock describe {} --scan --checksum --save {}", tier_text,
@@ -117,7 +118,7 @@ Result<Corpus> open_corpus(std::string_view corpus, const CorpusRequest& request
     return make_error(Errc::invalid_argument, "--types says what --scan takes for samples: add --scan");
   PENSTOCK_ASSIGN(Tier tier, open_tier(corpus, request.named_tiers));
   PENSTOCK_TRY(check_root(tier));
-  std::string name = name_of(tier);
+  std::string name = corpus_name(tier);
   if (request.scan) {
     PENSTOCK_ASSIGN(ScanResult scanned, scan_tier(tier, request));
     if (const std::string unfinished = finish_advice(tier); !unfinished.empty() && request.log)
@@ -149,7 +150,7 @@ Json corpus_json(const Manifest& manifest) {
 
 void record_corpus(const Corpus& corpus, Trial& trial) {
   trial.corpus(corpus_json(corpus.manifest));
-  if (corpus.scan && corpus.scan->unreadable > 0)
+  if (corpus.scan && corpus.scan->unreadable_objects > 0)
     trial.verdict(Verdict::degraded, "the scan left out " + corpus.scan->unreadable_text);
 }
 

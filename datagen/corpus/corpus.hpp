@@ -17,17 +17,18 @@ namespace penstock {
 
 // What a scan found besides samples. `text` describes it ("left out: 12 .gif, 1 .db; ..."), or is empty.
 struct ScanReport {
-  std::uint64_t left_out = 0;        // objects with an extension that is not wanted
-  std::uint64_t hidden = 0;          // objects and folders whose name starts with a dot
-  std::uint64_t linked_folders = 0;  // links to folders, which are not entered
-  std::uint64_t dangling = 0;        // links to objects that do not exist
-  std::uint64_t special = 0;         // pipes, sockets and devices
-  std::uint64_t arrays = 0;          // arrays that belong to no sample, in objects with samples
-  std::uint64_t members = 0;         // files that belong to no sample, in archives with samples
-  std::uint64_t unreadable = 0;  // objects that cannot be read, or whose content does not match their name
-  std::string unreadable_text;   // describes them: "1 that cannot be read ('a.tar'; ...)"
-  std::uint64_t without_samples = 0;  // intact objects without samples; they are in the manifest
-  std::uint64_t folder_labels = 0;    // samples whose label is the name of their folder
+  std::uint64_t unwanted_objects = 0;  // objects with an extension that is not wanted
+  std::uint64_t hidden_entries = 0;    // objects and folders whose name starts with a dot
+  std::uint64_t linked_folders = 0;    // links to folders, which are not entered
+  std::uint64_t dangling_links = 0;    // links to objects that do not exist
+  std::uint64_t special_files = 0;     // pipes, sockets and devices
+  std::uint64_t left_out_arrays = 0;   // arrays that belong to no sample, in objects with samples
+  std::uint64_t left_out_members = 0;  // files that belong to no sample, in archives with samples
+  // Objects that cannot be read, or whose content does not match their name.
+  std::uint64_t unreadable_objects = 0;
+  std::string unreadable_text;                // describes them: "1 that cannot be read ('a.tar'; ...)"
+  std::uint64_t objects_without_samples = 0;  // intact objects without samples; they are in the manifest
+  std::uint64_t folder_labelled_samples = 0;  // samples whose label is the name of their folder
   std::string text;
 };
 
@@ -35,20 +36,20 @@ struct Corpus {
   Tier tier;  // the tier that contains the corpus
   Manifest manifest;
   std::string name;                // last part of the root's path, for tables
-  std::optional<ScanReport> scan;  // set if CorpusRequest::scan is
-  std::uint64_t mapped_bytes =
-      0;  // bytes of the manifest, if it is mapped from the corpus's own tier; no back end counts these reads
+  std::optional<ScanReport> scan;  // what the scan found, if CorpusRequest::scan was set
+  // Bytes of the manifest, if it is mapped from the corpus's own tier. No back end counts these reads.
+  std::uint64_t mapped_bytes = 0;
 };
 
 struct CorpusRequest {
   bool scan = false;            // --scan: make the manifest from the objects found; nothing is written
   std::string manifest_file{};  // --manifest FILE: for read-only folders
-  bool checksum = false;        // with scan: read every sample and store its CRC32C
+  bool add_checksums = false;   // with scan: read every sample and store its CRC32C
   unsigned threads = 0;         // for scanning; 0: the number of CPUs
   std::string types{};          // with scan: extensions of samples (kTypesOption); "": the default
-  bool progress = false;        // with scan and checksum: show progress
+  bool progress = false;        // with scan and add_checksums: show progress
   bool has_scan_option = true;  // whether the command has --scan, so that messages may advise it
-  NamedTiers named_tiers = {};  // what the text of the corpus may name
+  NamedTiers named_tiers = {};  // tiers of the site files, which the text of the corpus may name
   std::function<void(std::string_view)> log{};  // with scan: gets notes for the user, one sentence each
 };
 
@@ -63,10 +64,11 @@ struct CorpusRequest {
 // first such error is returned. CorpusRequest::log gets a sentence about the objects that were left out.
 Result<Corpus> open_corpus(std::string_view corpus, const CorpusRequest& request);
 
-// The facts of the corpus, as a record stores them.
+// The facts about the corpus that a result record stores.
 Json corpus_json(const Manifest& manifest);
 
-// Writes into the record which corpus was measured, and how many objects could not be scanned.
+// Writes into the result record which corpus was measured, and how many of its objects could not be read by
+// the scan.
 void record_corpus(const Corpus& corpus, Trial& trial);
 
 // Sizes of the samples in bytes. All commands compute their percentiles from it, so that they agree.

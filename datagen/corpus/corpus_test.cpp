@@ -73,8 +73,8 @@ TEST_F(CorpusTest, ScansAFolderInOrderWithLabelsFromFolders) {
   EXPECT_EQ(corpus->manifest.sample(3).length, 2U);
   EXPECT_EQ(corpus->manifest.payload_bytes(), 7U);
   ASSERT_TRUE(corpus->scan.has_value());
-  EXPECT_EQ(corpus->scan->left_out, 2U);
-  EXPECT_EQ(corpus->scan->hidden, 2U);
+  EXPECT_EQ(corpus->scan->unwanted_objects, 2U);
+  EXPECT_EQ(corpus->scan->hidden_entries, 2U);
   EXPECT_EQ(corpus_json(corpus->manifest)["samples"], 4U);
   EXPECT_EQ(corpus->name, root_.filename().string());
 }
@@ -84,8 +84,8 @@ TEST_F(CorpusTest, ScanIsTheSameForAnyNumberOfThreads) {
     for (int file = 0; file < 10; ++file)
       put("f" + std::to_string(folder) + "/" + std::to_string(file) + ".jpg",
           std::string(static_cast<std::size_t>(file), 'x'));
-  const auto one = scan({.checksum = true, .threads = 1});
-  const auto many = scan({.checksum = true, .threads = 7});
+  const auto one = scan({.add_checksums = true, .threads = 1});
+  const auto many = scan({.add_checksums = true, .threads = 7});
   ASSERT_TRUE(one.ok() && many.ok());
   EXPECT_EQ(one->manifest.checksum(), many->manifest.checksum());
   EXPECT_EQ(one->manifest.samples(), 200U);
@@ -93,7 +93,7 @@ TEST_F(CorpusTest, ScanIsTheSameForAnyNumberOfThreads) {
 
 TEST_F(CorpusTest, ScanKeepsChecksumsWhenAsked) {
   put("a/x.jpg", "123456789");
-  const auto corpus = scan({.checksum = true});
+  const auto corpus = scan({.add_checksums = true});
   ASSERT_TRUE(corpus.ok()) << corpus.error().message();
   EXPECT_TRUE(corpus->manifest.facts().checksums);
   EXPECT_EQ(corpus->manifest.sample(0).crc32c, 0xe3069283U);
@@ -138,11 +138,11 @@ TEST_F(CorpusTest, ALinkThatLeadsNowhereIsLeftOutAndSaid) {
   fs::create_symlink("gone.jpg", root_ / "a" / "w.jpg");
   fs::create_symlink("gone.txt", root_ / "a" / "w.txt");
   for (const bool checksum : {false, true}) {
-    const auto corpus = scan({.checksum = checksum});
+    const auto corpus = scan({.add_checksums = checksum});
     ASSERT_TRUE(corpus.ok()) << corpus.error().message();
     EXPECT_EQ(names(corpus->manifest), (std::vector<std::string>{"a/empty.jpg", "a/x.jpg"}));
-    EXPECT_EQ(corpus->scan->dangling, 1U);
-    EXPECT_EQ(corpus->scan->left_out, 1U);
+    EXPECT_EQ(corpus->scan->dangling_links, 1U);
+    EXPECT_EQ(corpus->scan->unwanted_objects, 1U);
     EXPECT_NE(corpus->scan->text.find("'a/w.jpg'"), std::string::npos) << corpus->scan->text;
   }
   fs::remove(root_ / "a" / "x.jpg");
@@ -168,7 +168,7 @@ TEST_F(CorpusTest, WhatIsNoFileIsLeftOutAndSaid) {
     const auto corpus = open_corpus(root_.string() + what, {.scan = true, .threads = 3});
     ASSERT_TRUE(corpus.ok()) << corpus.error().message();
     EXPECT_EQ(names(corpus->manifest), (std::vector<std::string>{"b/x.jpg"}));
-    EXPECT_EQ(corpus->scan->special, 2U);
+    EXPECT_EQ(corpus->scan->special_files, 2U);
     EXPECT_NE(corpus->scan->text.find(
                   "2 that are no file but a pipe, a socket or a device (first: 'a/device.jpg')"),
               std::string::npos)
@@ -184,8 +184,8 @@ TEST_F(CorpusTest, WholeObjectsWithoutSamplesAreSaid) {
   const auto corpus = scan({.threads = 3});
   ASSERT_TRUE(corpus.ok()) << corpus.error().message();
   EXPECT_EQ(corpus->manifest.samples(), 1U);
-  EXPECT_EQ(corpus->scan->without_samples, 3U);
-  EXPECT_EQ(corpus->scan->unreadable, 0U);
+  EXPECT_EQ(corpus->scan->objects_without_samples, 3U);
+  EXPECT_EQ(corpus->scan->unreadable_objects, 0U);
   EXPECT_NE(corpus->scan->text.find("3 objects without samples (first: 'a/cut.tfrecord')"), std::string::npos)
       << corpus->scan->text;
 }
@@ -212,11 +212,11 @@ TEST_F(CorpusTest, CompressedObjectsThatAreNotCalledSoGetAHint) {
 
 TEST_F(CorpusTest, LabelsOfFoldersAreCounted) {
   put("top.jpg", "1");
-  EXPECT_EQ(scan()->scan->folder_labels, 0U);
+  EXPECT_EQ(scan()->scan->folder_labelled_samples, 0U);
   put("3fa1/x.jpg", "22");
   put("3fa1/y.jpg", "22");
   put("c/z.tar", std::string(1024, '\0'));
-  EXPECT_EQ(scan()->scan->folder_labels, 2U);
+  EXPECT_EQ(scan()->scan->folder_labelled_samples, 2U);
 }
 
 TEST_F(CorpusTest, WhatCannotBeReadIsLeftOutAsLongAsSomethingRemains) {
@@ -230,7 +230,7 @@ TEST_F(CorpusTest, WhatCannotBeReadIsLeftOutAsLongAsSomethingRemains) {
   ASSERT_TRUE(corpus.ok()) << corpus.error().message();
   EXPECT_EQ(names(corpus->manifest), (std::vector<std::string>{"a/x.jpg"}));
   EXPECT_EQ(corpus->manifest.facts().format, "files");
-  EXPECT_EQ(corpus->scan->unreadable, 2U);
+  EXPECT_EQ(corpus->scan->unreadable_objects, 2U);
   EXPECT_NE(corpus->scan->text.find("'a/torn.npy', 'b/torn.npy'"), std::string::npos) << corpus->scan->text;
 }
 
@@ -245,7 +245,7 @@ TEST_F(CorpusTest, ObjectsThatClaimEndlessSamplesAreLeftOut) {
   const auto corpus = scan({.threads = 2});
   ASSERT_TRUE(corpus.ok()) << corpus.error().message();
   EXPECT_EQ(names(corpus->manifest), (std::vector<std::string>{"a/x.jpg"}));
-  EXPECT_EQ(corpus->scan->unreadable, 2U);
+  EXPECT_EQ(corpus->scan->unreadable_objects, 2U);
   EXPECT_NE(corpus->scan->text.find("x-00000-of-00001.npy"), std::string::npos) << corpus->scan->text;
   EXPECT_NE(corpus->scan->text.find("claims 268435456 samples"), std::string::npos) << corpus->scan->text;
 }
@@ -313,7 +313,7 @@ TEST_F(CorpusTest, MoreLabelsThanAManifestHoldsAreLeftOut) {
   EXPECT_EQ(corpus->manifest.sample(0).label, kNoLabel);
   EXPECT_EQ(corpus->manifest.sample(100).label, kNoLabel);
   EXPECT_NE(corpus->scan->text.find("labels"), std::string::npos) << corpus->scan->text;
-  EXPECT_EQ(corpus->scan->unreadable, 0U);
+  EXPECT_EQ(corpus->scan->unreadable_objects, 0U);
 }
 
 TEST_F(CorpusTest, NamesThatAreTooLongAreLeftOut) {
@@ -324,10 +324,10 @@ TEST_F(CorpusTest, NamesThatAreTooLongAreLeftOut) {
   put(folder + "/" + std::string(180, 'y') + ".txt", "1");  // not a sample in any case
   put(folder + "/" + std::string(180, 'z') + "/x.jpg", "1");
   for (const bool checksum : {false, true}) {
-    const auto corpus = scan({.checksum = checksum});
+    const auto corpus = scan({.add_checksums = checksum});
     ASSERT_TRUE(corpus.ok()) << corpus.error().message();
     EXPECT_EQ(names(corpus->manifest), (std::vector<std::string>{"a/x.jpg"}));
-    EXPECT_EQ(corpus->scan->unreadable, 2U);
+    EXPECT_EQ(corpus->scan->unreadable_objects, 2U);
     EXPECT_NE(corpus->scan->text.find("1024 bytes"), std::string::npos) << corpus->scan->text;
   }
   fs::remove(root_ / "a" / "x.jpg");
@@ -343,30 +343,30 @@ TEST_F(CorpusTest, ArraysThatAreNoSamplesAreSaid) {
       make_object(*disk.backend, *format_of("npz", {{"samples_per_file", "1"}}), "a.npz", fields, samples));
   const auto corpus = scan();
   ASSERT_TRUE(corpus.ok()) << corpus.error().message();
-  EXPECT_EQ(corpus->scan->arrays, 1U);
+  EXPECT_EQ(corpus->scan->left_out_arrays, 1U);
   EXPECT_NE(corpus->scan->text.find("1 array that"), std::string::npos) << corpus->scan->text;
   EXPECT_NE(corpus->scan->text.find("(first: 'time' in 'a.npz')"), std::string::npos) << corpus->scan->text;
 }
 
 TEST_F(CorpusTest, WhatGivesNoBytesForItsChecksumIsLeftOut) {
   for (const char* name : {"a/w.jpg", "a/x.jpg", "b/y.jpg", "b/z.jpg"}) put(name, name);
-  const auto whole = scan({.checksum = true, .threads = 1});
+  const auto whole = scan({.add_checksums = true, .threads = 1});
   ASSERT_TRUE(whole.ok());
-  const auto torn =
-      open_corpus(root_.string() + ",fail=read:eacces@#2", {.scan = true, .checksum = true, .threads = 1});
+  const auto torn = open_corpus(root_.string() + ",fail=read:eacces@#2",
+                                {.scan = true, .add_checksums = true, .threads = 1});
   ASSERT_TRUE(torn.ok()) << torn.error().message();
   EXPECT_EQ(names(torn->manifest), (std::vector<std::string>{"a/w.jpg", "b/y.jpg", "b/z.jpg"}));
   EXPECT_TRUE(torn->manifest.facts().checksums);
   for (std::uint64_t i = 0; i < 3; ++i)
     EXPECT_EQ(torn->manifest.sample(i).crc32c, whole->manifest.sample(i == 0 ? 0 : i + 1).crc32c);
   EXPECT_EQ(torn->manifest.sample(1).label, 1U);
-  EXPECT_EQ(torn->scan->unreadable, 1U);
+  EXPECT_EQ(torn->scan->unreadable_objects, 1U);
   EXPECT_FALSE(
-      open_corpus(root_.string() + ",fail=read:eacces@1", {.scan = true, .checksum = true, .threads = 1})
+      open_corpus(root_.string() + ",fail=read:eacces@1", {.scan = true, .add_checksums = true, .threads = 1})
           .ok());
   // A read error must fail the scan, and not make the data set smaller.
   const auto broken =
-      open_corpus(root_.string() + ",fail=read:eio@#2", {.scan = true, .checksum = true, .threads = 1});
+      open_corpus(root_.string() + ",fail=read:eio@#2", {.scan = true, .add_checksums = true, .threads = 1});
   ASSERT_FALSE(broken.ok());
   EXPECT_EQ(broken.error().code, Errc::io);
 }

@@ -1,6 +1,6 @@
 // Threads: one thread of a command calls scan_tier(). It starts threads (parallel_for) that scan objects or
 // compute checksums, each with its own objects and buffer, and joins them.
-// Lock: the local mutex of with_checksums(), for `unreadable`. It is not held during a read.
+// Lock: the local mutex of with_checksums(), for `errors`. It is not held during a read.
 // Memory: everything allocates. A std::bad_alloc on one of these threads becomes an error of the scan.
 // Ctrl-C: checked before each object and, for checksums, between pieces. The scan then fails with
 // `interrupted`.
@@ -29,7 +29,7 @@ namespace penstock {
 
 namespace {
 
-// Scans objects in batches with several threads, and enters them in the order of their names.
+// Scans objects in batches with several threads, and adds them to the manifest in the order of their names.
 class SampleLister {
  public:
   SampleLister(Tier& tier, const std::vector<ScanFormat>& formats, unsigned threads,
@@ -46,81 +46,83 @@ class SampleLister {
   Result<Manifest> list(FolderWalk& walk) && {
     for (const FolderListing& folder : walk.folders) {
       for (const FolderListing::Item& item : folder.items) {
-        batch_[filled_].folder = &folder;
-        batch_[filled_].item = &item;
-        if (++filled_ == batch_.size()) PENSTOCK_TRY(scan_batch());
+        batch_[batch_objects_].folder = &folder;
+        batch_[batch_objects_].item = &item;
+        if (++batch_objects_ == batch_.size()) PENSTOCK_TRY(scan_batch());
       }
     }
     PENSTOCK_TRY(scan_batch());
     walk = {};
-    // If all objects are named as statistics, they are the samples.
+    // If all objects are statistics by their names, these objects are the samples.
     if (builder_.samples() == 0 && !statistics_.empty()) {
       for (const SampleEntry& sample : statistics_) add_sample(sample);
       builder_.facts().codec = statistics_codec_;
     }
     if (builder_.objects() == 0 && unreadable_.first_error()) return *unreadable_.first_error();
     assign_labels();
-    add_count(report_, report_.members, "file in an archive that is no part of any sample",
+    add_count(report_, report_.left_out_members, "file in an archive that is no part of any sample",
               "files in archives that are no part of any sample", first_member_);
-    add_count(report_, report_.arrays, "array that is no part of any sample",
+    add_count(report_, report_.left_out_arrays, "array that is no part of any sample",
               "arrays that are no part of any sample", first_array_);
-    add_count(report_, report_.without_samples, "object without samples", "objects without samples",
+    add_count(report_, report_.objects_without_samples, "object without samples", "objects without samples",
               fmt::format("'{}'", first_without_samples_));
     PENSTOCK_ASSIGN(auto bytes, builder_.finish());
     return Manifest::from_bytes(std::move(bytes));
   }
 
  private:
-  // Limits of a batch: enough objects for all threads, and about this number of samples in memory.
+  // Limits of a batch. The number of samples in memory is about kSamplesPerBatch.
   static constexpr std::size_t kMostObjectsPerBatch = 16384;
   static constexpr std::size_t kSamplesPerBatch = std::size_t{1} << 19;
 
   Result<void> scan_batch() {
     // Threads scan different objects of the batch and share nothing that changes. add_object() runs on one
     // thread, after all of them.
-    PENSTOCK_TRY(parallel_for(filled_, threads_, 1 + filled_ / threads_ / 8,
+    PENSTOCK_TRY(parallel_for(batch_objects_, threads_, 1 + batch_objects_ / threads_ / 8,
                               [this](unsigned /*worker*/, std::uint64_t i) {
                                 ScannedObject& object = batch_[i];
                                 return object.scan(backend_, formats_[object.item->kind]);
                               }));
     std::size_t samples = 0;
-    for (std::size_t i = 0; i < filled_; ++i) {
+    for (std::size_t i = 0; i < batch_objects_; ++i) {
       add_object(batch_[i]);
       samples += batch_[i].samples.size();
     }
-    const std::size_t per_object = samples / std::max<std::size_t>(filled_, 1) + 1;
-    filled_ = 0;
-    batch_.resize(std::clamp<std::size_t>(kSamplesPerBatch / per_object, std::size_t{2} * threads_,
+    const std::size_t samples_per_object = samples / std::max<std::size_t>(batch_objects_, 1) + 1;
+    batch_objects_ = 0;
+    batch_.resize(std::clamp<std::size_t>(kSamplesPerBatch / samples_per_object, std::size_t{2} * threads_,
                                           kMostObjectsPerBatch));
     return success();
   }
 
   void add_object(ScannedObject& scanned) {
-    const std::string_view name = scanned.folder->full_name(*scanned.item, name_);
-    if (scanned.unreadable) return unreadable_.add(name, *std::move(scanned.unreadable));
-    merge_or_mixed(builder_.facts().format, formats_[scanned.item->kind].name);
+    const std::string_view name = scanned.folder->full_name(*scanned.item, name_scratch_);
+    if (scanned.content_error) return unreadable_.add(name, *std::move(scanned.content_error));
+    set_or_mark_mixed(builder_.facts().format, formats_[scanned.item->kind].name);
     if (!scanned.codec.empty())
-      merge_or_mixed(scanned.statistics ? statistics_codec_ : builder_.facts().codec, scanned.codec);
+      set_or_mark_mixed(scanned.is_statistics ? statistics_codec_ : builder_.facts().codec, scanned.codec);
     const std::uint32_t object = builder_.add_object(name, scanned.item->bytes);
-    if (scanned.samples.empty() && report_.without_samples++ == 0) first_without_samples_ = name;
-    count_left_out(scanned.arrays, name, report_.arrays, first_array_);
-    count_left_out(scanned.files, name, report_.members, first_member_);
+    if (scanned.samples.empty() && report_.objects_without_samples++ == 0) first_without_samples_ = name;
+    count_left_out(scanned.left_out_arrays, name, report_.left_out_arrays, first_array_);
+    count_left_out(scanned.left_out_files, name, report_.left_out_members, first_member_);
     if (scanned.labels.too_many()) labels_.discard_all();
-    numbers_.clear();
-    for (const std::string& label : scanned.labels.names()) numbers_.push_back(labels_.number_of(label));
+    label_numbers_.clear();
+    for (const std::string& label : scanned.labels.names())
+      label_numbers_.push_back(labels_.number_of(label));
     const std::string_view path = scanned.folder->path;
-    const std::string_view folder = path.substr(path.rfind('/') + 1);  // also without '/': npos + 1 is 0
+    // Right without '/', too: npos + 1 is 0.
+    const std::string_view folder = path.substr(path.rfind('/') + 1);
     std::optional<std::uint32_t> folder_label;
     for (SampleEntry sample : scanned.samples) {
       sample.object = object;
-      if (sample.label != kNoLabel && sample.label < numbers_.size()) {
-        sample.label = numbers_[sample.label];
+      if (sample.label != kNoLabel && sample.label < label_numbers_.size()) {
+        sample.label = label_numbers_[sample.label];
       } else {
         if (!folder_label) folder_label = labels_.number_of(folder);
         sample.label = *folder_label;
-        if (sample.label != kNoLabel && !scanned.statistics) ++report_.folder_labels;
+        if (sample.label != kNoLabel && !scanned.is_statistics) ++report_.folder_labelled_samples;
       }
-      if (scanned.statistics)
+      if (scanned.is_statistics)
         statistics_.push_back(sample);
       else
         add_sample(sample);
@@ -130,30 +132,30 @@ class SampleLister {
   static void count_left_out(const Format::LeftOutParts& parts, std::string_view object, std::uint64_t& count,
                              std::string& first) {
     if (parts.count > 0 && count == 0)
-      first = fmt::format("{} in {}{}{}", parts.first, quoted_name(object), parts.reason.empty() ? "" : ", ",
-                          parts.reason);
+      first = fmt::format("{} in {}{}{}", parts.first_name, quoted_name(object),
+                          parts.reason.empty() ? "" : ", ", parts.reason);
     count += parts.count;
   }
 
   void add_sample(const SampleEntry& sample) {
     builder_.add_sample(sample);
     if (sample.label == kNoLabel) return;
-    if (sample.label >= used_.size()) used_.resize(sample.label + std::size_t{1});
-    used_[sample.label] = true;
+    if (sample.label >= label_used_.size()) label_used_.resize(sample.label + std::size_t{1});
+    label_used_[sample.label] = true;
   }
 
   // Called when all labels are known.
   void assign_labels() {
     if (labels_.too_many()) {
       builder_.relabel({});
-      report_.folder_labels = 0;
+      report_.folder_labelled_samples = 0;
       add_part(report_, fmt::format("the labels, of which there are more than {} MiB of different ones",
-                                    ScanLabels::kMostBytes >> 20U));
+                                    ScanLabels::kMostNameBytes >> 20U));
       return;
     }
-    FinalLabels last = final_labels(labels_.names(), used_);
-    builder_.relabel(last.numbers);
-    builder_.facts().label_names = std::move(last.names);
+    FinalLabels chosen_labels = final_labels(labels_.names(), label_used_);
+    builder_.relabel(chosen_labels.numbers);
+    builder_.facts().label_names = std::move(chosen_labels.names);
   }
 
   Backend& backend_;
@@ -166,11 +168,12 @@ class SampleLister {
   std::vector<SampleEntry> statistics_;
   std::string statistics_codec_;
   std::vector<ScannedObject> batch_;
-  std::size_t filled_ = 0;
-  std::string name_;
-  std::vector<std::uint32_t> numbers_;  // numbers of the object's labels among all labels
-  std::vector<bool> used_;              // one per label
-  std::string first_array_;             // first array that belongs to no sample: "'val/x' in 'a.h5'"
+  std::size_t batch_objects_ = 0;
+  std::string name_scratch_;
+  // For each label of the object: its number among all labels.
+  std::vector<std::uint32_t> label_numbers_;
+  std::vector<bool> label_used_;  // whether a sample has this label; one entry per label
+  std::string first_array_;       // first array that belongs to no sample: "'val/x' in 'a.h5'"
   std::string first_member_;
   std::string first_without_samples_;
 };
@@ -178,17 +181,17 @@ class SampleLister {
 // The same manifest without the given objects and their samples.
 Result<Manifest> without_objects(const Manifest& manifest, const std::map<std::uint64_t, Error>& objects) {
   ManifestBuilder builder(manifest.facts());
-  std::vector<std::uint32_t> number(static_cast<std::size_t>(manifest.objects()));
+  std::vector<std::uint32_t> new_index(static_cast<std::size_t>(manifest.objects()));
   std::string scratch;
   for (std::uint64_t i = 0; i < manifest.objects(); ++i) {
     if (objects.contains(i)) continue;
-    number[i] = builder.add_object(manifest.object_name(i, scratch), manifest.object_bytes(i));
-    builder.set_object_crc32c(number[i], manifest.object_crc32c(i).value_or(0));
+    new_index[i] = builder.add_object(manifest.object_name(i, scratch), manifest.object_bytes(i));
+    builder.set_object_crc32c(new_index[i], manifest.object_crc32c(i).value_or(0));
   }
   for (std::uint64_t i = 0; i < manifest.samples(); ++i) {
     SampleEntry entry = manifest.sample(i);
     if (objects.contains(entry.object)) continue;
-    entry.object = number[entry.object];
+    entry.object = new_index[entry.object];
     builder.add_sample(entry);
   }
   PENSTOCK_ASSIGN(auto bytes, builder.finish());
@@ -211,44 +214,44 @@ Result<Manifest> with_checksums(Tier& tier, const Manifest& manifest, unsigned t
     builder.add_object(manifest.object_name(i, scratch), manifest.object_bytes(i));
 
   // Threads set different samples and objects of `builder`, which allows that. `mutex` protects only
-  // `unreadable`.
+  // `errors`.
   std::vector<Buffer> buffers(threads);
   std::vector<std::string> names(threads);
   std::mutex mutex;
-  std::map<std::uint64_t, Error> unreadable;  // index of the object -> its error
-  Progress shown(progress, "checksums", manifest.objects(), "files");
-  const auto read = [&](unsigned worker, std::uint64_t object) -> Result<void> {
+  std::map<std::uint64_t, Error> errors;  // key: index of the object
+  Progress progress_bar(progress, "checksums", manifest.objects(), "files");
+  const auto read_object = [&](unsigned worker, std::uint64_t object) -> Result<void> {
     PENSTOCK_ASSIGN(const auto reader, tier.backend->open(manifest.object_name(object, names[worker])));
-    const auto enter = [&](std::uint64_t sample, std::uint32_t crc) {
+    const auto store_crc = [&](std::uint64_t sample, std::uint32_t crc) {
       SampleEntry entry = manifest.sample(sample);
       entry.crc32c = crc;
       builder.set_sample(sample, entry);
     };
     PENSTOCK_ASSIGN(const std::uint32_t whole,
-                    checksums_of(*reader, manifest, index, object, buffers[worker], enter));
+                    checksums_of(*reader, manifest, index, object, buffers[worker], store_crc));
     builder.set_object_crc32c(static_cast<std::uint32_t>(object), whole);
     return success();
   };
   const auto read_if_possible = [&](unsigned worker, std::uint64_t object) -> Result<void> {
-    Result<void> done = read(worker, object);
-    shown.advance(1);
+    Result<void> done = read_object(worker, object);
+    progress_bar.advance(1);
     if (done.ok() || !is_content_error(done.error())) return done;
     PENSTOCK_TRY(index.for_each_sample(object, [&](std::uint64_t sample) {
       builder.set_sample(sample, manifest.sample(sample));
       return success();
     }));
     std::lock_guard lock(mutex);
-    unreadable.emplace(object, std::move(done).error());
+    errors.emplace(object, std::move(done).error());
     return success();
   };
   PENSTOCK_TRY(parallel_for(manifest.objects(), threads, 8, read_if_possible));
-  if (!unreadable.empty() && unreadable.size() == manifest.objects()) return unreadable.begin()->second;
+  if (!errors.empty() && errors.size() == manifest.objects()) return errors.begin()->second;
   PENSTOCK_ASSIGN(auto bytes, builder.finish());
   PENSTOCK_ASSIGN(Manifest all, Manifest::from_bytes(std::move(bytes)));
-  if (unreadable.empty()) return all;
-  for (auto& [object, error] : unreadable)
+  if (errors.empty()) return all;
+  for (auto& [object, error] : errors)
     unreadable_objects.add(manifest.object_name(object, scratch), std::move(error));
-  return without_objects(all, unreadable);
+  return without_objects(all, errors);
 }
 
 }  // namespace
@@ -262,18 +265,18 @@ Result<ScanResult> scan_tier(Tier& tier, const CorpusRequest& request) {
     return kNotWanted;
   };
   PENSTOCK_ASSIGN(FolderWalk walk, walk_folders(tier.backend->names(), threads, classify));
-  ScanReport report = report_of(walk);
+  ScanReport report = report_left_out(walk);
   UnreadableObjects unreadable_objects;
   for (const std::string& name : walk.too_long_names)
     unreadable_objects.add(name, make_error(Errc::unsupported, check_object_name(name).error().what));
   if (walk.folders.empty() && unreadable_objects.first_error()) return *unreadable_objects.first_error();
-  if (walk.folders.empty()) return no_samples(tier, request, report);
+  if (walk.folders.empty()) return explain_no_samples(tier, request, report);
   PENSTOCK_ASSIGN(Manifest manifest,
                   SampleLister(tier, formats, threads, unreadable_objects, report).list(walk));
-  if (request.checksum) {
+  if (request.add_checksums) {
     PENSTOCK_ASSIGN(manifest, with_checksums(tier, manifest, threads, request.progress, unreadable_objects));
   }
-  report.unreadable = unreadable_objects.count();
+  report.unreadable_objects = unreadable_objects.count();
   if (unreadable_objects.count() > 0) add_part(report, report.unreadable_text = unreadable_objects.to_text());
   return ScanResult{std::move(manifest), std::move(report)};
 }

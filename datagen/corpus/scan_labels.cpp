@@ -11,7 +11,7 @@ namespace penstock {
 namespace {
 
 // The value of a label, if its name is a decimal number without leading zeros.
-std::optional<std::uint64_t> decimal(std::string_view name) {
+std::optional<std::uint64_t> decimal_value(std::string_view name) {
   constexpr std::size_t kMostDigits = 9;
   if (name.size() > kMostDigits || (name.starts_with('0') && name.size() > 1)) return std::nullopt;
   return parse_digits<std::uint64_t>(name);
@@ -22,21 +22,22 @@ std::optional<std::uint64_t> decimal(std::string_view name) {
 FinalLabels final_labels(const std::vector<std::string>& names, const std::vector<bool>& used) {
   FinalLabels out{.numbers = std::vector<std::uint32_t>(names.size(), kNoLabel), .names = {}};
   std::vector<std::uint32_t> sorted;
-  bool decimals = true;
-  std::uint64_t most = 0;
+  bool all_decimal = true;
+  std::uint64_t largest = 0;
   for (std::uint32_t i = 0; i < names.size(); ++i) {
     if (i >= used.size() || !used[i]) continue;
     sorted.push_back(i);
-    const auto value = decimal(names[i]);
-    decimals = decimals && value;
-    most = std::max(most, value.value_or(0));
+    const auto value = decimal_value(names[i]);
+    all_decimal = all_decimal && value;
+    largest = std::max(largest, value.value_or(0));
   }
-  // Every number up to the largest gets a name, so there must be few gaps: the largest number is below twice
+  // Every number up to the largest gets a name, also if no sample has it. So the largest must be below twice
   // the number of labels, or below kDenseLabels.
   constexpr std::uint64_t kDenseLabels = 65536;
-  if (decimals && !sorted.empty() && most < std::max<std::uint64_t>(kDenseLabels, 2 * sorted.size())) {
-    for (const std::uint32_t i : sorted) out.numbers[i] = static_cast<std::uint32_t>(*decimal(names[i]));
-    for (std::uint64_t value = 0; value <= most; ++value) out.names.push_back(fmt::format("{}", value));
+  if (all_decimal && !sorted.empty() && largest < std::max<std::uint64_t>(kDenseLabels, 2 * sorted.size())) {
+    for (const std::uint32_t i : sorted)
+      out.numbers[i] = static_cast<std::uint32_t>(*decimal_value(names[i]));
+    for (std::uint64_t value = 0; value <= largest; ++value) out.names.push_back(fmt::format("{}", value));
     return out;
   }
   std::sort(sorted.begin(), sorted.end(),

@@ -17,15 +17,15 @@ namespace penstock {
 class ScanLabels {
  public:
   // Limit for the bytes of all names. Each name counts a few bytes more than its length.
-  static constexpr std::size_t kMostBytes = std::size_t{16} << 20;
+  static constexpr std::size_t kMostNameBytes = std::size_t{16} << 20;
 
   std::uint32_t number_of(std::string_view name) {
     if (name.empty() || too_many_) return kNoLabel;
     const auto [row, added] = numbers_.emplace(name, static_cast<std::uint32_t>(names_.size()));
     if (!added) return row->second;
     constexpr std::size_t kExtraBytesPerName = 4;
-    bytes_ += name.size() + kExtraBytesPerName;
-    if (bytes_ > kMostBytes) {
+    name_bytes_ += name.size() + kExtraBytesPerName;
+    if (name_bytes_ > kMostNameBytes) {
       discard_all();
       return kNoLabel;
     }
@@ -41,25 +41,26 @@ class ScanLabels {
   void clear() {
     numbers_.clear();
     names_.clear();
-    bytes_ = 0;
+    name_bytes_ = 0;
     too_many_ = false;
   }
 
  private:
   std::unordered_map<std::string, std::uint32_t> numbers_;
   std::vector<std::string> names_;
-  std::size_t bytes_ = 0;
+  std::size_t name_bytes_ = 0;
   bool too_many_ = false;
 };
 
-// The final numbers of labels, and the names by these numbers.
+// The final numbers of labels, and the names in the order of these numbers.
 struct FinalLabels {
-  std::vector<std::uint32_t> numbers;  // indexed by the number in ScanLabels; kNoLabel: no sample has it
+  // Final number of each label of ScanLabels; kNoLabel: no sample has the label.
+  std::vector<std::uint32_t> numbers;
   std::vector<std::string> names;
 };
 
-// If all labels are decimal numbers, they keep them: 0 to 9 stay 0 to 9. Otherwise labels are numbered in
-// byte order of their names. Labels without samples are omitted.
+// If the names of all labels are decimal numbers, labels keep these numbers: 0 to 9 stay 0 to 9. Otherwise
+// labels are numbered in byte order of their names. Labels without samples are omitted.
 FinalLabels final_labels(const std::vector<std::string>& names, const std::vector<bool>& used);
 
 }  // namespace penstock

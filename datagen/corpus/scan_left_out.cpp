@@ -8,9 +8,9 @@
 namespace penstock {
 
 std::string quoted_name(std::string_view name) {
-  constexpr std::size_t kMostShown = 120;
-  return name.size() > kMostShown ? fmt::format("'{}...'", name.substr(0, kMostShown))
-                                  : fmt::format("'{}'", name);
+  constexpr std::size_t kMostShownChars = 120;
+  return name.size() > kMostShownChars ? fmt::format("'{}...'", name.substr(0, kMostShownChars))
+                                       : fmt::format("'{}'", name);
 }
 
 std::string UnreadableObjects::to_text() const {
@@ -27,39 +27,39 @@ void add_count(ScanReport& report, std::uint64_t count, std::string_view one, st
   if (count > 0) add_part(report, fmt::format("{} {} (first: {})", count, count == 1 ? one : many, first));
 }
 
-ScanReport report_of(const FolderWalk& walk) {
+ScanReport report_left_out(const FolderWalk& walk) {
   ScanReport report;
-  std::string kinds;
-  for (const auto& [extension, count] : walk.left_out) {
-    report.left_out += count;
-    kinds += fmt::format("{}{} {}", kinds.empty() ? "" : ", ", count,
-                         extension.empty() ? "without extension" : extension);
+  std::string extension_counts;
+  for (const auto& [extension, count] : walk.left_out_by_extension) {
+    report.unwanted_objects += count;
+    extension_counts += fmt::format("{}{} {}", extension_counts.empty() ? "" : ", ", count,
+                                    extension.empty() ? "without extension" : extension);
   }
-  report.hidden = walk.hidden;
-  report.linked_folders = walk.links.size();
-  report.dangling = walk.dangling.size();
-  report.special = walk.special.size();
+  report.hidden_entries = walk.hidden_entries;
+  report.linked_folders = walk.folder_links.size();
+  report.dangling_links = walk.dangling_links.size();
+  report.special_files = walk.special_files.size();
   const auto quoted_first = [](const std::vector<std::string>& names) {
     return names.empty() ? "" : fmt::format("'{}'", names.front());
   };
-  if (report.left_out > 0) add_part(report, kinds);
-  if (walk.left_out.contains(".gz") || walk.left_out.contains(".tgz"))
+  if (report.unwanted_objects > 0) add_part(report, extension_counts);
+  if (walk.left_out_by_extension.contains(".gz") || walk.left_out_by_extension.contains(".tgz"))
     add_part(report, "compressed archives (.tar.gz, .tgz) are not read: decompress them first");
-  if (report.hidden > 0) add_part(report, fmt::format("{} hidden", report.hidden));
-  constexpr std::string_view kLinks = "links to folders, which are not followed";
-  add_count(report, report.linked_folders, kLinks, kLinks, quoted_first(walk.links));
-  add_count(report, report.dangling, "link that leads nowhere", "links that lead nowhere",
-            quoted_first(walk.dangling));
-  add_count(report, report.special, "that is no file but a pipe, a socket or a device",
-            "that are no file but a pipe, a socket or a device", quoted_first(walk.special));
+  if (report.hidden_entries > 0) add_part(report, fmt::format("{} hidden", report.hidden_entries));
+  constexpr std::string_view kFolderLinks = "links to folders, which are not followed";
+  add_count(report, report.linked_folders, kFolderLinks, kFolderLinks, quoted_first(walk.folder_links));
+  add_count(report, report.dangling_links, "link that leads nowhere", "links that lead nowhere",
+            quoted_first(walk.dangling_links));
+  add_count(report, report.special_files, "that is no file but a pipe, a socket or a device",
+            "that are no file but a pipe, a socket or a device", quoted_first(walk.special_files));
   return report;
 }
 
-Error no_samples(const Tier& tier, const CorpusRequest& request, const ScanReport& report) {
+Error explain_no_samples(const Tier& tier, const CorpusRequest& request, const ScanReport& report) {
   const std::string types(request.types.empty() ? kDefaultSampleTypes : std::string_view(request.types));
   if (report.text.empty())
     return make_error(Errc::not_found, fmt::format("no samples: the folder '{}' is empty", tier.root));
-  if (report.dangling > 0 || (report.special > 0 && report.left_out == 0))
+  if (report.dangling_links > 0 || (report.special_files > 0 && report.unwanted_objects == 0))
     return make_error(Errc::not_found, fmt::format("no samples in '{}' ({})", tier.root, report.text));
   return make_error(
       Errc::not_found,

@@ -22,7 +22,7 @@ class UnreadableObjects {
  public:
   void add(std::string_view name, Error error) {
     ++count_;
-    if (names_.size() < kNamed) names_.push_back(quoted_name(name));
+    if (names_.size() < kMostNames) names_.push_back(quoted_name(name));
     if (!first_error_) first_error_ = std::move(error);
   }
   std::uint64_t count() const { return count_; }
@@ -31,20 +31,20 @@ class UnreadableObjects {
   std::string to_text() const;
 
  private:
-  static constexpr std::size_t kNamed = 3;
+  static constexpr std::size_t kMostNames = 3;
   std::uint64_t count_ = 0;
   std::vector<std::string> names_;
   std::optional<Error> first_error_;
 };
 
-// Appends one more part to the text of the report.
+// Appends a part, such as "2 hidden", to ScanReport::text.
 void add_part(ScanReport& report, std::string_view part);
 // Appends a part such as "3 links that lead nowhere (first: 'x')" if `count` is not 0.
 void add_count(ScanReport& report, std::uint64_t count, std::string_view one, std::string_view many,
                std::string_view first);
 // Reports what the folder walk left out.
-ScanReport report_of(const FolderWalk& walk);
+ScanReport report_left_out(const FolderWalk& walk);
 // The error that explains why there are no samples.
-Error no_samples(const Tier& tier, const CorpusRequest& request, const ScanReport& report);
+Error explain_no_samples(const Tier& tier, const CorpusRequest& request, const ScanReport& report);
 
 }  // namespace penstock

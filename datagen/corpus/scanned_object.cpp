@@ -23,41 +23,42 @@ std::string_view decompress_hint(Backend& backend, const Entry& object, bool inf
   const auto bytes = window->at(0, kInspectedBytes);
   if (!bytes.ok()) return "";
   if (!inflates && begins_as_gzip(*bytes)) return "; it begins as gzip does: decompress it first";
-  // RFC 1950: the header is deflate with a window of 32 KiB, and a multiple of 31.
-  const auto first = std::to_integer<unsigned>((*bytes)[0]);
-  const auto second = std::to_integer<unsigned>((*bytes)[1]);
-  if (first == 0x78 && (first * 256 + second) % 31 == 0)
+  // RFC 1950: the first byte is 0x78 for deflate with a window of 32 KiB. Both bytes together are a multiple
+  // of 31.
+  const auto first_byte = std::to_integer<unsigned>((*bytes)[0]);
+  const auto second_byte = std::to_integer<unsigned>((*bytes)[1]);
+  if (first_byte == 0x78 && (first_byte * 256 + second_byte) % 31 == 0)
     return "; it begins as zlib's streams do: decompress it first";
   return "";
 }
 
-// Adds counts of the same object.
-void add(Format::LeftOutParts& parts, const Format::LeftOutParts& more) {
-  if (parts.count == 0 && more.count > 0) {
-    parts.first = quoted_name(more.first);
-    parts.reason = more.reason;
+// Adds `more`, which was found in the same object, to `sum`.
+void add_left_out(Format::LeftOutParts& sum, const Format::LeftOutParts& more) {
+  if (sum.count == 0 && more.count > 0) {
+    sum.first_name = quoted_name(more.first_name);
+    sum.reason = more.reason;
   }
-  parts.count += more.count;
+  sum.count += more.count;
 }
 
 }  // namespace
 
 Result<std::vector<ScanFormat>> scan_formats(const std::string& types) {
   std::vector<ScanFormat> formats;
-  std::vector<ScanFormat> last;
+  std::vector<ScanFormat> catch_all;
   for (const FormatInfo* info : format_registry().present()) {
-    const bool files = info->name == "files";
+    const bool is_catch_all = info->name == "files";
     std::vector<OptionWord> words;
-    if (files && !types.empty()) words.push_back({"types", types});
+    if (is_catch_all && !types.empty()) words.push_back({"types", types});
     PENSTOCK_ASSIGN(const Options options, Options::parse(info->options, words, "format option"));
     PENSTOCK_ASSIGN(auto format, info->make(options));
-    (files ? last : formats).push_back({info->name, std::move(format)});
+    (is_catch_all ? catch_all : formats).push_back({info->name, std::move(format)});
   }
-  for (ScanFormat& format : last) formats.push_back(std::move(format));
+  for (ScanFormat& format : catch_all) formats.push_back(std::move(format));
   return formats;
 }
 
-void merge_or_mixed(std::string& so_far, std::string_view next) {
+void set_or_mark_mixed(std::string& so_far, std::string_view next) {
   if (so_far.empty())
     so_far = next;
   else if (so_far != next)
@@ -74,33 +75,33 @@ Result<void> ScannedObject::scan(Backend& backend, const ScanFormat& scan_format
   samples.clear();
   labels.clear();
   codec.clear();
-  statistics = false;
-  arrays = {};
-  files = {};
-  unreadable.reset();
+  is_statistics = false;
+  left_out_arrays = {};
+  left_out_files = {};
+  content_error.reset();
   Entry entry;
   entry.bytes = item->bytes;
   folder->full_name(*item, entry.name);
-  const std::string_view by_name = codec_of(entry.name);
-  bool too_many = false;
+  const std::string_view codec_by_name = codec_of(entry.name);
+  bool too_many_samples = false;
   Result<void> done = format.scan(backend, entry, [&](const Format::FoundSample& found) {
-    too_many = too_many || samples.size() == kMostSamplesPerObject;
-    if (too_many) return;
-    merge_or_mixed(codec, found.codec.empty() ? by_name : found.codec);
-    statistics = found.statistics && samples.empty();
-    add(arrays, found.arrays_left_out);
-    add(files, found.files_left_out);
+    too_many_samples = too_many_samples || samples.size() == kMostSamplesPerObject;
+    if (too_many_samples) return;
+    set_or_mark_mixed(codec, found.codec.empty() ? codec_by_name : found.codec);
+    is_statistics = found.is_statistics && samples.empty();
+    add_left_out(left_out_arrays, found.arrays_left_out);
+    add_left_out(left_out_files, found.files_left_out);
     samples.push_back({.offset = found.placement.offset,
                        .length = found.placement.length,
                        .label = labels.number_of(found.label_name)});
   });
-  if (done.ok() && too_many)
+  if (done.ok() && too_many_samples)
     done = make_error(Errc::unsupported, fmt::format("'{}': more than {} samples in one object: split it",
                                                      entry.name, kMostSamplesPerObject));
   if (done.ok() || !is_content_error(done.error())) return done;
-  unreadable = std::move(done).error();
-  if (unreadable->code == Errc::corrupt || unreadable->code == Errc::truncated)
-    unreadable->what += decompress_hint(backend, entry, scan_format.name == "tfrecord");
+  content_error = std::move(done).error();
+  if (content_error->code == Errc::corrupt || content_error->code == Errc::truncated)
+    content_error->what += decompress_hint(backend, entry, scan_format.name == "tfrecord");
   samples = {};
   return success();
 }

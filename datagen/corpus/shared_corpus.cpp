@@ -11,10 +11,10 @@
 
 namespace penstock {
 
-Result<void> check_shares(Communicator& ranks, const Corpus& corpus, std::string_view sample_word) {
-  PENSTOCK_ASSIGN(const std::vector<std::uint32_t> seen,
+Result<void> check_shared_corpus(Communicator& ranks, const Corpus& corpus, std::string_view sample_word) {
+  PENSTOCK_ASSIGN(const std::vector<std::uint32_t> crcs,
                   gather<std::uint32_t>(ranks, crc32c(corpus.manifest.bytes())));
-  if (std::any_of(seen.begin(), seen.end(), [&](std::uint32_t crc) { return crc != seen.front(); }))
+  if (std::any_of(crcs.begin(), crcs.end(), [&](std::uint32_t crc) { return crc != crcs.front(); }))
     return make_error(
         Errc::corrupt,
         fmt::format("the ranks see different data sets in '{}': it must be the same on every node, "

@@ -10,7 +10,7 @@ namespace penstock {
 
 // Collective. `corrupt` if the ranks see different data sets. `invalid_argument` if there are fewer samples
 // than ranks. `sample_word` is the word for samples in messages.
-Result<void> check_shares(Communicator& ranks, const Corpus& corpus,
-                          std::string_view sample_word = "samples");
+Result<void> check_shared_corpus(Communicator& ranks, const Corpus& corpus,
+                                 std::string_view sample_word = "samples");
 
 }  // namespace penstock

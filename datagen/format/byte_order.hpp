@@ -12,14 +12,15 @@
 
 namespace penstock {
 
-// The number that all of `bytes` encode. There are at most 8.
+// The little-endian number in all of `bytes`, which are at most 8.
 inline std::uint64_t from_little_endian(std::span<const std::byte> bytes) {
   std::uint64_t value = 0;
   for (std::size_t i = bytes.size(); i-- > 0;) value = value << 8U | std::to_integer<std::uint64_t>(bytes[i]);
   return value;
 }
 
-// The number in the `count` bytes at `offset`. The caller has checked that `bytes` contains them.
+// The little-endian number in the `count` bytes at `offset`. The caller has checked that `bytes` contains
+// them.
 inline std::uint64_t number_at(std::span<const std::byte> bytes, std::size_t offset, std::size_t count) {
   return from_little_endian(bytes.subspan(offset, count));
 }
@@ -35,9 +36,9 @@ class HeaderReader {
       rest_ = {};
       return {};
     }
-    const std::span<const std::byte> taken = rest_.first(static_cast<std::size_t>(count));
-    rest_ = rest_.subspan(taken.size());
-    return taken;
+    const std::span<const std::byte> read_bytes = rest_.first(static_cast<std::size_t>(count));
+    rest_ = rest_.subspan(read_bytes.size());
+    return read_bytes;
   }
   std::uint64_t number(std::size_t count) { return from_little_endian(bytes(count)); }
   std::uint64_t u8() { return number(1); }

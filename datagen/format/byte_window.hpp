@@ -34,7 +34,7 @@ class ByteWindow {
   // `length` bytes from `offset` on, valid until the next call. Fails with `truncated` if fewer bytes exist.
   virtual Result<std::span<const std::byte>> at(std::uint64_t offset, std::size_t length) = 0;
 
-  // An error with this code that names the object and the offset.
+  // An error with this code. Its message names the object, the offset and `what` is wrong there.
   virtual Error error(Errc code, std::uint64_t offset, std::string_view what) const = 0;
   Error corrupt(std::uint64_t offset, std::string_view what) const {
     return error(Errc::corrupt, offset, what);
@@ -48,8 +48,8 @@ class ByteWindow {
   ByteWindow& operator=(ByteWindow&&) = default;
 };
 
-// Bytes in memory. The caller keeps them alive as long as the window. Errors name the offset only, since the
-// window does not know the object: the caller adds its name.
+// Bytes in memory. They must live as long as the window. Errors give only the offset, since the window does
+// not know the object: the caller adds its name.
 class MemoryWindow final : public ByteWindow {
  public:
   explicit MemoryWindow(std::span<const std::byte> bytes) : bytes_(bytes) {}

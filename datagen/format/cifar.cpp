@@ -1,5 +1,4 @@
-// Format: the binary layout of CIFAR-10. A record has a label and a picture of 32 x 32 pixels in three
-// planes.
+// Format: the binary files of CIFAR-10. A record has a label and a picture of 32 x 32 pixels in three planes.
 #include <fmt/format.h>
 
 #include <algorithm>
@@ -22,11 +21,11 @@ extern const FormatInfo format_cifar;
 
 namespace {
 
-constexpr std::uint64_t kPixels = 3072;  // 32 x 32 pixels, one plane each for red, green and blue
-constexpr std::uint64_t kRecord = 1 + kPixels;
-constexpr std::string_view kTrain = "data_batch_";
-constexpr std::string_view kTest = "test_batch";
-constexpr std::string_view kExtension = ".bin";
+constexpr std::uint64_t kPictureBytes = 3072;  // 32 x 32 pixels, one plane each for red, green and blue
+constexpr std::uint64_t kRecordBytes = 1 + kPictureBytes;
+constexpr std::string_view kTrainPrefix = "data_batch_";
+constexpr std::string_view kTestName = "test_batch";
+constexpr std::string_view kCifarExtension = ".bin";
 
 constexpr OptionSpec kOptions[] = {
     {.name = "samples_per_file",
@@ -45,25 +44,25 @@ class CifarWriter final : public ObjectWriter {
 
   Result<Placement> add(const SampleBytes& sample) override {
     if (!writer_) {
-      PENSTOCK_ASSIGN(auto writer, backend_.create(name_, samples_ * kRecord));
+      PENSTOCK_ASSIGN(auto writer, backend_.create(name_, samples_ * kRecordBytes));
       writer_.emplace(std::move(writer));
     }
     const FieldBytes& field = sample.fields.front();
-    if (field.bytes != kPixels || sample.label > 255)
+    if (field.bytes != kPictureBytes || sample.label > 255)
       return make_error(
           Errc::invalid_argument,
           fmt::format("'{}' for '{}' has {} bytes and label {}; a CIFAR record has {} and a label up "
                       "to 255",
-                      sample.key, name_, field.bytes, sample.label, kPixels));
+                      sample.key, name_, field.bytes, sample.label, kPictureBytes));
     const std::array label{static_cast<std::byte>(sample.label)};
     PENSTOCK_TRY(writer_->append(label));
-    const Placement placement{writer_->offset(), kPixels};
+    const Placement placement{writer_->offset(), kPictureBytes};
     PENSTOCK_TRY(writer_->append(field));
     return placement;
   }
 
   Result<PublishedObject> publish(Durability durability, const Approval& approve) override {
-    if (!writer_ || writer_->offset() != samples_ * kRecord)
+    if (!writer_ || writer_->offset() != samples_ * kRecordBytes)
       return make_error(Errc::internal,
                         fmt::format("'{}' is not whole: its plan says {} records", name_, samples_));
     return writer_->publish(durability, approve);
@@ -78,30 +77,30 @@ class CifarWriter final : public ObjectWriter {
 
 class Cifar final : public Format {
  public:
-  explicit Cifar(std::uint64_t per_file) : per_file_(per_file) {}
+  explicit Cifar(std::uint64_t records_per_file) : records_per_file_(records_per_file) {}
 
   Result<void> check(std::span<const Field> fields) const override {
     if (fields.size() == 1 && !fields[0].varies && fields[0].element == Element::u8 &&
-        field_bytes(fields[0]) == kPixels)
+        field_bytes(fields[0]) == kPictureBytes)
       return success();
     return make_error(
         Errc::invalid_argument,
         fmt::format("a CIFAR record holds one field of {} bytes (uint8, 3 x 32 x 32), and these "
                     "samples have {}, the first called {}",
-                    kPixels, fields.size(), fields[0].name));
+                    kPictureBytes, fields.size(), fields[0].name));
   }
 
   std::uint64_t objects(std::uint64_t samples) const override {
-    return samples / per_file_ + (samples % per_file_ != 0 ? 1 : 0);
+    return samples / records_per_file_ + (samples % records_per_file_ != 0 ? 1 : 0);
   }
   std::uint64_t first_sample(std::uint64_t object, std::uint64_t /*samples*/) const override {
-    return object * per_file_;
+    return object * records_per_file_;
   }
-  // A single file is for training.
+  // If there are several files, the last contains the test samples. A single file contains training samples.
   std::string object_name(std::uint64_t object, std::uint64_t objects, std::string_view /*recipe*/,
                           std::string_view /*first_key*/, std::string_view /*extension*/) const override {
-    if (objects > 1 && object + 1 == objects) return fmt::format("{}{}", kTest, kExtension);
-    return fmt::format("{}{}{}", kTrain, object + 1, kExtension);
+    if (objects > 1 && object + 1 == objects) return fmt::format("{}{}", kTestName, kCifarExtension);
+    return fmt::format("{}{}{}", kTrainPrefix, object + 1, kCifarExtension);
   }
 
   Result<std::unique_ptr<ObjectWriter>> create(Backend& backend, const ObjectPlan& plan) const override {
@@ -109,33 +108,33 @@ class Cifar final : public Format {
   }
 
   bool claims(std::string_view object_name) const override {
-    if (hidden(object_name) || !object_name.ends_with(kExtension)) return false;
-    std::string_view last = object_name.substr(object_name.rfind('/') + 1);
-    last.remove_suffix(kExtension.size());
-    if (last == kTest) return true;
-    return last.size() > kTrain.size() && last.starts_with(kTrain) &&
-           last.find_first_not_of("0123456789", kTrain.size()) == std::string_view::npos;
+    if (is_hidden(object_name) || !object_name.ends_with(kCifarExtension)) return false;
+    std::string_view base_name = object_name.substr(object_name.rfind('/') + 1);
+    base_name.remove_suffix(kCifarExtension.size());
+    if (base_name == kTestName) return true;
+    return base_name.size() > kTrainPrefix.size() && base_name.starts_with(kTrainPrefix) &&
+           base_name.find_first_not_of("0123456789", kTrainPrefix.size()) == std::string_view::npos;
   }
 
   Result<void> scan(Backend& backend, const Entry& object, const Visit& found) const override {
     PENSTOCK_ASSIGN(ObjectWindow window, ObjectWindow::open(backend, object));
-    const std::uint64_t records = window.size() / kRecord;
-    if (records == 0 || window.size() % kRecord != 0)
-      return window.error(
-          Errc::truncated, records * kRecord,
-          fmt::format("the last CIFAR record has {} bytes instead of {}", window.size() % kRecord, kRecord));
+    const std::uint64_t records = window.size() / kRecordBytes;
+    if (records == 0 || window.size() % kRecordBytes != 0)
+      return window.error(Errc::truncated, records * kRecordBytes,
+                          fmt::format("the last CIFAR record has {} bytes instead of {}",
+                                      window.size() % kRecordBytes, kRecordBytes));
     PENSTOCK_TRY(check_sample_count(window, records));
     for (std::uint64_t i = 0; i < records; ++i) {
-      PENSTOCK_ASSIGN(const std::span<const std::byte> label, window.at(i * kRecord, 1));
+      PENSTOCK_ASSIGN(const std::span<const std::byte> label, window.at(i * kRecordBytes, 1));
       found({.label_name = fmt::format("{}", std::to_integer<unsigned>(label[0])),
-             .placement = {i * kRecord + 1, kPixels},
+             .placement = {i * kRecordBytes + 1, kPictureBytes},
              .codec = "raw"});
     }
     return success();
   }
 
  private:
-  const std::uint64_t per_file_;
+  const std::uint64_t records_per_file_;
 };
 
 Result<std::unique_ptr<Format>> make_cifar(const Options& options) {

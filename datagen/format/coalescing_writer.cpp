@@ -22,22 +22,22 @@ Result<void> CoalescingWriter::append(const FieldBytes& field) {
   batch_.clear();
   if (!gathered_.empty()) batch_.emplace_back(gathered_);
   if (field.bytes >= kNotCopiedBytes) batch_.insert(batch_.end(), field.pieces.begin(), field.pieces.end());
-  move_to_tail(offset_ % kPage);
+  move_to_tail(offset_ % kPageBytes);
   PENSTOCK_TRY(writer_->append(batch_));
   gathered_.swap(tail_);
   return success();
 }
 
-// Moves the last `bytes` bytes of batch_ to tail_. batch_ has more bytes than that.
+// Moves the last `bytes` bytes of batch_ to tail_. The caller has checked that batch_ has more bytes.
 void CoalescingWriter::move_to_tail(std::size_t bytes) {
   tail_.resize(bytes);
   while (bytes > 0) {
     std::span<const std::byte>& last = batch_.back();
-    const std::size_t taken = std::min(bytes, last.size());
-    bytes -= taken;
-    std::copy_n(last.end() - static_cast<std::ptrdiff_t>(taken), taken,
+    const std::size_t moved_bytes = std::min(bytes, last.size());
+    bytes -= moved_bytes;
+    std::copy_n(last.end() - static_cast<std::ptrdiff_t>(moved_bytes), moved_bytes,
                 tail_.begin() + static_cast<std::ptrdiff_t>(bytes));
-    last = last.first(last.size() - taken);
+    last = last.first(last.size() - moved_bytes);
     if (last.empty()) batch_.pop_back();
   }
 }
@@ -59,8 +59,8 @@ Result<void> CoalescingWriter::append_placeholder(std::span<const std::byte> byt
 Result<void> CoalescingWriter::replace_placeholder(std::span<const std::byte> bytes) {
   if (bytes.size() != placeholder_bytes_)
     return make_error(Errc::internal, "other bytes than a draft held for");
-  // A CRC is linear. If bytes change but not their number, the checksum changes by the CRC of the difference,
-  // shifted over all bytes after them.
+  // A CRC is linear. Bytes are replaced by the same number of bytes. So the checksum changes by the CRC of
+  // their difference, shifted over all bytes after them.
   const std::uint64_t bytes_after = offset_ - placeholder_offset_ - placeholder_bytes_;
   crc32c_ ^= crc32c_combine(placeholder_crc32c_ ^ crc32c(bytes), 0, bytes_after);
   PENSTOCK_TRY(flush());

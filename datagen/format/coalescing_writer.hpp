@@ -20,10 +20,10 @@ namespace penstock {
 
 class CoalescingWriter {
  public:
-  static constexpr std::size_t kBatchBytes = std::size_t{1} << 20;  // bytes gathered before a write
-  // Pieces of at least this size are not copied.
+  static constexpr std::size_t kBatchBytes = std::size_t{1} << 20;  // gathered bytes that cause a write
+  // Fields of at least this size are passed on without a copy.
   static constexpr std::size_t kNotCopiedBytes = std::size_t{16} << 10;
-  static constexpr std::size_t kPage = 4096;
+  static constexpr std::size_t kPageBytes = 4096;
 
   explicit CoalescingWriter(std::unique_ptr<Writer> writer) : writer_(std::move(writer)) {}
 
@@ -38,9 +38,9 @@ class CoalescingWriter {
   }
   Result<void> append(std::string_view text) { return append(std::as_bytes(std::span(text))); }
 
-  // append_placeholder() appends placeholder bytes for a part that is known only at the end, such as a
-  // header. At most one call per object. replace_placeholder() then replaces them by the same number of
-  // bytes. This works only if the Writer supports write_at.
+  // append_placeholder() appends bytes for a part that is known only at the end, such as a header. Call it at
+  // most once per object. replace_placeholder() later writes the same number of other bytes over them. This
+  // works only if the Writer supports write_at.
   Result<void> append_placeholder(std::span<const std::byte> bytes);
   Result<void> replace_placeholder(std::span<const std::byte> bytes);
 
@@ -62,9 +62,9 @@ class CoalescingWriter {
   std::uint32_t placeholder_crc32c_ = 0;
 };
 
-// Creates a Writer whose write_at works on every back end. For objects whose header is known only at their
-// end. Without Caps::write_at, the object stays in memory until it is published. It is `unsupported` if it
-// then has more than kMostBufferedBytes.
+// Creates a Writer whose write_at works on every back end, for objects whose header is known only at their
+// end. On a back end without Caps::write_at, the object stays in memory until it is published. It is then
+// `unsupported` if it has more than kMostBufferedBytes.
 Result<std::unique_ptr<Writer>> create_patchable(Backend& backend, std::string_view name,
                                                  std::uint64_t bytes_hint);
 

@@ -111,8 +111,8 @@ TEST(CoalescingWriter, LargePiecesEndWithAPage) {
                             whole.last(100)};
     ASSERT_TRUE(writer.append({.pieces = pieces, .bytes = bytes.size()}).ok());
     bytes.assign(bytes.size(), std::byte{});
-    EXPECT_EQ(seen.bytes.size() % CoalescingWriter::kPage, 0U);
-    EXPECT_LT(all.size() - seen.bytes.size(), CoalescingWriter::kPage);
+    EXPECT_EQ(seen.bytes.size() % CoalescingWriter::kPageBytes, 0U);
+    EXPECT_LT(all.size() - seen.bytes.size(), CoalescingWriter::kPageBytes);
   }
   const PublishedObject object = writer.publish(Durability::visible).value();
   EXPECT_EQ(object.bytes, all.size());
@@ -156,7 +156,7 @@ TEST(ObjectWindow, ReadsNearLooksTogetherAndFarOnesSparsely) {
   auto window = ObjectWindow::open(backend, entry).value();
   for (std::size_t at = 0; at + 12 <= kBytes; at += 4 << 20)
     ASSERT_EQ(window.at(at, 12).value().front(), content[at]);
-  EXPECT_LE(backend.moved_bytes().read - before, ObjectWindow::kLargest + (std::uint64_t{192} << 10U));
+  EXPECT_LE(backend.moved_bytes().read - before, ObjectWindow::kWindowBytes + (std::uint64_t{192} << 10U));
 }
 
 TEST(ObjectWindow, SaysWhereAnObjectEndsTooEarly) {

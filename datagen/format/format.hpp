@@ -21,11 +21,12 @@ namespace penstock {
 // An object to write: the facts that are known before its first sample.
 struct ObjectPlan {
   std::string_view name;
-  std::uint64_t samples = 0;      // number of samples that it will contain
-  std::span<const Field> fields;  // of every sample
-  // If set, only the size of the object is needed, and the samples are placeholders. A format that compresses
-  // may then write samples uncompressed, followed by the most bytes that compression can add.
-  bool for_size = false;
+  std::uint64_t samples = 0;      // number of samples that the object will contain
+  std::span<const Field> fields;  // the fields of every sample
+  // If set, the caller needs only the size of the object, and the samples are placeholders. A format that
+  // compresses may then write samples uncompressed. It must add padding for the largest number of bytes that
+  // compression can add.
+  bool size_only = false;
 };
 
 // One sample that is added to an object.
@@ -36,21 +37,24 @@ struct SampleBytes {
   std::span<const FieldBytes> fields;  // same order as ObjectPlan::fields
 };
 
-// The bytes of a stored sample within its object. They are its payload, wrapped as Format::wrapping() names.
+// The bytes of a stored sample in its object. They are the payload with the wrapping that Format::wrapping()
+// names.
 struct Placement {
   std::uint64_t offset = 0;
   std::uint64_t length = 0;
-  std::optional<std::uint32_t> crc32c = {};  // of these bytes; nothing: equal to the CRC32C of the payload
+  // CRC32C of these bytes; nothing if it is that of the payload.
+  std::optional<std::uint32_t> crc32c = {};
 };
 
-// The size and checksum of an object that is written.
+// The size and checksum of an object that is completely written.
 struct PublishedObject {
   std::uint64_t bytes = 0;
-  std::uint32_t crc32c = 0;  // of all its bytes
+  std::uint32_t crc32c = 0;  // of all bytes of the object
   bool operator==(const PublishedObject&) const = default;
 };
 
-// Called when an object is written but has no name yet. If it returns an error, the object does not appear.
+// Called when all bytes of an object are written, before it gets its name. If it returns an error, the object
+// does not appear.
 using Approval = std::function<Result<void>(const PublishedObject& written)>;
 
 // Writes the samples of one object in order. The caller adds exactly as many samples as the plan names. One
@@ -58,10 +62,10 @@ using Approval = std::function<Result<void>(const PublishedObject& written)>;
 class ObjectWriter {
  public:
   virtual ~ObjectWriter() = default;
-  // Adds a sample. The caller may reuse the sample's bytes after the call. If a field's CRC32C is known, it
-  // is used for the object's checksum, so its bytes are not read again.
+  // Adds a sample. The caller may reuse the sample's bytes after the call. If a field has its CRC32C, the
+  // object's checksum is computed from it, without another read of the bytes.
   virtual Result<Placement> add(const SampleBytes& sample) = 0;
-  // Gives the object its name, if `approve` (where given) returns no error.
+  // Gives the object its name. If `approve` is set, it is called before and may refuse.
   virtual Result<PublishedObject> publish(Durability durability, const Approval& approve = {}) = 0;
 };
 
@@ -81,8 +85,8 @@ class Format {
   // (sample_opener.hpp) removes it. "" if payloads are stored as they are.
   virtual std::string_view wrapping() const { return {}; }
 
-  // objects(): into how many objects `samples` samples are split. Object o contains the samples from
-  // first_sample(o) up to, but without, first_sample(o + 1), in order.
+  // objects(): the number of objects for `samples` samples. Object o contains the samples from
+  // first_sample(o) to first_sample(o + 1) - 1, in order.
   virtual std::uint64_t objects(std::uint64_t samples) const = 0;
   virtual std::uint64_t first_sample(std::uint64_t object, std::uint64_t samples) const = 0;
   // The name of an object. `first_key` is the key of the object's first sample. A format with one sample per
@@ -92,25 +96,26 @@ class Format {
   virtual Result<std::unique_ptr<ObjectWriter>> create(Backend& backend, const ObjectPlan& plan) const = 0;
 
   // For `--scan`. claims(): whether an object of this name belongs to this format. scan(): calls `found` for
-  // every sample in the object with its label name ("" if none), placement and codec. The caller takes labels
-  // from the parent folder if it wants them. Damage is `corrupt` or `truncated`, with the object and the
-  // offset in the message. An object that claims more than kMostSamplesPerObject samples is `unsupported`.
-  // `interrupted` when the user stops the program. Whatever the bytes are, placements are inside the object,
-  // and memory stays below a small multiple of the object's size or a few MiB.
+  // every sample in the object with its label name ("" if none), placement and codec. If labels are the names
+  // of folders, the caller finds them. Errors: `corrupt` or `truncated` for damage, with the object and the
+  // offset in the message. `unsupported` if an object claims more than kMostSamplesPerObject samples.
+  // `interrupted` when the user stops the program. For any content of the object, placements are inside the
+  // object, and memory stays below a small multiple of the object's size or a few MiB.
   virtual bool claims(std::string_view object_name) const = 0;
   struct LeftOutParts {  // parts of an object that belong to no sample
     std::uint64_t count = 0;
-    std::string first{};   // name of the first of them
-    std::string reason{};  // "", or the reason, such as "whose 7 labels do not fit ..."
+    std::string first_name{};  // name of the first part
+    std::string reason{};      // "", or the reason, such as "whose 7 labels do not fit ..."
   };
   struct FoundSample {
     std::string_view label_name;
     Placement placement;
     std::string_view codec = {};  // "jpeg", "jpeg.tfrecord.gz"; "": take it from the object's name
-    // Named as statistics; not a sample if it is alone in its object and other objects contain samples.
-    bool statistics = false;
-    LeftOutParts arrays_left_out{};  // reported once, with one of the object's samples
-    LeftOutParts files_left_out{};   // of an archive; also reported once
+    // Whether its names say that it is statistics. Then it is no sample if it is alone in its object and
+    // other objects contain samples.
+    bool is_statistics = false;
+    LeftOutParts arrays_left_out{};  // reported with only one sample of the object
+    LeftOutParts files_left_out{};   // files of an archive; also reported with only one sample
   };
   using Visit = std::function<void(const FoundSample&)>;
   virtual Result<void> scan(Backend& backend, const Entry& object, const Visit& found) const = 0;

@@ -22,12 +22,12 @@ extern const FormatInfo format_hdf5;
 
 namespace {
 
-// Writes all metadata first, then the payload as samples are added, then the other fields, which were kept in
-// memory.
+// Writes all metadata first, then the payload of each sample when it is added, then the other fields.
+// SampleArrays keeps the other fields in memory until then.
 class Hdf5Writer final : public ObjectWriter {
  public:
-  Hdf5Writer(Backend& backend, const ObjectPlan& plan, bool stacked)
-      : backend_(backend), name_(plan.name), arrays_(plan, stacked) {}
+  Hdf5Writer(Backend& backend, const ObjectPlan& plan, bool is_stacked)
+      : backend_(backend), name_(plan.name), arrays_(plan, is_stacked) {}
 
   Result<Placement> add(const SampleBytes& sample) override {
     PENSTOCK_TRY(arrays_.add(sample));
@@ -40,25 +40,26 @@ class Hdf5Writer final : public ObjectWriter {
   }
 
   Result<PublishedObject> publish(Durability durability, const Approval& approve) override {
-    PENSTOCK_TRY(arrays_.complete());
+    PENSTOCK_TRY(arrays_.check_complete());
     if (arrays_.samples() > 1) PENSTOCK_TRY(append_others(nullptr));
-    if (patched_) PENSTOCK_TRY(writer_->replace_placeholder(layout_->metadata()));
+    if (rewrites_metadata_) PENSTOCK_TRY(writer_->replace_placeholder(layout_->metadata()));
     return writer_->publish(durability, approve);
   }
 
  private:
   Result<void> begin() {
-    const Hdf5Layout& now = layout_.emplace(arrays_.plans());
-    patched_ = !arrays_.lengths_known();
-    PENSTOCK_ASSIGN(auto writer,
-                    patched_ ? create_patchable(backend_, name_, 0) : backend_.create(name_, now.end()));
+    const Hdf5Layout& layout = layout_.emplace(arrays_.plans());
+    rewrites_metadata_ = !arrays_.lengths_known();
+    PENSTOCK_ASSIGN(auto writer, rewrites_metadata_ ? create_patchable(backend_, name_, 0)
+                                                    : backend_.create(name_, layout.end()));
     writer_.emplace(std::move(writer));
-    return patched_ ? writer_->append_placeholder(now.metadata()) : writer_->append(now.metadata());
+    return rewrites_metadata_ ? writer_->append_placeholder(layout.metadata())
+                              : writer_->append(layout.metadata());
   }
 
   Result<void> append_others(const SampleBytes* sample) {
     const std::vector<ArrayPlan> plans = arrays_.plans();
-    if (patched_) layout_.emplace(plans);
+    if (rewrites_metadata_) layout_.emplace(plans);
     for (std::size_t i = 1; i < plans.size(); ++i) {
       const std::vector<std::byte> padding(static_cast<std::size_t>(layout_->address(i) - writer_->offset()));
       PENSTOCK_TRY(writer_->append(padding));
@@ -72,7 +73,7 @@ class Hdf5Writer final : public ObjectWriter {
   SampleArrays arrays_;
   std::optional<CoalescingWriter> writer_;
   std::optional<Hdf5Layout> layout_;
-  bool patched_ = false;  // lengths are known only at the end, so the metadata is written again
+  bool rewrites_metadata_ = false;  // true if lengths are known only at the end
 };
 
 class Hdf5 final : public ShardedFormat {
@@ -81,8 +82,8 @@ class Hdf5 final : public ShardedFormat {
 
   Result<void> check(std::span<const Field> fields) const override {
     PENSTOCK_TRY(check_array_names(fields, "an HDF5 file"));
-    const bool stacked = !shards_.one_sample();
-    const SampleArrays arrays({.name = {}, .samples = 1, .fields = fields}, stacked);
+    const bool is_stacked = !shards_.one_sample_per_object();
+    const SampleArrays arrays({.name = {}, .samples = 1, .fields = fields}, is_stacked);
     std::vector<ArrayPlan> datasets = arrays.plans();
     if (std::none_of(datasets.begin(), datasets.end(),
                      [](const auto& dataset) { return is_label_name(dataset.name); }))
@@ -91,11 +92,12 @@ class Hdf5 final : public ShardedFormat {
   }
 
   Result<std::unique_ptr<ObjectWriter>> create(Backend& backend, const ObjectPlan& plan) const override {
-    return std::make_unique<Hdf5Writer>(backend, plan, !shards_.one_sample());
+    return std::make_unique<Hdf5Writer>(backend, plan, !shards_.one_sample_per_object());
   }
 
   bool claims(std::string_view object_name) const override {
-    return !hidden(object_name) && (has_extension(object_name, ".h5") || has_extension(object_name, ".hdf5"));
+    return !is_hidden(object_name) &&
+           (has_extension(object_name, ".h5") || has_extension(object_name, ".hdf5"));
   }
 
   Result<void> scan(Backend& backend, const Entry& object, const Visit& found) const override {

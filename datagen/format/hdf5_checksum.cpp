@@ -12,32 +12,32 @@ struct State {
   std::uint32_t c;
 
   void mix() {
-    constexpr std::array<int, 6> kTurns{4, 6, 8, 16, 19, 4};
-    for (const int turns : kTurns) {
+    constexpr std::array<int, 6> kRotations{4, 6, 8, 16, 19, 4};
+    for (const int bits : kRotations) {
       a -= c;
-      a ^= std::rotl(c, turns);
+      a ^= std::rotl(c, bits);
       c += b;
-      // The three variables rotate.
-      const std::uint32_t first = a;
+      // The next step uses b as a, c as b, and a as c.
+      const std::uint32_t old_a = a;
       a = b;
       b = c;
-      c = first;
+      c = old_a;
     }
   }
   void finish() {
-    constexpr std::array<int, 7> kTurns{14, 11, 25, 16, 4, 14, 24};
-    for (const int turns : kTurns) {
+    constexpr std::array<int, 7> kRotations{14, 11, 25, 16, 4, 14, 24};
+    for (const int bits : kRotations) {
       c ^= b;
-      c -= std::rotl(b, turns);
-      const std::uint32_t last = b;
+      c -= std::rotl(b, bits);
+      const std::uint32_t old_b = b;
       b = c;
       c = a;
-      a = last;
+      a = old_b;
     }
   }
 };
 
-std::uint32_t word(std::span<const std::byte> bytes, std::size_t at) {
+std::uint32_t word_at(std::span<const std::byte> bytes, std::size_t at) {
   std::uint32_t value = 0;
   for (std::size_t i = 0; i < 4 && at + i < bytes.size(); ++i)
     value |= std::to_integer<std::uint32_t>(bytes[at + i]) << (8 * i);
@@ -47,13 +47,13 @@ std::uint32_t word(std::span<const std::byte> bytes, std::size_t at) {
 }  // namespace
 
 std::uint32_t hdf5_checksum(std::span<const std::byte> bytes) {
-  const std::uint32_t start = 0xdeadbeef + static_cast<std::uint32_t>(bytes.size());
-  State state{start, start, start};
+  const std::uint32_t initial = 0xdeadbeef + static_cast<std::uint32_t>(bytes.size());
+  State state{initial, initial, initial};
   if (bytes.empty()) return state.c;
   for (;; bytes = bytes.subspan(12)) {
-    state.a += word(bytes, 0);
-    state.b += word(bytes, 4);
-    state.c += word(bytes, 8);
+    state.a += word_at(bytes, 0);
+    state.b += word_at(bytes, 4);
+    state.c += word_at(bytes, 8);
     if (bytes.size() <= 12) break;
     state.mix();
   }

@@ -13,7 +13,7 @@ namespace penstock {
 namespace {
 
 constexpr std::size_t kMostDimensions = 32;
-constexpr std::size_t kMostName = 1024;
+constexpr std::size_t kMostNameBytes = 1024;
 
 enum MessageType : std::uint16_t {
   kDataspace = 0x01,
@@ -36,8 +36,8 @@ class SymbolTable {
     PENSTOCK_ASSIGN(const auto head, source_.read_bytes(heap, 32));
     HeaderReader reader(head);
     if (reader.text(4) != "HEAP") return source_.corrupt(heap, "no heap of names");
-    names_.length = reader.skip(4).u64();
-    names_.offset = reader.skip(8).u64();
+    heap_.length = reader.skip(4).u64();
+    heap_.offset = reader.skip(8).u64();
     return source_.walk_tree(tree, 0, 8, "a group's tree",
                              [this](std::uint64_t, std::span<const std::byte>, std::uint64_t child) {
                                return read_symbols(child);
@@ -62,17 +62,17 @@ class SymbolTable {
   }
 
   Result<std::string> name_at(std::uint64_t offset) {
-    if (offset >= names_.length) return source_.corrupt(names_.offset, "a name behind the end of its heap");
-    const std::uint64_t length = std::min<std::uint64_t>(names_.length - offset, kMostName);
-    PENSTOCK_ASSIGN(const auto bytes, source_.read_bytes(names_.offset + offset, length));
+    if (offset >= heap_.length) return source_.corrupt(heap_.offset, "a name behind the end of its heap");
+    const std::uint64_t length = std::min<std::uint64_t>(heap_.length - offset, kMostNameBytes);
+    PENSTOCK_ASSIGN(const auto bytes, source_.read_bytes(heap_.offset + offset, length));
     const auto end = std::find(bytes.begin(), bytes.end(), std::byte{});
-    if (end == bytes.end()) return source_.corrupt(names_.offset + offset, "a name without an end");
+    if (end == bytes.end()) return source_.corrupt(heap_.offset + offset, "a name without an end");
     return HeaderReader(bytes).text(static_cast<std::uint64_t>(end - bytes.begin()));
   }
 
   Hdf5Source& source_;
   std::vector<Hdf5Link>& links_;
-  Extent names_;
+  Extent heap_;
 };
 
 // ---- Messages ------------------------------------------------------------------------------------------
@@ -85,43 +85,43 @@ bool read_shape(HeaderReader message, Hdf5Object& object) {
     message.skip(5);
   else
     type = message.u8();
-  constexpr std::uint64_t kNull = 2;
+  constexpr std::uint64_t kNullSpace = 2;
   if (version < 1 || version > 2 || dimensions > kMostDimensions) return false;
   object.shape.clear();
   for (std::uint64_t i = 0; i < dimensions; ++i) object.shape.push_back(message.u64());
-  object.has_shape = type != kNull;
+  object.has_shape = type != kNullSpace;
   return message.ok();
 }
 
-bool read_type(HeaderReader message, bool shared, Hdf5Object& object) {
+bool read_type(HeaderReader message, bool is_shared, Hdf5Object& object) {
   object.is_dataset = true;
-  if (shared) return true;  // a named type, stored in another object
+  if (is_shared) return true;  // its type is stored in another object, so is_number stays false
   const std::uint64_t kind = message.u8() & 0x0f;
   const std::uint64_t bits = message.u8();
   object.item_bytes = message.skip(2).u32();
   constexpr std::array<std::uint64_t, 4> kSizes{1, 2, 4, 8};
-  const bool plain_size = std::find(kSizes.begin(), kSizes.end(), object.item_bytes) != kSizes.end();
-  constexpr std::uint64_t kVax = 0x40;
+  const bool is_plain_size = std::find(kSizes.begin(), kSizes.end(), object.item_bytes) != kSizes.end();
+  constexpr std::uint64_t kVaxFlag = 0x40;
   object.is_float = kind == 1;
-  object.is_number = plain_size && (kind == 0 || (kind == 1 && (bits & kVax) == 0));
+  object.is_number = is_plain_size && (kind == 0 || (kind == 1 && (bits & kVaxFlag) == 0));
   object.big_endian = (bits & 1) != 0;
   object.is_signed = (bits & 8) != 0;
   return message.ok();
 }
 
-// Reads which index finds the chunks (message version 4).
+// Reads the kind and the address of the chunk index (message version 4).
 bool read_chunk_index(HeaderReader& message, Hdf5Object& object) {
   const std::uint64_t flags = message.u8();
   const std::uint64_t dimensions = message.u8();
   const std::uint64_t width = message.u8();
   if (dimensions < 1 || dimensions > kMostDimensions + 1 || width < 1 || width > 8) return false;
-  for (std::uint64_t i = 0; i < dimensions; ++i) object.chunk.push_back(message.number(width));
-  object.chunk.pop_back();  // the last entry is the size of an element
-  constexpr std::uint64_t kFiltered = 2;
+  for (std::uint64_t i = 0; i < dimensions; ++i) object.chunk_shape.push_back(message.number(width));
+  object.chunk_shape.pop_back();  // the last entry is the size of an element
+  constexpr std::uint64_t kFilteredFlag = 2;
   switch (message.u8()) {
     case 1:
       object.storage = Hdf5Storage::one_chunk;
-      if ((flags & kFiltered) != 0) message.skip(12);
+      if ((flags & kFilteredFlag) != 0) message.skip(12);
       break;
     case 2:
       object.storage = Hdf5Storage::chunk_row;
@@ -132,7 +132,7 @@ bool read_chunk_index(HeaderReader& message, Hdf5Object& object) {
       break;
     default:
       object.storage = Hdf5Storage::chunk_list;
-      object.unreadable =
+      object.unreadable_reason =
           "its chunks have an index that is not read (an extensible array or a version 2 tree)";
       return message.ok();
   }
@@ -140,13 +140,13 @@ bool read_chunk_index(HeaderReader& message, Hdf5Object& object) {
   return message.ok();
 }
 
-// `data` is the address of the message's own bytes.
+// `data` is the address of the message's bytes, which contain the data of a compact dataset.
 bool read_layout(HeaderReader message, std::uint64_t data, Hdf5Object& object) {
   const std::uint64_t version = message.u8();
   const std::uint64_t kind = message.u8();
   object.is_dataset = true;
   if (version != 3 && version != 4) {
-    object.unreadable = fmt::format("its layout has version {}", version);
+    object.unreadable_reason = fmt::format("its layout has version {}", version);
     return message.ok();
   }
   if (kind == 0) {
@@ -160,7 +160,7 @@ bool read_layout(HeaderReader message, std::uint64_t data, Hdf5Object& object) {
     return message.ok();
   }
   if (kind != 2) {
-    object.unreadable = "it is virtual: its bytes are other datasets'";
+    object.unreadable_reason = "it is virtual: its bytes are other datasets'";
     return message.ok();
   }
   if (version == 4) return read_chunk_index(message, object);
@@ -168,20 +168,21 @@ bool read_layout(HeaderReader message, std::uint64_t data, Hdf5Object& object) {
   object.storage = Hdf5Storage::chunk_tree;
   object.address = message.u64();
   if (dimensions < 1 || dimensions > kMostDimensions + 1) return false;
-  for (std::uint64_t i = 0; i + 1 < dimensions; ++i) object.chunk.push_back(message.u32());
+  for (std::uint64_t i = 0; i + 1 < dimensions; ++i) object.chunk_shape.push_back(message.u32());
   return message.skip(4).ok();
 }
 
 void read_filters(HeaderReader message, Hdf5Object& object) {
-  constexpr std::array<std::string_view, 7> kNames{"",     "deflate", "shuffle",     "Fletcher's checksum",
-                                                   "szip", "n-bit",   "scale-offset"};
+  constexpr std::array<std::string_view, 7> kFilterNames{
+      "", "deflate", "shuffle", "Fletcher's checksum", "szip", "n-bit", "scale-offset"};
   const std::uint64_t version = message.u8();
   const std::uint64_t count = message.u8();
-  const std::uint64_t first = message.skip(version == 1 ? 6 : 0).u16();
+  const std::uint64_t first_filter = message.skip(version == 1 ? 6 : 0).u16();
   if (count == 0) return;
-  object.unreadable = fmt::format("its chunks are filtered ({})", first > 0 && first < kNames.size()
-                                                                      ? std::string(kNames[first])
-                                                                      : fmt::format("filter {}", first));
+  object.unreadable_reason =
+      fmt::format("its chunks are filtered ({})", first_filter > 0 && first_filter < kFilterNames.size()
+                                                      ? std::string(kFilterNames[first_filter])
+                                                      : fmt::format("filter {}", first_filter));
 }
 
 bool read_link(HeaderReader message, Hdf5Object& object) {
@@ -190,7 +191,7 @@ bool read_link(HeaderReader message, Hdf5Object& object) {
   const std::uint64_t type = (flags & 8) != 0 ? message.u8() : 0;
   message.skip(((flags & 4) != 0 ? 8 : 0) + ((flags & 16) != 0 ? 1 : 0));
   const std::uint64_t length = message.number(std::size_t{1} << (flags & 3));
-  if (version != 1 || length == 0 || length > kMostName) return false;
+  if (version != 1 || length == 0 || length > kMostNameBytes) return false;
   std::string name = message.text(length);
   if (type == 0) object.links.push_back({std::move(name), message.u64()});
   return message.ok();
@@ -199,7 +200,7 @@ bool read_link(HeaderReader message, Hdf5Object& object) {
 // ---- Headers -------------------------------------------------------------------------------------------
 class ObjectReader {
  public:
-  ObjectReader(Hdf5Source& source, std::uint64_t address) : source_(source), header_(address) {}
+  ObjectReader(Hdf5Source& source, std::uint64_t address) : source_(source), header_address_(address) {}
 
   Result<Hdf5Object> read() {
     PENSTOCK_ASSIGN(const Extent first, find_messages());
@@ -208,10 +209,10 @@ class ObjectReader {
       const Extent block = blocks_.back();
       blocks_.pop_back();
       PENSTOCK_TRY(read_block(block));
-      bytes_before_messages_ = 4;  // a continuation begins with its signature
+      bytes_before_messages_ = 4;  // blocks after the first have only a signature
       signature_ = "OCHK";
     }
-    if (!filters_.empty() && object_.unreadable.empty()) object_.unreadable = filters_;
+    if (!filter_text_.empty() && object_.unreadable_reason.empty()) object_.unreadable_reason = filter_text_;
     if (object_.is_dataset && !object_.has_shape) object_.is_number = false;
     return std::move(object_);
   }
@@ -220,27 +221,27 @@ class ObjectReader {
   static constexpr std::uint64_t kSignature2 = 0x5244484f;  // "OHDR" in little endian
 
   Result<Extent> find_messages() {
-    PENSTOCK_ASSIGN(auto head, source_.read_bytes(header_, 6));
+    PENSTOCK_ASSIGN(auto head, source_.read_bytes(header_address_, 6));
     is_version_2_ = number_at(head, 0, 4) == kSignature2;
     if (!is_version_2_) {
-      if (number_at(head, 0, 1) != 1) return source_.corrupt(header_, "no object header begins here");
-      PENSTOCK_ASSIGN(head, source_.read_bytes(header_, 16));
-      return Extent{header_ + 16, number_at(head, 8, 4)};
+      if (number_at(head, 0, 1) != 1) return source_.corrupt(header_address_, "no object header begins here");
+      PENSTOCK_ASSIGN(head, source_.read_bytes(header_address_, 16));
+      return Extent{header_address_ + 16, number_at(head, 8, 4)};
     }
     const std::uint64_t version = number_at(head, 4, 1);
     const std::uint64_t flags = number_at(head, 5, 1);
     if (version != 2)
-      return source_.error(Errc::unsupported, header_,
+      return source_.error(Errc::unsupported, header_address_,
                            fmt::format("an object header of version {}", version));
-    order_bytes_ = (flags & 4) != 0 ? 2 : 0;
-    const std::uint64_t extra = ((flags & 0x20) != 0 ? 16U : 0U) + ((flags & 0x10) != 0 ? 4U : 0U);
+    creation_order_bytes_ = (flags & 4) != 0 ? 2 : 0;
+    const std::uint64_t optional_bytes = ((flags & 0x20) != 0 ? 16U : 0U) + ((flags & 0x10) != 0 ? 4U : 0U);
     const std::uint64_t width = std::uint64_t{1} << (flags & 3);
-    PENSTOCK_ASSIGN(head, source_.read_bytes(header_ + 6 + extra, width));
+    PENSTOCK_ASSIGN(head, source_.read_bytes(header_address_ + 6 + optional_bytes, width));
     const std::uint64_t bytes = from_little_endian(head);
     if (bytes > source_.size())
-      return source_.corrupt(header_, fmt::format("an object header of {} bytes", bytes));
-    bytes_before_messages_ = 6 + extra + width;
-    return Extent{header_, bytes_before_messages_ + bytes + 4};
+      return source_.corrupt(header_address_, fmt::format("an object header of {} bytes", bytes));
+    bytes_before_messages_ = 6 + optional_bytes + width;
+    return Extent{header_address_, bytes_before_messages_ + bytes + 4};
   }
 
   Result<void> read_block(const Extent& block) {
@@ -253,10 +254,10 @@ class ObjectReader {
     } else {
       PENSTOCK_ASSIGN(bytes, source_.read_bytes(block.offset, block.length));
     }
-    // A copy, because messages call read_bytes(), which makes `bytes` invalid.
+    // Copies them, because read_message() may call read_bytes(), which makes `bytes` invalid.
     const std::vector<std::byte> copied(bytes.begin(), bytes.end());
     const std::uint64_t begin = block.offset + (is_version_2_ ? bytes_before_messages_ : 0);
-    const std::size_t head_bytes = is_version_2_ ? 4 + order_bytes_ : 8;
+    const std::size_t head_bytes = is_version_2_ ? 4 + creation_order_bytes_ : 8;
     for (std::size_t at = 0; copied.size() - at >= head_bytes;) {
       HeaderReader head{std::span(copied).subspan(at, head_bytes)};
       const std::uint64_t type = head.number(is_version_2_ ? 1 : 2);
@@ -274,30 +275,30 @@ class ObjectReader {
   Result<void> read_message(std::uint64_t type, std::uint64_t flags, std::span<const std::byte> data,
                             std::uint64_t address) {
     HeaderReader message(data);
-    constexpr std::uint64_t kShared = 2;
-    const bool shared = (flags & kShared) != 0;
-    bool right = true;
+    constexpr std::uint64_t kSharedFlag = 2;
+    const bool is_shared = (flags & kSharedFlag) != 0;
+    bool is_valid = true;
     switch (type) {
       case kDataspace:
-        right = shared || read_shape(message, object_);
+        is_valid = is_shared || read_shape(message, object_);
         break;
       case kDatatype:
-        right = read_type(message, shared, object_);
+        is_valid = read_type(message, is_shared, object_);
         break;
       case kLayout:
-        right = read_layout(message, address, object_);
+        is_valid = read_layout(message, address, object_);
         break;
       case kFilters: {
-        Hdf5Object filtered;
-        read_filters(message, filtered);
-        filters_ = shared ? "its chunks are filtered" : filtered.unreadable;
+        Hdf5Object with_filters;
+        read_filters(message, with_filters);
+        filter_text_ = is_shared ? "its chunks are filtered" : with_filters.unreadable_reason;
         break;
       }
       case kExternalFiles:
-        object_.unreadable = "its bytes are in other files";
+        object_.unreadable_reason = "its bytes are in other files";
         break;
       case kLink:
-        right = read_link(message, object_);
+        is_valid = read_link(message, object_);
         break;
       case kLinkInfo:
         return read_link_info(message, address);
@@ -309,12 +310,12 @@ class ObjectReader {
       }
       case kContinuation:
         blocks_.push_back({message.u64(), message.u64()});
-        right = message.ok();
+        is_valid = message.ok();
         break;
       default:
         break;
     }
-    if (right) return success();
+    if (is_valid) return success();
     return source_.corrupt(address, fmt::format("the message of type {:#x} cannot be", type));
   }
 
@@ -330,13 +331,13 @@ class ObjectReader {
   }
 
   Hdf5Source& source_;
-  const std::uint64_t header_;
+  const std::uint64_t header_address_;
   bool is_version_2_ = false;                // header of version 2
-  std::size_t order_bytes_ = 0;              // bytes of the creation order of each message
+  std::size_t creation_order_bytes_ = 0;     // bytes of the field "creation order" in each message
   std::uint64_t bytes_before_messages_ = 0;  // bytes of a block before its messages
   std::string_view signature_ = "OHDR";
   std::vector<Extent> blocks_;
-  std::string filters_;
+  std::string filter_text_;
   Hdf5Object object_;
 };
 

@@ -13,13 +13,13 @@
 namespace penstock {
 namespace {
 
-constexpr std::string_view kSignature = "\x89HDF\r\n\x1a\n";
+constexpr std::string_view kFileSignature = "\x89HDF\r\n\x1a\n";
 constexpr std::size_t kMostObjects = 65536;
-constexpr std::size_t kMostPath = 1024;
+constexpr std::size_t kMostPathBytes = 1024;
 
 // Finds the chunks of `array`. Fills extent.chunks, in the order of the rows, and rows_per_chunk. Checks that
-// all bytes of each chunk are in the file. `unsupported` if chunks split rows, or some were never written.
-// `corrupt` if the index is damaged.
+// all bytes of each chunk are in the file. `unsupported` if a chunk contains only parts of rows, or if some
+// chunks were never written. `corrupt` if the index is damaged.
 class ChunkFinder {
  public:
   ChunkFinder(Hdf5Source& source, const Hdf5Object& dataset, const StoredArray& array, ArrayExtent& extent)
@@ -27,19 +27,19 @@ class ChunkFinder {
 
   Result<void> find() {
     PENSTOCK_TRY(compute_sizes());
-    if (dataset_.address == kHdf5NoAddress) return not_written();
+    if (dataset_.address == kHdf5NoAddress) return not_written_error();
     switch (dataset_.storage) {
       case Hdf5Storage::chunk_tree:
         PENSTOCK_TRY(read_tree());
         break;
       case Hdf5Storage::chunk_list:
-        PENSTOCK_TRY(read_list());
+        PENSTOCK_TRY(read_fixed_array());
         break;
       case Hdf5Storage::one_chunk:
       case Hdf5Storage::chunk_row:
       case Hdf5Storage::contiguous:
-        PENSTOCK_TRY(source_.extent(dataset_.address, count_ * chunk_bytes_));
-        for (std::uint64_t i = 0; i < count_; ++i)
+        PENSTOCK_TRY(source_.file_offset(dataset_.address, chunk_count_ * chunk_bytes_));
+        for (std::uint64_t i = 0; i < chunk_count_; ++i)
           PENSTOCK_TRY(add_chunk(i, dataset_.address + i * chunk_bytes_));
         break;
     }
@@ -51,7 +51,7 @@ class ChunkFinder {
     return source_.error(code, dataset_.address == kHdf5NoAddress ? 0 : dataset_.address,
                          fmt::format("'{}': {}", array_.name, what));
   }
-  Error not_written() const {
+  Error not_written_error() const {
     return error(Errc::unsupported, "some of its chunks were never written, so its samples have no place");
   }
 
@@ -59,41 +59,41 @@ class ChunkFinder {
   // file is refused first, because its shape cannot be trusted.
   Result<void> compute_sizes() {
     const auto& shape = dataset_.shape;
-    const auto& chunk = dataset_.chunk;
+    const auto& chunk = dataset_.chunk_shape;
     if (chunk.size() != shape.size() || shape.empty() || chunk[0] == 0)
       return error(Errc::corrupt, "its chunks have other dimensions than it has");
     if (!std::equal(shape.begin() + 1, shape.end(), chunk.begin() + 1))
       return error(Errc::unsupported, "its chunks cut its rows, so its samples do not lie together");
-    if (array_.bytes > source_.size()) return not_written();
+    if (array_.bytes > source_.size()) return not_written_error();
     const std::uint64_t row_bytes = array_.bytes / std::max<std::uint64_t>(1, shape[0]);
     if (__builtin_mul_overflow(chunk[0], row_bytes, &chunk_bytes_) || row_bytes == 0)
       return error(Errc::corrupt, "chunks of more bytes than there are");
     extent_.rows_per_chunk = chunk[0];
-    count_ = (shape[0] - 1) / chunk[0] + 1;
-    if (dataset_.storage == Hdf5Storage::one_chunk && count_ != 1)
+    chunk_count_ = (shape[0] - 1) / chunk[0] + 1;
+    if (dataset_.storage == Hdf5Storage::one_chunk && chunk_count_ != 1)
       return error(Errc::corrupt, "its one chunk is too small");
     std::uint64_t all_bytes = 0;
-    if (__builtin_mul_overflow(count_, chunk_bytes_, &all_bytes))
+    if (__builtin_mul_overflow(chunk_count_, chunk_bytes_, &all_bytes))
       return error(Errc::corrupt, "chunks of more bytes than there are");
-    if (count_ > kMostSamplesPerObject)
-      return error(Errc::unsupported, fmt::format("it claims {} chunks, and no more than {} are read", count_,
-                                                  kMostSamplesPerObject));
+    if (chunk_count_ > kMostSamplesPerObject)
+      return error(Errc::unsupported, fmt::format("it claims {} chunks, and no more than {} are read",
+                                                  chunk_count_, kMostSamplesPerObject));
     return success();
   }
 
-  // Memory grows with the entries of the index, not with the size that the shape claims.
+  // Uses memory only for entries that the index contains. The shape of a damaged file may claim many more.
   Result<void> add_chunk(std::uint64_t chunk, std::uint64_t address) {
     if (address == kHdf5NoAddress) return success();
-    PENSTOCK_ASSIGN(const std::uint64_t offset, source_.extent(address, chunk_bytes_));
-    if (found_chunks_.size() == count_)
-      return error(Errc::corrupt, fmt::format("its index has more chunks than its {}", count_));
+    PENSTOCK_ASSIGN(const std::uint64_t offset, source_.file_offset(address, chunk_bytes_));
+    if (found_chunks_.size() == chunk_count_)
+      return error(Errc::corrupt, fmt::format("its index has more chunks than its {}", chunk_count_));
     are_in_order_ = are_in_order_ && chunk == found_chunks_.size();
     found_chunks_.emplace_back(chunk, offset);
     return success();
   }
 
   Result<void> check_and_sort() {
-    if (found_chunks_.size() < count_) return not_written();
+    if (found_chunks_.size() < chunk_count_) return not_written_error();
     if (!are_in_order_) std::sort(found_chunks_.begin(), found_chunks_.end());
     extent_.chunks.reserve(found_chunks_.size());
     for (const auto& [chunk, offset] : found_chunks_) {
@@ -116,7 +116,7 @@ class ChunkFinder {
   Result<void> add_tree_entry(std::uint64_t at, std::span<const std::byte> entry, std::uint64_t address) {
     const std::uint64_t row = number_at(entry, 8, 8);
     const std::uint64_t chunk = row / extent_.rows_per_chunk;
-    if (row % extent_.rows_per_chunk != 0 || chunk >= count_)
+    if (row % extent_.rows_per_chunk != 0 || chunk >= chunk_count_)
       return source_.corrupt(at, fmt::format("a chunk of '{}' from row {} on", array_.name, row));
     if (number_at(entry, 0, 4) != chunk_bytes_)
       return source_.corrupt(
@@ -124,26 +124,27 @@ class ChunkFinder {
     return add_chunk(chunk, address);
   }
 
-  // Reads a fixed array without pages.
-  Result<void> read_list() {
+  // Reads a chunk index of the kind "fixed array". Refuses one with pages.
+  Result<void> read_fixed_array() {
     constexpr std::uint64_t kHeadBytes = 28;
     PENSTOCK_ASSIGN(const auto head, source_.read_checked_bytes(dataset_.address, kHeadBytes, "FAHD"));
     HeaderReader reader(head);
-    const std::uint64_t filtered = reader.skip(5).u8();
+    const std::uint64_t client_id = reader.skip(5).u8();
     const std::uint64_t entry_bytes = reader.u8();
     const std::uint64_t page_bits = reader.u8();
-    const std::uint64_t entries = reader.u64();
-    const std::uint64_t block = reader.u64();
-    if (filtered != 0 || entry_bytes != 8 || entries != count_)
+    const std::uint64_t entry_count = reader.u64();
+    const std::uint64_t block_address = reader.u64();
+    if (client_id != 0 || entry_bytes != 8 || entry_count != chunk_count_)
       return source_.corrupt(dataset_.address, "a list of chunks that does not fit its dataset");
-    if (page_bits >= 64 || entries > std::uint64_t{1} << page_bits)
+    if (page_bits >= 64 || entry_count > std::uint64_t{1} << page_bits)
       return error(Errc::unsupported,
-                   fmt::format("the list of its {} chunks has pages, which are not read", entries));
-    if (block == kHdf5NoAddress) return success();
-    constexpr std::uint64_t kFront = 4 + 1 + 1 + 8;
-    PENSTOCK_ASSIGN(const auto bytes, source_.read_checked_bytes(block, kFront + entries * 8 + 4, "FADB"));
-    for (std::uint64_t i = 0; i < count_; ++i)
-      PENSTOCK_TRY(add_chunk(i, number_at(bytes, static_cast<std::size_t>(kFront + i * 8), 8)));
+                   fmt::format("the list of its {} chunks has pages, which are not read", entry_count));
+    if (block_address == kHdf5NoAddress) return success();
+    constexpr std::uint64_t kBlockHeaderBytes = 4 + 1 + 1 + 8;
+    PENSTOCK_ASSIGN(const auto bytes, source_.read_checked_bytes(
+                                          block_address, kBlockHeaderBytes + entry_count * 8 + 4, "FADB"));
+    for (std::uint64_t i = 0; i < chunk_count_; ++i)
+      PENSTOCK_TRY(add_chunk(i, number_at(bytes, static_cast<std::size_t>(kBlockHeaderBytes + i * 8), 8)));
     return success();
   }
 
@@ -152,7 +153,7 @@ class ChunkFinder {
   const StoredArray& array_;
   ArrayExtent& extent_;
   std::uint64_t chunk_bytes_ = 0;
-  std::uint64_t count_ = 0;
+  std::uint64_t chunk_count_ = 0;
   // Number and offset of each chunk, in the order of the index.
   std::vector<std::pair<std::uint64_t, std::uint64_t>> found_chunks_;
   bool are_in_order_ = true;
@@ -162,9 +163,9 @@ class ChunkFinder {
 
 // Finds the superblock. It is at offset 0 or, if a user block comes before it, at 512, 1024, 2048 and so on.
 Result<std::uint64_t> Hdf5Reader::find_root() {
-  for (std::uint64_t at = 0; at + kSignature.size() <= source_.size(); at = at == 0 ? 512 : 2 * at) {
-    PENSTOCK_ASSIGN(const auto bytes, source_.read_bytes(at, kSignature.size()));
-    if (as_text(bytes) == kSignature) return read_superblock(at);
+  for (std::uint64_t at = 0; at + kFileSignature.size() <= source_.size(); at = at == 0 ? 512 : 2 * at) {
+    PENSTOCK_ASSIGN(const auto bytes, source_.read_bytes(at, kFileSignature.size()));
+    if (as_text(bytes) == kFileSignature) return read_superblock(at);
   }
   return source_.corrupt(0, "no HDF5 superblock: this is no HDF5 file, or its beginning is damaged");
 }
@@ -176,21 +177,21 @@ Result<std::uint64_t> Hdf5Reader::read_superblock(std::uint64_t base) {
   if (version > 3)
     return source_.error(Errc::unsupported, 8, fmt::format("an HDF5 superblock of version {}", version));
   const bool is_version_2 = version >= 2;
-  const std::uint64_t widths = is_version_2 ? number_at(head, 1, 2) : number_at(head, 5, 2);
-  if (widths != 0x0808)
+  const std::uint64_t field_sizes = is_version_2 ? number_at(head, 1, 2) : number_at(head, 5, 2);
+  if (field_sizes != 0x0808)
     return source_.error(Errc::unsupported, 8, "an HDF5 file whose addresses or lengths do not have 8 bytes");
   std::uint64_t stored_base = 0;
   std::uint64_t end = 0;
   std::uint64_t root = 0;
   if (is_version_2) {
-    PENSTOCK_ASSIGN(const auto block, source_.read_checked_bytes(0, 48, kSignature));
+    PENSTOCK_ASSIGN(const auto block, source_.read_checked_bytes(0, 48, kFileSignature));
     HeaderReader reader(block.subspan(12));
     stored_base = reader.u64();
     end = reader.skip(8).u64();
     root = reader.u64();
   } else {
-    const std::uint64_t addresses = version == 0 ? 24 : 28;
-    PENSTOCK_ASSIGN(const auto block, source_.read_bytes(addresses, 48));
+    const std::uint64_t addresses_offset = version == 0 ? 24 : 28;
+    PENSTOCK_ASSIGN(const auto block, source_.read_bytes(addresses_offset, 48));
     HeaderReader reader(block);
     stored_base = reader.u64();
     end = reader.skip(8).u64();
@@ -198,7 +199,7 @@ Result<std::uint64_t> Hdf5Reader::read_superblock(std::uint64_t base) {
   }
   if (stored_base != base)
     return source_.corrupt(0, fmt::format("an HDF5 superblock that says it lies at byte {}", stored_base));
-  // Older libraries count the end from the beginning of the object, not from the base address.
+  // Files of older libraries count `end` from the beginning of the object, not from the base address.
   if (end < base || end > source_.size())
     return source_.error(
         Errc::truncated, 0,
@@ -208,25 +209,26 @@ Result<std::uint64_t> Hdf5Reader::read_superblock(std::uint64_t base) {
 
 Result<void> Hdf5Reader::open() {
   PENSTOCK_ASSIGN(const std::uint64_t root, find_root());
-  std::vector<Hdf5Link> waiting{{{}, root}};
-  std::unordered_set<std::uint64_t> seen{root};
-  while (!waiting.empty()) {
-    const Hdf5Link found = std::move(waiting.back());
-    waiting.pop_back();
+  std::vector<Hdf5Link> links_to_visit{{{}, root}};
+  std::unordered_set<std::uint64_t> seen_addresses{root};
+  while (!links_to_visit.empty()) {
+    const Hdf5Link found = std::move(links_to_visit.back());
+    links_to_visit.pop_back();
     PENSTOCK_ASSIGN(Hdf5Object object, read_hdf5_object(source_, found.address));
     if (object.is_dataset) {
       PENSTOCK_TRY(add_dataset(found, std::move(object)));
       continue;
     }
-    // Visits links in their order. An object with several links gets the name of the first.
+    // Adds the last link first, because the loop takes the last one first. So it visits links in their order.
+    // If a group has several links to one object, the last one names it.
     for (auto link = object.links.rbegin(); link != object.links.rend(); ++link) {
-      if (!seen.insert(link->address).second) continue;
+      if (!seen_addresses.insert(link->address).second) continue;
       std::string path = found.name.empty() ? link->name : fmt::format("{}/{}", found.name, link->name);
-      if (path.size() > kMostPath || seen.size() > kMostObjects)
-        return source_.error(
-            Errc::unsupported, found.address,
-            fmt::format("more than {} objects, or names of more than {} bytes", kMostObjects, kMostPath));
-      waiting.push_back({std::move(path), link->address});
+      if (path.size() > kMostPathBytes || seen_addresses.size() > kMostObjects)
+        return source_.error(Errc::unsupported, found.address,
+                             fmt::format("more than {} objects, or names of more than {} bytes", kMostObjects,
+                                         kMostPathBytes));
+      links_to_visit.push_back({std::move(path), link->address});
     }
   }
   return success();
@@ -242,10 +244,10 @@ Result<void> Hdf5Reader::add_dataset(const Hdf5Link& found, Hdf5Object object) {
   arrays_.push_back({.name = found.name,
                      .shape = shape,
                      .bytes = bytes,
-                     .integers = !object.is_float,
+                     .is_integer = !object.is_float,
                      .item_bytes = object.item_bytes});
   objects_.push_back(std::move(object));
-  headers_.push_back(found.address);
+  header_addresses_.push_back(found.address);
   return success();
 }
 
@@ -254,10 +256,10 @@ Result<ArrayExtent> Hdf5Reader::locate(std::size_t array) {
   const StoredArray& stored = arrays_[array];
   ArrayExtent extent{
       .item_bytes = object.item_bytes, .is_signed = object.is_signed, .big_endian = object.big_endian};
-  const auto failed = [&](Errc code, std::string_view why) {
-    return source_.error(code, headers_[array], fmt::format("'{}': {}", stored.name, why));
+  const auto error_of = [&](Errc code, std::string_view why) {
+    return source_.error(code, header_addresses_[array], fmt::format("'{}': {}", stored.name, why));
   };
-  if (!object.unreadable.empty()) return failed(Errc::unsupported, object.unreadable);
+  if (!object.unreadable_reason.empty()) return error_of(Errc::unsupported, object.unreadable_reason);
   if (object.storage != Hdf5Storage::contiguous) {
     if (stored.bytes == 0) return extent;
     PENSTOCK_TRY(ChunkFinder(source_, object, stored, extent).find());
@@ -265,16 +267,16 @@ Result<ArrayExtent> Hdf5Reader::locate(std::size_t array) {
     extent.offset = extent.chunks.front();
     for (std::size_t i = 1; i < extent.chunks.size(); ++i)
       if (extent.chunks[i] != extent.chunks[i - 1] + chunk_bytes) return extent;
-    extent.chunks.clear();  // the chunks are contiguous
+    extent.chunks.clear();  // one contiguous range instead
     return extent;
   }
   if (object.address == kHdf5NoAddress && stored.bytes == 0) return extent;
   if (object.address == kHdf5NoAddress)
-    return failed(Errc::unsupported, "it was never written, so its samples have no place");
+    return error_of(Errc::unsupported, "it was never written, so its samples have no place");
   if (stored.bytes > object.stored_bytes)
-    return failed(Errc::corrupt,
-                  fmt::format("it needs {} bytes and has {}", stored.bytes, object.stored_bytes));
-  PENSTOCK_ASSIGN(extent.offset, source_.extent(object.address, stored.bytes));
+    return error_of(Errc::corrupt,
+                    fmt::format("it needs {} bytes and has {}", stored.bytes, object.stored_bytes));
+  PENSTOCK_ASSIGN(extent.offset, source_.file_offset(object.address, stored.bytes));
   return extent;
 }
 

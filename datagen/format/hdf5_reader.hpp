@@ -1,6 +1,6 @@
 // Finds the datasets of an HDF5 file, which any program may have made. This parser uses no library, and its
-// work is bounded by the file's size. It reads superblocks 0 to 3, old and new groups and headers. It reads
-// data that is stored unchanged: contiguous, compact, or in chunks without filters.
+// work is bounded by the size of the file. It reads superblocks 0 to 3, and groups and headers of old and new
+// versions. It finds data that is stored unchanged: contiguous, compact, or in chunks without filters.
 #pragma once
 
 #include <cstddef>
@@ -18,7 +18,7 @@ namespace penstock {
 class Hdf5Reader {
  public:
   explicit Hdf5Reader(ObjectWindow& window) : source_(window, window.size()) {}
-  // `size`: bytes of the object.
+  // `size` is the size of the object in bytes.
   Hdf5Reader(ByteWindow& window, std::uint64_t size) : source_(window, size) {}
 
   // Finds every numeric dataset that hard links reach. Skips other datasets (strings, compounds, references).
@@ -36,8 +36,8 @@ class Hdf5Reader {
 
   Hdf5Source source_;
   std::vector<StoredArray> arrays_;
-  std::vector<Hdf5Object> objects_;     // one per array
-  std::vector<std::uint64_t> headers_;  // one per array
+  std::vector<Hdf5Object> objects_;              // one per array
+  std::vector<std::uint64_t> header_addresses_;  // one per array
 };
 
 }  // namespace penstock

@@ -15,52 +15,52 @@
 namespace penstock {
 
 Result<std::span<const std::byte>> Hdf5Source::read_bytes(std::uint64_t address, std::uint64_t length) {
-  PENSTOCK_ASSIGN(const std::uint64_t offset, extent(address, length));
+  PENSTOCK_ASSIGN(const std::uint64_t offset, file_offset(address, length));
   if (length > kMaxReadBytes)
     return error(Errc::unsupported, address, fmt::format("a header of {} bytes", length));
-  // A read of no bytes also costs one, so that endless empty reads are refused too.
-  const std::uint64_t price = length + 1;
-  if (price > budget_) return corrupt(address, "headers that lead in circles");
-  budget_ -= price;
+  // Each read costs one more than its bytes, so that endless empty reads are refused too.
+  const std::uint64_t cost = length + 1;
+  if (cost > byte_budget_) return corrupt(address, "headers that lead in circles");
+  byte_budget_ -= cost;
   return window_.at(offset, static_cast<std::size_t>(length));
 }
 
 Result<std::span<const std::byte>> Hdf5Source::read_checked_bytes(std::uint64_t address, std::uint64_t length,
                                                                   std::string_view signature) {
-  constexpr std::size_t kChecksum = 4;
+  constexpr std::size_t kChecksumBytes = 4;
   PENSTOCK_ASSIGN(const std::span<const std::byte> bytes, read_bytes(address, length));
-  if (bytes.size() < signature.size() + kChecksum || !as_text(bytes).starts_with(signature))
+  if (bytes.size() < signature.size() + kChecksumBytes || !as_text(bytes).starts_with(signature))
     return corrupt(address, fmt::format("no '{}' begins here", signature));
-  const std::span<const std::byte> covered = bytes.first(bytes.size() - kChecksum);
-  const bool right = hdf5_checksum(covered) == number_at(bytes, covered.size(), kChecksum);
-  if (kChecksumsCount && !right)
+  const std::span<const std::byte> covered = bytes.first(bytes.size() - kChecksumBytes);
+  const bool is_correct = hdf5_checksum(covered) == number_at(bytes, covered.size(), kChecksumBytes);
+  if (kVerifyChecksums && !is_correct)
     return corrupt(address, fmt::format("the checksum of this '{}' is wrong", signature));
   return covered;
 }
 
-// Each level must be below the one above it, so that every path ends.
+// The level of a child must be lower than that of its parent, so that every path ends.
 Result<void> Hdf5Source::walk_tree(
     std::uint64_t root, std::uint64_t kind, std::uint64_t key_bytes, std::string_view what,
     const std::function<Result<void>(std::uint64_t at, std::span<const std::byte> entry,
                                      std::uint64_t child)>& visit) {
   constexpr unsigned kAnyLevel = 256;
-  std::vector<std::pair<std::uint64_t, unsigned>> waiting{{root, kAnyLevel}};
-  while (!waiting.empty()) {
+  std::vector<std::pair<std::uint64_t, unsigned>> nodes_to_visit{{root, kAnyLevel}};
+  while (!nodes_to_visit.empty()) {
     PENSTOCK_TRY(check_interrupt());
-    const auto [address, above] = waiting.back();
-    waiting.pop_back();
+    const auto [address, parent_level] = nodes_to_visit.back();
+    nodes_to_visit.pop_back();
     PENSTOCK_ASSIGN(const auto head, read_bytes(address, 24));
     HeaderReader reader(head);
-    const bool right = reader.text(4) == "TREE" && reader.u8() == kind;
+    const bool is_node = reader.text(4) == "TREE" && reader.u8() == kind;
     const auto level = static_cast<unsigned>(reader.u8());
     const std::uint64_t children = reader.u16();
-    if (!right || level >= above) return corrupt(address, fmt::format("no node of {}", what));
+    if (!is_node || level >= parent_level) return corrupt(address, fmt::format("no node of {}", what));
     for (std::uint64_t i = 0; i < children; ++i) {
       const std::uint64_t at = address + 24 + i * (key_bytes + 8);
       PENSTOCK_ASSIGN(const auto entry, read_bytes(at, key_bytes + 8));
       const std::uint64_t child = number_at(entry, key_bytes, 8);
       if (level > 0)
-        waiting.emplace_back(child, level);
+        nodes_to_visit.emplace_back(child, level);
       else
         PENSTOCK_TRY(visit(at, entry, child));
     }
@@ -68,7 +68,7 @@ Result<void> Hdf5Source::walk_tree(
   return success();
 }
 
-Result<std::uint64_t> Hdf5Source::extent(std::uint64_t address, std::uint64_t length) const {
+Result<std::uint64_t> Hdf5Source::file_offset(std::uint64_t address, std::uint64_t length) const {
   const std::uint64_t available = size_ - std::min(base_, size_);
   if (address > available || length > available - address)
     return error(Errc::truncated, address,

@@ -1,5 +1,6 @@
-// Reads the bytes of an HDF5 file by the file's own addresses, and checks bounds. Each read is counted. A
-// file whose references form a circle makes the parser read far more bytes than the file has, and is refused.
+// Reads bytes of an HDF5 file at the addresses that the file itself uses, and checks bounds. The bytes of all
+// reads are counted. A damaged file may have references in a circle. The parser would then read far more
+// bytes than the file has, so this refuses further reads.
 #pragma once
 
 #include <cstdint>
@@ -12,12 +13,12 @@
 
 namespace penstock {
 
-inline constexpr std::uint64_t kHdf5NoAddress = UINT64_MAX;  // the address of an object that does not exist
+inline constexpr std::uint64_t kHdf5NoAddress = UINT64_MAX;  // the address that means "none"
 
 class Hdf5Source {
  public:
   Hdf5Source(ByteWindow& window, std::uint64_t size)
-      : window_(window), size_(size), budget_(4 * size + (1U << 20U)) {}
+      : window_(window), size_(size), byte_budget_(4 * size + (1U << 20U)) {}
 
   // Sets the file offset of address 0.
   void set_base(std::uint64_t base) { base_ = base; }
@@ -31,14 +32,14 @@ class Hdf5Source {
   Result<std::span<const std::byte>> read_checked_bytes(std::uint64_t address, std::uint64_t length,
                                                         std::string_view signature);
 
-  // Walks a version 1 B-tree of this kind (0: group, 1: chunks). Calls `visit` for each entry of its leaves:
-  // a key of `key_bytes` bytes and the address of a child. `what` names the tree in errors.
+  // Visits a version 1 B-tree of this `kind` (0: group, 1: chunks). Calls `visit` for each entry of its
+  // leaves: a key of `key_bytes` bytes and the address of a child. `what` names the tree in errors.
   Result<void> walk_tree(std::uint64_t root, std::uint64_t kind, std::uint64_t key_bytes,
                          std::string_view what,
                          const std::function<Result<void>(std::uint64_t at, std::span<const std::byte> entry,
                                                           std::uint64_t child)>& visit);
   // The file offset of the `length` bytes at an address. Checks that the file contains all of them.
-  Result<std::uint64_t> extent(std::uint64_t address, std::uint64_t length) const;
+  Result<std::uint64_t> file_offset(std::uint64_t address, std::uint64_t length) const;
 
   Error error(Errc code, std::uint64_t address, std::string_view what) const;
   Error corrupt(std::uint64_t address, std::string_view what) const {
@@ -49,7 +50,7 @@ class Hdf5Source {
   ByteWindow& window_;
   const std::uint64_t size_;  // bytes of the object
   std::uint64_t base_ = 0;
-  std::uint64_t budget_;
+  std::uint64_t byte_budget_;
 };
 
 }  // namespace penstock

@@ -15,7 +15,7 @@ bool is_float(Element element) {
   return element == Element::f32 || element == Element::f64;
 }
 
-Result<std::size_t> find(const Hdf5Reader& reader, std::string_view name) {
+Result<std::size_t> find_array(const Hdf5Reader& reader, std::string_view name) {
   std::string names;
   for (std::size_t i = 0; i < reader.arrays().size(); ++i) {
     const std::string& existing = reader.arrays()[i].name;
@@ -30,18 +30,18 @@ Result<Hdf5Rows> rows_of(std::span<const std::byte> file, const StoredArray& sto
                          const ArrayExtent& extent) {
   Hdf5Rows rows{.shape = stored.shape, .row_bytes = extent.item_bytes, .chunks = {}};
   for (std::size_t i = 1; i < stored.shape.size(); ++i) rows.row_bytes *= stored.shape[i];
-  const auto part = [&](std::uint64_t offset, std::uint64_t bytes) {
+  const auto bytes_at = [&](std::uint64_t offset, std::uint64_t bytes) {
     return file.subspan(static_cast<std::size_t>(offset), static_cast<std::size_t>(bytes));
   };
   if (extent.chunks.empty()) {
-    rows.chunks.push_back(part(extent.offset, stored.bytes));
+    rows.chunks.push_back(bytes_at(extent.offset, stored.bytes));
     return rows;
   }
   rows.rows_per_chunk = extent.rows_per_chunk;
   for (std::size_t i = 0; i < extent.chunks.size(); ++i) {
-    const std::uint64_t before = i * extent.rows_per_chunk;
-    const std::uint64_t here = std::min(extent.rows_per_chunk, rows.rows() - std::min(before, rows.rows()));
-    rows.chunks.push_back(part(extent.chunks[i], here * rows.row_bytes));
+    const std::uint64_t first = i * extent.rows_per_chunk;
+    const std::uint64_t count = std::min(extent.rows_per_chunk, rows.rows() - std::min(first, rows.rows()));
+    rows.chunks.push_back(bytes_at(extent.chunks[i], count * rows.row_bytes));
   }
   return rows;
 }
@@ -54,20 +54,20 @@ Result<std::vector<Hdf5Rows>> hdf5_arrays(std::span<const std::byte> file,
   Hdf5Reader reader(window, file.size());
   PENSTOCK_TRY(reader.open());
   std::vector<Hdf5Rows> found;
-  for (const Hdf5ArrayRequest& one : requests) {
-    PENSTOCK_ASSIGN(const std::size_t at, find(reader, one.array));
-    PENSTOCK_ASSIGN(const ArrayExtent extent, reader.locate(at));
-    if (one.element && (extent.item_bytes != element_bytes(*one.element) ||
-                        reader.arrays()[at].integers == is_float(*one.element)))
+  for (const Hdf5ArrayRequest& request : requests) {
+    PENSTOCK_ASSIGN(const std::size_t index, find_array(reader, request.array));
+    PENSTOCK_ASSIGN(const ArrayExtent extent, reader.locate(index));
+    if (request.element && (extent.item_bytes != element_bytes(*request.element) ||
+                            reader.arrays()[index].is_integer == is_float(*request.element)))
       return make_error(Errc::unsupported,
-                        fmt::format("the data set '{}' holds {} of {} bytes, not {}", one.array,
-                                    reader.arrays()[at].integers ? "integers" : "floats", extent.item_bytes,
-                                    element_name(*one.element)));
+                        fmt::format("the data set '{}' holds {} of {} bytes, not {}", request.array,
+                                    reader.arrays()[index].is_integer ? "integers" : "floats",
+                                    extent.item_bytes, element_name(*request.element)));
     if (extent.big_endian || extent.rows_are_split)
       return make_error(Errc::unsupported,
-                        fmt::format("the data set '{}' {}", one.array,
+                        fmt::format("the data set '{}' {}", request.array,
                                     extent.big_endian ? "is big endian" : "has chunks that cut its rows"));
-    PENSTOCK_ASSIGN(Hdf5Rows rows, rows_of(file, reader.arrays()[at], extent));
+    PENSTOCK_ASSIGN(Hdf5Rows rows, rows_of(file, reader.arrays()[index], extent));
     found.push_back(std::move(rows));
   }
   return found;
@@ -78,11 +78,11 @@ Result<std::vector<std::uint64_t>> hdf5_shape(Backend& backend, std::string_view
   PENSTOCK_ASSIGN(const std::unique_ptr<Reader> reader, backend.open(object));
   PENSTOCK_ASSIGN(const std::uint64_t bytes, reader->size());
   PENSTOCK_ASSIGN(ObjectWindow window, ObjectWindow::open(backend, {std::string(object), bytes}));
-  Hdf5Reader headers(window);
-  PENSTOCK_TRY(headers.open());
-  const Result<std::size_t> at = find(headers, array);
+  Hdf5Reader parser(window);
+  PENSTOCK_TRY(parser.open());
+  const Result<std::size_t> at = find_array(parser, array);
   if (!at.ok()) return make_error(at.error().code, "'" + std::string(object) + "': " + at.error().what);
-  return headers.arrays()[*at].shape;
+  return parser.arrays()[*at].shape;
 }
 
 }  // namespace penstock

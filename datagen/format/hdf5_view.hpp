@@ -16,16 +16,16 @@ namespace penstock {
 
 // Rows of an array as the file stores them: little endian.
 struct Hdf5Rows {
-  std::vector<std::uint64_t> shape;  // the first dimension counts rows; {}: one row with one element
+  std::vector<std::uint64_t> shape;  // the first dimension counts the rows; {}: one row of one element
   std::uint64_t row_bytes = 0;
   std::uint64_t rows_per_chunk = 0;                // 0: all rows are contiguous
-  std::vector<std::span<const std::byte>> chunks;  // one, if all rows are contiguous
+  std::vector<std::span<const std::byte>> chunks;  // a single span if all rows are contiguous
 
   std::uint64_t rows() const { return shape.empty() ? 1 : shape.front(); }
   std::span<const std::byte> row(std::uint64_t i) const {
     const std::uint64_t chunk = rows_per_chunk == 0 ? 0 : i / rows_per_chunk;
-    const std::uint64_t in_chunk = rows_per_chunk == 0 ? i : i % rows_per_chunk;
-    return chunks[static_cast<std::size_t>(chunk)].subspan(static_cast<std::size_t>(in_chunk * row_bytes),
+    const std::uint64_t row_in_chunk = rows_per_chunk == 0 ? i : i % rows_per_chunk;
+    return chunks[static_cast<std::size_t>(chunk)].subspan(static_cast<std::size_t>(row_in_chunk * row_bytes),
                                                            static_cast<std::size_t>(row_bytes));
   }
 };
@@ -33,10 +33,10 @@ struct Hdf5Rows {
 // The array that the caller wants from a file.
 struct Hdf5ArrayRequest {
   std::string_view array;            // "climate/data"
-  std::optional<Element> element{};  // required element type; nothing: any number
+  std::optional<Element> element{};  // required element type; nothing: any number type
 };
 
-// The arrays in `wanted`, in that order. They point into `file`. `not_found` if an array is missing; the
+// The arrays of `requests`, in that order. They point into `file`. `not_found` if an array is missing; the
 // message names the existing arrays. `unsupported` if an array has other elements, or if its bytes are not
 // stored unchanged: compressed, big endian, or in chunks that split rows. `corrupt` and `truncated` if the
 // file is damaged. Each message gives the offset or the array.

@@ -14,11 +14,11 @@ namespace {
 constexpr std::uint64_t kNoAddress = UINT64_MAX;
 constexpr std::uint64_t kSuperblockBytes = 48;
 constexpr std::uint64_t kDataAlignment = 64;
-constexpr std::size_t kNodeEntries = 64;            // entries of a chunk tree's node; the default of HDF5
+constexpr std::size_t kNodeEntries = 64;            // entries of a node in a chunk tree; the default of HDF5
 constexpr std::size_t kMostDatasetDimensions = 32;  // the limit of HDF5's library, H5S_MAX_RANK
-constexpr std::size_t kMostTreeDimensions = 31;     // for chunks, the element counts as one more
+constexpr std::size_t kMostTreeDimensions = 31;     // one less: a chunk also has an element dimension
 
-std::uint64_t aligned(std::uint64_t offset) {
+std::uint64_t align_offset(std::uint64_t offset) {
   return (offset + kDataAlignment - 1) / kDataAlignment * kDataAlignment;
 }
 
@@ -28,7 +28,7 @@ void put_message(HeaderBytes& messages, std::uint8_t type, const HeaderBytes& da
 }
 
 std::vector<std::byte> object_header(const HeaderBytes& messages) {
-  constexpr std::uint8_t kSizeOf4Bytes = 2;  // field width of the messages' length; no times are stored
+  constexpr std::uint8_t kSizeOf4Bytes = 2;  // the messages' length has 4 bytes; no times are stored
   HeaderBytes header;
   header.text("OHDR").u8(2).u8(kSizeOf4Bytes).u32(messages.size()).append(messages.view());
   return header.u32(hdf5_checksum(header.view())).take();
@@ -36,7 +36,7 @@ std::vector<std::byte> object_header(const HeaderBytes& messages) {
 
 HeaderBytes dataspace(const std::vector<std::uint64_t>& shape) {
   HeaderBytes data;
-  data.u8(2).u8(shape.size()).u8(0).u8(shape.empty() ? 0 : 1);  // scalar or simple
+  data.u8(2).u8(shape.size()).u8(0).u8(shape.empty() ? 0 : 1);  // 0: scalar, 1: simple
   for (const std::uint64_t side : shape) data.u64(side);
   return data;
 }
@@ -47,7 +47,7 @@ HeaderBytes integer_type(std::size_t bytes, bool is_signed) {
   return data;
 }
 
-// Little endian; the first bit of the mantissa is not stored.
+// Makes a little-endian type whose first mantissa bit is not stored.
 HeaderBytes float_type(std::size_t bytes, std::size_t exponent_bits, std::uint64_t bias) {
   const std::size_t bits = 8 * bytes;
   const std::size_t mantissa_bits = bits - 1 - exponent_bits;
@@ -63,10 +63,10 @@ HeaderBytes datatype(Element element) {
   return integer_type(element_bytes(element), element != Element::u8);
 }
 
-// No fill value. Space is allocated late (contiguous) or with each chunk.
-HeaderBytes fill_value(bool chunked) {
+// Says that there is no fill value, and when space is allocated: late (contiguous) or with each chunk.
+HeaderBytes fill_value(bool is_chunked) {
   HeaderBytes data;
-  data.u8(3).u8(chunked ? 0x0b : 0x0a);
+  data.u8(3).u8(is_chunked ? 0x0b : 0x0a);
   return data;
 }
 
@@ -84,72 +84,73 @@ HeaderBytes layout_message(const ArrayPlan& dataset, std::uint64_t address) {
 }
 
 // ---- Trees of chunks -----------------------------------------------------------------------------------
-std::uint64_t tree_nodes(std::uint64_t chunks) {
-  std::uint64_t nodes = 0;
-  for (std::uint64_t level = chunks; level > 1 || nodes == 0; nodes += level)
+std::uint64_t tree_node_count(std::uint64_t chunks) {
+  std::uint64_t node_count = 0;
+  for (std::uint64_t level = chunks; level > 1 || node_count == 0; node_count += level)
     level = (level + kNodeEntries - 1) / kNodeEntries;
-  return nodes;
+  return node_count;
 }
 
 std::uint64_t node_bytes(const ArrayPlan& dataset) {
-  const std::uint64_t key = 8 + 8 * (dataset.shape.size() + 1);
-  return 24 + kNodeEntries * 8 + (kNodeEntries + 1) * key;
+  const std::uint64_t key_bytes = 8 + 8 * (dataset.shape.size() + 1);
+  return 24 + kNodeEntries * 8 + (kNodeEntries + 1) * key_bytes;
 }
 
-// Writes the nodes of a tree, leaves first. The last node is the root.
+// Writes the nodes of a chunk tree, leaves first. The last node is the root.
 class ChunkTree {
  public:
   ChunkTree(const ArrayPlan& dataset, std::uint64_t address, std::uint64_t data)
-      : dataset_(dataset), address_(address), data_(data) {}
+      : dataset_(dataset), tree_address_(address), data_address_(data) {}
 
   std::vector<std::byte> make_nodes() {
     std::uint64_t children = dataset_.chunks;
     std::uint64_t chunks_per_child = 1;
     for (unsigned level = 0;; ++level) {
-      const std::uint64_t first_node_below = first_;
-      first_ = tree_.size() / node_bytes(dataset_);
-      const std::uint64_t nodes = (children + kNodeEntries - 1) / kNodeEntries;
-      for (std::uint64_t node = 0; node < nodes; ++node)
-        add_node(level, node, nodes, std::min<std::uint64_t>(kNodeEntries, children - node * kNodeEntries),
-                 chunks_per_child, first_node_below);
-      if (nodes == 1) return tree_.take();
-      children = nodes;
+      const std::uint64_t first_node_below = level_begin_;
+      level_begin_ = tree_.size() / node_bytes(dataset_);
+      const std::uint64_t node_count = (children + kNodeEntries - 1) / kNodeEntries;
+      for (std::uint64_t node = 0; node < node_count; ++node)
+        add_node(level, node, node_count,
+                 std::min<std::uint64_t>(kNodeEntries, children - node * kNodeEntries), chunks_per_child,
+                 first_node_below);
+      if (node_count == 1) return tree_.take();
+      children = node_count;
       chunks_per_child *= kNodeEntries;
     }
   }
 
  private:
-  std::uint64_t node_address(std::uint64_t node) const { return address_ + node * node_bytes(dataset_); }
+  std::uint64_t node_address(std::uint64_t node) const { return tree_address_ + node * node_bytes(dataset_); }
 
   void put_key(std::uint64_t chunk) {
-    const std::uint64_t rows = dataset_.shape[0] / dataset_.chunks;
+    const std::uint64_t rows_per_chunk = dataset_.shape[0] / dataset_.chunks;
     const bool is_end_mark = chunk >= dataset_.chunks;  // this key only marks the end of the last chunk
-    const std::uint64_t from = std::min(chunk, dataset_.chunks) * rows;
-    tree_.u32(is_end_mark ? 0 : dataset_.bytes() / dataset_.chunks).u32(0).u64(from);
+    const std::uint64_t first_row = std::min(chunk, dataset_.chunks) * rows_per_chunk;
+    tree_.u32(is_end_mark ? 0 : dataset_.bytes() / dataset_.chunks).u32(0).u64(first_row);
     tree_.zeros(8 * dataset_.shape.size());
   }
 
-  void add_node(unsigned level, std::uint64_t node, std::uint64_t nodes, std::uint64_t children,
+  void add_node(unsigned level, std::uint64_t node, std::uint64_t node_count, std::uint64_t children,
                 std::uint64_t chunks_per_child, std::uint64_t first_node_below) {
     const std::size_t begin = tree_.size();
     tree_.text("TREE").u8(1).u8(level).u16(children);
-    tree_.u64(node == 0 ? kNoAddress : node_address(first_ + node - 1));
-    tree_.u64(node + 1 == nodes ? kNoAddress : node_address(first_ + node + 1));
-    const std::uint64_t first = node * kNodeEntries;
-    for (std::uint64_t child = first; child < first + children; ++child) {
+    tree_.u64(node == 0 ? kNoAddress : node_address(level_begin_ + node - 1));
+    tree_.u64(node + 1 == node_count ? kNoAddress : node_address(level_begin_ + node + 1));
+    const std::uint64_t first_child = node * kNodeEntries;
+    for (std::uint64_t child = first_child; child < first_child + children; ++child) {
       put_key(child * chunks_per_child);
-      tree_.u64(level == 0 ? data_ + child * (dataset_.bytes() / dataset_.chunks)
+      tree_.u64(level == 0 ? data_address_ + child * (dataset_.bytes() / dataset_.chunks)
                            : node_address(first_node_below + child));
     }
-    put_key((first + children) * chunks_per_child);
+    put_key((first_child + children) * chunks_per_child);
     tree_.zeros(node_bytes(dataset_) - (tree_.size() - begin));
   }
 
   const ArrayPlan& dataset_;
-  const std::uint64_t address_;
-  const std::uint64_t data_;
+  const std::uint64_t tree_address_;
+  const std::uint64_t data_address_;
   HeaderBytes tree_;
-  std::uint64_t first_ = 0;  // first node of the current level
+  std::uint64_t level_begin_ = 0;  // first node of the current level
 };
 
 // HDF5 stores a chunk's lengths and bytes in 32 bits, and allows no empty chunk.
@@ -181,7 +182,7 @@ Result<void> Hdf5Layout::check(std::span<const ArrayPlan> datasets) {
   return success();
 }
 
-std::size_t Hdf5Layout::group_of(std::string_view path) {
+std::size_t Hdf5Layout::find_or_add_group(std::string_view path) {
   std::size_t group = 0;
   while (!path.empty()) {
     const std::string name(path.substr(0, path.find('/')));
@@ -205,75 +206,76 @@ Hdf5Layout::Hdf5Layout(std::vector<ArrayPlan> datasets) : datasets_(std::move(da
     ArrayPlan& dataset = datasets_[i];
     if (dataset.chunks != 0 && !can_be_chunked(dataset)) dataset.chunks = 0;
     const std::size_t slash = dataset.name.rfind('/');
-    const bool in_root = slash == std::string::npos;
+    const bool is_in_root = slash == std::string::npos;
     const std::size_t group =
-        group_of(in_root ? std::string_view() : std::string_view(dataset.name).substr(0, slash));
-    groups_[group].datasets.emplace_back(in_root ? dataset.name : dataset.name.substr(slash + 1), i);
+        find_or_add_group(is_in_root ? std::string_view() : std::string_view(dataset.name).substr(0, slash));
+    groups_[group].datasets.emplace_back(is_in_root ? dataset.name : dataset.name.substr(slash + 1), i);
   }
-  headers_.resize(datasets_.size());
-  trees_.resize(datasets_.size());
-  addresses_.resize(datasets_.size());
+  header_addresses_.resize(datasets_.size());
+  tree_addresses_.resize(datasets_.size());
+  data_addresses_.resize(datasets_.size());
   std::uint64_t at = kSuperblockBytes;
   for (Group& group : groups_) {
-    group.header = at;
+    group.header_address = at;
     at += group_header(group).size();
   }
   for (std::size_t i = 0; i < datasets_.size(); ++i) {
-    headers_[i] = at;
+    header_addresses_[i] = at;
     at += dataset_header(i).size();
   }
   for (std::size_t i = 0; i < datasets_.size(); ++i) {
-    trees_[i] = at;
-    if (datasets_[i].chunks != 0) at += tree_nodes(datasets_[i].chunks) * node_bytes(datasets_[i]);
+    tree_addresses_[i] = at;
+    if (datasets_[i].chunks != 0) at += tree_node_count(datasets_[i].chunks) * node_bytes(datasets_[i]);
   }
   end_ = at;
   for (std::size_t i = 0; i < datasets_.size(); ++i) {
-    addresses_[i] = aligned(end_);
-    end_ = addresses_[i] + datasets_[i].bytes();
+    data_addresses_[i] = align_offset(end_);
+    end_ = data_addresses_[i] + datasets_[i].bytes();
   }
 }
 
 std::vector<std::byte> Hdf5Layout::group_header(const Group& group) const {
   HeaderBytes messages;
-  HeaderBytes links;  // no links in a heap: all of them follow
+  HeaderBytes links;  // links are in the messages after this one, not in a heap
   links.u8(0).u8(0).u64(kNoAddress).u64(kNoAddress);
   put_message(messages, 0x02, links);
   put_message(messages, 0x0a, HeaderBytes().zeros(2));
-  const auto link = [&](const std::string& name, std::uint64_t address) {
+  const auto add_link = [&](const std::string& name, std::uint64_t address) {
     constexpr std::uint8_t kUtf8 = 0x10;
     HeaderBytes data;
     data.u8(1).u8(kUtf8 | 1U).u8(1).u16(name.size()).text(name).u64(address);
     put_message(messages, 0x06, data);
   };
-  for (const auto& [name, number] : group.groups) link(name, groups_[number].header);
-  for (const auto& [name, number] : group.datasets) link(name, headers_[number]);
+  for (const auto& [name, number] : group.groups) add_link(name, groups_[number].header_address);
+  for (const auto& [name, number] : group.datasets) add_link(name, header_addresses_[number]);
   return object_header(messages);
 }
 
 std::vector<std::byte> Hdf5Layout::dataset_header(std::size_t dataset) const {
   const ArrayPlan& plan = datasets_[dataset];
-  const bool chunked = plan.chunks != 0;
+  const bool is_chunked = plan.chunks != 0;
   // The root of a tree is its last node.
-  const std::uint64_t root =
-      chunked ? trees_[dataset] + (tree_nodes(plan.chunks) - 1) * node_bytes(plan) : addresses_[dataset];
+  const std::uint64_t data_or_tree =
+      is_chunked ? tree_addresses_[dataset] + (tree_node_count(plan.chunks) - 1) * node_bytes(plan)
+                 : data_addresses_[dataset];
   HeaderBytes messages;
   put_message(messages, 0x01, dataspace(plan.shape));
   put_message(messages, 0x03, datatype(plan.element));
-  put_message(messages, 0x05, fill_value(chunked));
-  put_message(messages, 0x08, layout_message(plan, root));
+  put_message(messages, 0x05, fill_value(is_chunked));
+  put_message(messages, 0x08, layout_message(plan, data_or_tree));
   return object_header(messages);
 }
 
 std::vector<std::byte> Hdf5Layout::metadata() const {
   HeaderBytes bytes;
   bytes.text("\x89HDF\r\n\x1a\n").u8(2).u8(8).u8(8).u8(0);
-  bytes.u64(0).u64(kNoAddress).u64(end_).u64(groups_[0].header);
+  bytes.u64(0).u64(kNoAddress).u64(end_).u64(groups_[0].header_address);
   bytes.u32(hdf5_checksum(bytes.view()));
   for (const Group& group : groups_) bytes.append(group_header(group));
   for (std::size_t i = 0; i < datasets_.size(); ++i) bytes.append(dataset_header(i));
   for (std::size_t i = 0; i < datasets_.size(); ++i)
     if (datasets_[i].chunks != 0)
-      bytes.append(ChunkTree(datasets_[i], trees_[i], addresses_[i]).make_nodes());
+      bytes.append(ChunkTree(datasets_[i], tree_addresses_[i], data_addresses_[i]).make_nodes());
   return bytes.zeros(static_cast<std::size_t>(data_begin() - bytes.size())).take();
 }
 

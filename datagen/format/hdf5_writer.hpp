@@ -14,8 +14,8 @@
 
 namespace penstock {
 
-// The layout of a file with one dataset for each array. "climate/data" is in the group `climate`. The lengths
-// of dimensions may change later without moving anything before data_begin().
+// The layout of a file with one dataset for each array. A name such as "climate/data" puts the dataset into
+// the group `climate`. Lengths of dimensions may change later: nothing before data_begin() moves.
 class Hdf5Layout {
  public:
   explicit Hdf5Layout(std::vector<ArrayPlan> datasets);
@@ -25,26 +25,26 @@ class Hdf5Layout {
   static Result<void> check(std::span<const ArrayPlan> datasets);
 
   std::vector<std::byte> metadata() const;  // the file's bytes before data_begin()
-  std::uint64_t data_begin() const { return addresses_.empty() ? end_ : addresses_.front(); }
+  std::uint64_t data_begin() const { return data_addresses_.empty() ? end_ : data_addresses_.front(); }
   // Offset of a dataset's bytes. Datasets are in the given order. Bytes between two datasets are padding.
-  std::uint64_t address(std::size_t dataset) const { return addresses_[dataset]; }
+  std::uint64_t address(std::size_t dataset) const { return data_addresses_[dataset]; }
   std::uint64_t end() const { return end_; }
 
  private:
   struct Group {
-    std::vector<std::pair<std::string, std::size_t>> groups{};    // name, and index in groups_
-    std::vector<std::pair<std::string, std::size_t>> datasets{};  // name, and index in datasets_
-    std::uint64_t header = 0;
+    std::vector<std::pair<std::string, std::size_t>> groups{};    // name of a group, and index in groups_
+    std::vector<std::pair<std::string, std::size_t>> datasets{};  // name of a dataset, and index in datasets_
+    std::uint64_t header_address = 0;
   };
-  std::size_t group_of(std::string_view path);
+  std::size_t find_or_add_group(std::string_view path);
   std::vector<std::byte> group_header(const Group& group) const;
   std::vector<std::byte> dataset_header(std::size_t dataset) const;
 
   std::vector<ArrayPlan> datasets_;
-  std::vector<Group> groups_;             // the root first
-  std::vector<std::uint64_t> headers_;    // offsets of the object headers, one per dataset
-  std::vector<std::uint64_t> trees_;      // offsets of the chunk indexes, for chunked datasets
-  std::vector<std::uint64_t> addresses_;  // offsets of the data, one per dataset
+  std::vector<Group> groups_;                    // the first one is the root group
+  std::vector<std::uint64_t> header_addresses_;  // offsets of the object headers, one per dataset
+  std::vector<std::uint64_t> tree_addresses_;    // offsets of the chunk indexes, for chunked datasets
+  std::vector<std::uint64_t> data_addresses_;    // offsets of the data, one per dataset
   std::uint64_t end_ = 0;
 };
 

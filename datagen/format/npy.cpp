@@ -23,8 +23,8 @@ namespace {
 
 class NpyWriter final : public ObjectWriter {
  public:
-  NpyWriter(Backend& backend, const ObjectPlan& plan, bool stacked)
-      : backend_(backend), name_(plan.name), arrays_(plan, stacked) {}
+  NpyWriter(Backend& backend, const ObjectPlan& plan, bool is_stacked)
+      : backend_(backend), name_(plan.name), arrays_(plan, is_stacked) {}
 
   Result<Placement> add(const SampleBytes& sample) override {
     PENSTOCK_TRY(arrays_.add(sample));
@@ -42,7 +42,7 @@ class NpyWriter final : public ObjectWriter {
   }
 
   Result<PublishedObject> publish(Durability durability, const Approval& approve) override {
-    PENSTOCK_TRY(arrays_.complete());
+    PENSTOCK_TRY(arrays_.check_complete());
     return writer_->publish(durability, approve);
   }
 
@@ -64,7 +64,7 @@ class Npy final : public ShardedFormat {
           fmt::format("an .npy file holds one array, and these samples have {} ({}, {} ...): npz "
                       "holds several",
                       fields.size(), fields[0].name, fields[1].name));
-    if (fields[0].varies && !shards_.one_sample())
+    if (fields[0].varies && !shards_.one_sample_per_object())
       return make_error(Errc::invalid_argument,
                         fmt::format("'{}' varies in length, so its samples cannot be rows of one array: say "
                                     "--set samples_per_file=1",
@@ -73,10 +73,11 @@ class Npy final : public ShardedFormat {
   }
 
   Result<std::unique_ptr<ObjectWriter>> create(Backend& backend, const ObjectPlan& plan) const override {
-    return std::make_unique<NpyWriter>(backend, plan, !shards_.one_sample());
+    return std::make_unique<NpyWriter>(backend, plan, !shards_.one_sample_per_object());
   }
 
-  // The file does not say whether an array is one sample or many. Only the name of a shard does.
+  // The file does not tell whether its array is one sample or a sample per row. The name does: a shard has a
+  // sample per row.
   Result<void> scan(Backend& backend, const Entry& object, const Visit& found) const override {
     PENSTOCK_ASSIGN(ObjectWindow window, ObjectWindow::open(backend, object));
     PENSTOCK_ASSIGN(const NpyArray array, read_npy(window, 0, object.bytes));

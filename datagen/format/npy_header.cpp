@@ -12,12 +12,12 @@ namespace penstock {
 namespace {
 
 constexpr std::string_view kMagic = "\x93NUMPY";
-constexpr std::size_t kAlignment = 64;
-constexpr std::size_t kMostText = 65536;  // the limit of version 1.0; NumPy itself reads at most 10 000
+constexpr std::size_t kHeaderAlignment = 64;
+constexpr std::size_t kMostTextBytes = 65536;  // the limit of version 1.0; NumPy itself reads at most 10 000
 constexpr std::size_t kMostArrayDimensions = 64;  // NumPy 2 allows 64, earlier versions 32
-constexpr std::size_t kDigits = 20;               // of the largest length of the first dimension
+constexpr std::size_t kMostLengthDigits = 20;     // decimal digits of the largest length of a dimension
 
-// "<f4": byte order, kind, and size in bytes.
+// NumPy's text for a type, such as "<f4": byte order, kind, and size in bytes.
 std::string descr_of(Element element) {
   const std::size_t bytes = element_bytes(element);
   return fmt::format("{}{}{}", bytes == 1 ? '|' : '<', element_name(element).front(), bytes);
@@ -27,28 +27,28 @@ Error header_error(std::string_view what) {
   return make_error(Errc::corrupt, fmt::format("{} in the header of a NumPy array", what));
 }
 
-// Parses the subset of Python literals that such a header contains.
+// Parses those Python literals that a header may contain.
 class Literals {
  public:
   explicit Literals(std::string_view text) : rest_(text) {}
 
-  bool take(char wanted) {
+  bool accept(char wanted) {
     skip_spaces();
     if (!rest_.starts_with(wanted)) return false;
     rest_.remove_prefix(1);
     return true;
   }
-  bool done() {
+  bool at_end() {
     skip_spaces();
     return rest_.empty();
   }
-  char next() {
+  char peek() {
     skip_spaces();
     return rest_.empty() ? '\0' : rest_.front();
   }
 
-  std::optional<std::string_view> string() {
-    const char quote = next();
+  std::optional<std::string_view> parse_string() {
+    const char quote = peek();
     if (quote != '\'' && quote != '"') return std::nullopt;
     const std::size_t end = rest_.find(quote, 1);
     if (end == std::string_view::npos) return std::nullopt;
@@ -56,20 +56,20 @@ class Literals {
     rest_.remove_prefix(end + 1);
     return text;
   }
-  std::optional<bool> boolean() {
+  std::optional<bool> parse_boolean() {
     skip_spaces();
     const bool value = rest_.starts_with("True");
     if (!value && !rest_.starts_with("False")) return std::nullopt;
     rest_.remove_prefix(value ? 4 : 5);
     return value;
   }
-  std::optional<std::uint64_t> number() {
+  std::optional<std::uint64_t> parse_number() {
     skip_spaces();
     std::uint64_t value = 0;
     const auto [stop, failure] = std::from_chars(rest_.data(), rest_.data() + rest_.size(), value);
     if (failure != std::errc{}) return std::nullopt;
     rest_.remove_prefix(static_cast<std::size_t>(stop - rest_.data()));
-    if (rest_.starts_with('L')) rest_.remove_prefix(1);  // from Python 2
+    if (rest_.starts_with('L')) rest_.remove_prefix(1);  // Python 2 wrote 3L for 3
     return value;
   }
 
@@ -79,21 +79,21 @@ class Literals {
 };
 
 Result<void> parse_shape(Literals& text, NpyArray& array) {
-  if (!text.take('(')) return header_error("no shape");
-  while (!text.take(')')) {
-    const auto side = text.number();
-    if (!side) return header_error("a side that is no number");
+  if (!text.accept('(')) return header_error("no shape");
+  while (!text.accept(')')) {
+    const auto length = text.parse_number();
+    if (!length) return header_error("a side that is no number");
     if (array.shape.size() == kMostArrayDimensions) return header_error("more sides than an array has");
-    array.shape.push_back(*side);
-    if (!text.take(',') && text.next() != ')') return header_error("sides without commas");
+    array.shape.push_back(*length);
+    if (!text.accept(',') && text.peek() != ')') return header_error("sides without commas");
   }
   return success();
 }
 
 Result<void> parse_descr(Literals& text, NpyArray& array) {
-  if (text.next() == '[')
+  if (text.peek() == '[')
     return make_error(Errc::unsupported, "an array of records (a structured type); only plain ones are read");
-  const auto descr = text.string();
+  const auto descr = text.parse_string();
   if (!descr || descr->size() < 2) return header_error("no type");
   std::string_view rest = *descr;
   array.big_endian = rest.front() == '>';
@@ -106,20 +106,20 @@ Result<void> parse_descr(Literals& text, NpyArray& array) {
   rest.remove_prefix(1);
   const auto [stop, failure] = std::from_chars(rest.data(), rest.data() + rest.size(), array.item_bytes);
   if (failure != std::errc{} || array.item_bytes > UINT32_MAX) return header_error("a type without a size");
-  const bool integer_size =
+  const bool known_size =
       array.item_bytes == 1 || array.item_bytes == 2 || array.item_bytes == 4 || array.item_bytes == 8;
-  if (array.integers() && !integer_size) return header_error(fmt::format("the unknown type '{}'", *descr));
+  if (array.is_integer() && !known_size) return header_error(fmt::format("the unknown type '{}'", *descr));
   if (array.kind == 'U') array.item_bytes *= 4;
   return success();
 }
 
 Result<void> compute_sizes(NpyArray& array) {
-  // If one dimension is empty, the others may have any length.
-  const bool empty = std::find(array.shape.begin(), array.shape.end(), 0U) != array.shape.end();
-  array.data_bytes = empty ? 0 : array.item_bytes;
+  // If one dimension has length 0, there are no bytes, whatever the other lengths are.
+  const bool is_empty = std::find(array.shape.begin(), array.shape.end(), 0U) != array.shape.end();
+  array.data_bytes = is_empty ? 0 : array.item_bytes;
   if (array.data_bytes == 0) return success();
-  for (const std::uint64_t side : array.shape)
-    if (__builtin_mul_overflow(array.data_bytes, side, &array.data_bytes))
+  for (const std::uint64_t length : array.shape)
+    if (__builtin_mul_overflow(array.data_bytes, length, &array.data_bytes))
       return header_error("a shape of more bytes than there are");
   return success();
 }
@@ -130,11 +130,12 @@ std::vector<std::byte> npy_header(Element element, std::span<const std::uint64_t
   std::string text = fmt::format("{{'descr': '{}', 'fortran_order': False, 'shape': (", descr_of(element));
   for (std::size_t i = 0; i < shape.size(); ++i) text += fmt::format("{}{}", i == 0 ? "" : ", ", shape[i]);
   text += shape.size() == 1 ? ",), }" : "), }";
-  // Reserves all digits for the first dimension, so that it may grow while the array is written.
+  // Reserves space for all digits of the largest first dimension, so that it may grow while the array is
+  // written.
   const std::size_t first_digits = shape.empty() ? 0 : fmt::formatted_size("{}", shape[0]);
-  const std::size_t longest = kMagic.size() + 4 + text.size() + (kDigits - first_digits) + 1;
-  const std::size_t whole = (longest + kAlignment - 1) / kAlignment * kAlignment;
-  text.append(whole - kMagic.size() - 4 - text.size() - 1, ' ');
+  const std::size_t most_bytes = kMagic.size() + 4 + text.size() + (kMostLengthDigits - first_digits) + 1;
+  const std::size_t header_size = (most_bytes + kHeaderAlignment - 1) / kHeaderAlignment * kHeaderAlignment;
+  text.append(header_size - kMagic.size() - 4 - text.size() - 1, ' ');
   text += '\n';
   return HeaderBytes().text(kMagic).u8(1).u8(0).u16(text.size()).text(text).take();
 }
@@ -142,29 +143,29 @@ std::vector<std::byte> npy_header(Element element, std::span<const std::uint64_t
 Result<NpyArray> parse_npy_text(std::string_view text) {
   NpyArray array;
   Literals literals(text);
-  unsigned seen = 0;
-  if (!literals.take('{')) return header_error("no dictionary");
-  while (!literals.take('}')) {
-    const auto key = literals.string();
-    if (!key || !literals.take(':')) return header_error("no key");
+  unsigned seen_keys = 0;
+  if (!literals.accept('{')) return header_error("no dictionary");
+  while (!literals.accept('}')) {
+    const auto key = literals.parse_string();
+    if (!key || !literals.accept(':')) return header_error("no key");
     if (*key == "descr") {
       PENSTOCK_TRY(parse_descr(literals, array));
-      seen |= 1U;
+      seen_keys |= 1U;
     } else if (*key == "shape") {
       array.shape.clear();
       PENSTOCK_TRY(parse_shape(literals, array));
-      seen |= 2U;
+      seen_keys |= 2U;
     } else if (*key == "fortran_order") {
-      const auto value = literals.boolean();
+      const auto value = literals.parse_boolean();
       if (!value) return header_error("no True or False");
       array.fortran_order = *value;
-      seen |= 4U;
+      seen_keys |= 4U;
     } else {
       return header_error(fmt::format("the unknown key '{}'", *key));
     }
-    if (!literals.take(',') && literals.next() != '}') return header_error("keys without commas");
+    if (!literals.accept(',') && literals.peek() != '}') return header_error("keys without commas");
   }
-  if (seen != 7U || !literals.done()) return header_error("not just descr, fortran_order and shape");
+  if (seen_keys != 7U || !literals.at_end()) return header_error("not just descr, fortran_order and shape");
   PENSTOCK_TRY(compute_sizes(array));
   return array;
 }
@@ -177,15 +178,15 @@ Result<NpyArray> read_npy(ObjectWindow& window, std::uint64_t offset, std::uint6
   const auto version = number_at(head, 6, 1);
   if (version < 1 || version > 3)
     return window.error(Errc::unsupported, offset, fmt::format("version {} of NumPy's format", version));
-  const std::size_t begin = version == 1 ? kBytesBeforeText : 12;
-  if (length < begin) return window.corrupt(offset, "too short for a NumPy array");
-  const std::uint64_t text_bytes = number_at(head, 8, begin - 8);
-  if (text_bytes > kMostText || text_bytes > length - begin)
+  const std::size_t text_begin = version == 1 ? kBytesBeforeText : 12;
+  if (length < text_begin) return window.corrupt(offset, "too short for a NumPy array");
+  const std::uint64_t text_bytes = number_at(head, 8, text_begin - 8);
+  if (text_bytes > kMostTextBytes || text_bytes > length - text_begin)
     return window.corrupt(offset + 8, fmt::format("a NumPy header of {} bytes", text_bytes));
-  PENSTOCK_ASSIGN(head, window.at(offset + begin, static_cast<std::size_t>(text_bytes)));
+  PENSTOCK_ASSIGN(head, window.at(offset + text_begin, static_cast<std::size_t>(text_bytes)));
   Result<NpyArray> array = parse_npy_text(as_text(head));
-  if (!array.ok()) return window.error(array.error().code, offset + begin, array.error().what);
-  array->header_bytes = begin + text_bytes;
+  if (!array.ok()) return window.error(array.error().code, offset + text_begin, array.error().what);
+  array->header_bytes = text_begin + text_bytes;
   if (array->data_bytes != length - array->header_bytes)
     return window.corrupt(offset, fmt::format("a NumPy array of {} bytes where {} are", array->data_bytes,
                                               length - array->header_bytes));

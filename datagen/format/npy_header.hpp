@@ -27,7 +27,7 @@ struct NpyArray {
   std::uint64_t header_bytes = 0;
   std::uint64_t data_bytes = 0;
 
-  bool integers() const { return kind == 'i' || kind == 'u'; }
+  bool is_integer() const { return kind == 'i' || kind == 'u'; }
 };
 
 // Parses the header of the array in the `length` bytes at `offset`. `corrupt` if these bytes are no array or

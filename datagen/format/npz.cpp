@@ -25,28 +25,29 @@ extern const FormatInfo format_npz;
 
 namespace {
 
-constexpr std::string_view kSuffix = ".npy";
+constexpr std::string_view kNpySuffix = ".npy";
 
-// Streams the payload if it comes sample by sample. Every other member is complete when it is written.
+// If there are several samples, writes the payload as a streamed member: its size and CRC follow its bytes.
+// Every other member is complete when it is written.
 class NpzWriter final : public ObjectWriter {
  public:
-  NpzWriter(Backend& backend, const ObjectPlan& plan, bool stacked)
-      : backend_(backend), name_(plan.name), varies_(plan.fields.front().varies), arrays_(plan, stacked) {}
+  NpzWriter(Backend& backend, const ObjectPlan& plan, bool is_stacked)
+      : backend_(backend), name_(plan.name), varies_(plan.fields.front().varies), arrays_(plan, is_stacked) {}
 
   Result<Placement> add(const SampleBytes& sample) override {
     PENSTOCK_TRY(arrays_.add(sample));
     const FieldBytes& field = sample.fields.front();
-    if (arrays_.samples() == 1) return add_only(sample);
+    if (arrays_.samples() == 1) return add_single_sample(sample);
     if (!writer_) PENSTOCK_TRY(begin_payload());
     const Placement placement{writer_->offset(), field.bytes};
-    payload_crc_ = crc32_combine(payload_crc_, crc32_of(field), field.bytes);
+    payload_crc32_ = crc32_combine(payload_crc32_, crc32_of(field), field.bytes);
     payload_bytes_ += field.bytes;
     PENSTOCK_TRY(writer_->append(field));
     return placement;
   }
 
   Result<PublishedObject> publish(Durability durability, const Approval& approve) override {
-    PENSTOCK_TRY(arrays_.complete());
+    PENSTOCK_TRY(arrays_.check_complete());
     if (arrays_.samples() > 1) {
       PENSTOCK_TRY(end_payload());
       PENSTOCK_TRY(write_arrays(nullptr, 1));
@@ -56,14 +57,14 @@ class NpzWriter final : public ObjectWriter {
   }
 
  private:
-  Result<void> create(std::uint64_t bytes, bool patched) {
+  Result<void> create(std::uint64_t bytes, bool is_patchable) {
     PENSTOCK_ASSIGN(auto writer,
-                    patched ? create_patchable(backend_, name_, bytes) : backend_.create(name_, bytes));
+                    is_patchable ? create_patchable(backend_, name_, bytes) : backend_.create(name_, bytes));
     writer_.emplace(std::move(writer));
     return success();
   }
 
-  Result<Placement> add_only(const SampleBytes& sample) {
+  Result<Placement> add_single_sample(const SampleBytes& sample) {
     std::uint64_t bytes = 0;
     for (const ArrayPlan& array : arrays_.plans()) bytes += array.bytes();
     PENSTOCK_TRY(create(bytes, false));
@@ -75,29 +76,29 @@ class NpzWriter final : public ObjectWriter {
     const ArrayPlan array = arrays_.plans().front();
     const std::vector<std::byte> head = npy_header(array.element, array.shape);
     PENSTOCK_TRY(create(varies_ ? 0 : head.size() + array.bytes(), varies_));
-    members_.push_back({.name = array.name + std::string(kSuffix), .streamed = true});
+    members_.push_back({.name = array.name + std::string(kNpySuffix), .is_streamed = true});
     PENSTOCK_TRY(writer_->append(zip_local_header(members_.back())));
     return varies_ ? writer_->append_placeholder(head) : writer_->append(head);
   }
 
-  // The length of the first dimension becomes known only here if samples have a variable size.
+  // If samples have a variable size, the length of the first dimension is known only now.
   Result<void> end_payload() {
     const ArrayPlan array = arrays_.plans().front();
     const std::vector<std::byte> head = npy_header(array.element, array.shape);
     if (varies_) PENSTOCK_TRY(writer_->replace_placeholder(head));
     ZipMember& member = members_.front();
-    member.crc32 = crc32_combine(crc32(head), payload_crc_, payload_bytes_);
+    member.crc32 = crc32_combine(crc32(head), payload_crc32_, payload_bytes_);
     member.bytes = head.size() + payload_bytes_;
     return writer_->append(zip_trailer(member));
   }
 
-  Result<void> write_arrays(const SampleBytes* sample, std::size_t first) {
+  Result<void> write_arrays(const SampleBytes* sample, std::size_t first_array) {
     const std::vector<ArrayPlan> plans = arrays_.plans();
-    for (std::size_t i = first; i < plans.size(); ++i) {
+    for (std::size_t i = first_array; i < plans.size(); ++i) {
       const FieldBytes content = arrays_.content(plans[i], sample);
       std::vector<std::byte> head = npy_header(plans[i].element, plans[i].shape);
-      members_.push_back({.name = plans[i].name + std::string(kSuffix),
-                          .header = writer_->offset(),
+      members_.push_back({.name = plans[i].name + std::string(kNpySuffix),
+                          .header_offset = writer_->offset(),
                           .bytes = head.size() + content.bytes,
                           .crc32 = crc32_combine(crc32(head), crc32_of(content), content.bytes)});
       PENSTOCK_TRY(writer_->append(zip_local_header(members_.back())));
@@ -116,7 +117,7 @@ class NpzWriter final : public ObjectWriter {
   std::vector<ZipMember> members_;
   std::uint64_t payload_offset_ = 0;
   std::uint64_t payload_bytes_ = 0;
-  std::uint32_t payload_crc_ = 0;
+  std::uint32_t payload_crc32_ = 0;
 };
 
 class Npz final : public ShardedFormat {
@@ -128,26 +129,26 @@ class Npz final : public ShardedFormat {
   }
 
   Result<std::unique_ptr<ObjectWriter>> create(Backend& backend, const ObjectPlan& plan) const override {
-    return std::make_unique<NpzWriter>(backend, plan, !shards_.one_sample());
+    return std::make_unique<NpzWriter>(backend, plan, !shards_.one_sample_per_object());
   }
 
   Result<void> scan(Backend& backend, const Entry& object, const Visit& found) const override {
     PENSTOCK_ASSIGN(ObjectWindow window, ObjectWindow::open(backend, object));
-    PENSTOCK_ASSIGN(const auto members, read_zip(window, kSuffix));
+    PENSTOCK_ASSIGN(const auto members, read_zip(window, kNpySuffix));
     std::vector<StoredArray> arrays;
     std::vector<ArrayExtent> extents;
-    std::optional<Error> skipped;
+    std::optional<Error> skip_reason;
     for (const ArchiveMember& member : members) {
-      Result<NpyArray> read = read_npy(window, member.content.offset, member.content.length);
-      if (!read.ok() && read.error().code == Errc::unsupported) {
-        if (!skipped) skipped = std::move(read).error();
+      Result<NpyArray> parsed = read_npy(window, member.content.offset, member.content.length);
+      if (!parsed.ok() && parsed.error().code == Errc::unsupported) {
+        if (!skip_reason) skip_reason = std::move(parsed).error();
         continue;
       }
-      PENSTOCK_ASSIGN(const NpyArray array, std::move(read));
-      arrays.push_back({.name = member.name.substr(0, member.name.size() - kSuffix.size()),
+      PENSTOCK_ASSIGN(const NpyArray array, std::move(parsed));
+      arrays.push_back({.name = member.name.substr(0, member.name.size() - kNpySuffix.size()),
                         .shape = array.shape,
                         .bytes = array.data_bytes,
-                        .integers = array.integers(),
+                        .is_integer = array.is_integer(),
                         .item_bytes = std::max<std::uint64_t>(1, array.item_bytes)});
       extents.push_back({.offset = member.content.offset + array.header_bytes,
                          .item_bytes = std::max<std::uint64_t>(1, array.item_bytes),
@@ -155,7 +156,7 @@ class Npz final : public ShardedFormat {
                          .big_endian = array.big_endian,
                          .rows_are_split = array.fortran_order && array.shape.size() > 1});
     }
-    if (arrays.empty() && skipped) return *std::move(skipped);
+    if (arrays.empty() && skip_reason) return *std::move(skip_reason);
     return scan_arrays(
         window, arrays, [&](std::size_t array) -> Result<ArrayExtent> { return extents[array]; }, found);
   }

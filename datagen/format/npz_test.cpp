@@ -65,7 +65,7 @@ TEST_F(Npy, RefusesWhatIsNoArray) {
 TEST_F(Npy, HeadersOfOthersAreRead) {
   const auto parsed = [](std::string_view text) { return parse_npy_text(text); };
   const NpyArray big = parsed("{\"shape\":(3L,4), \"descr\" : '>i2','fortran_order':True}").value();
-  EXPECT_TRUE(big.big_endian && big.fortran_order && big.integers());
+  EXPECT_TRUE(big.big_endian && big.fortran_order && big.is_integer());
   EXPECT_EQ(big.data_bytes, 24U);
   EXPECT_EQ(parsed("{'descr': '<U3', 'fortran_order': False, 'shape': (2,), }")->data_bytes, 24U);
   EXPECT_EQ(parsed("{'descr': '<f8', 'fortran_order': False, 'shape': (), }")->data_bytes, 8U);
@@ -244,7 +244,8 @@ std::vector<std::byte> archive(const std::vector<std::pair<std::string, std::vec
   HeaderBytes out;
   std::vector<ZipMember> members;
   for (const auto& [name, bytes] : files) {
-    members.push_back({.name = name, .header = out.size(), .bytes = bytes.size(), .crc32 = crc32(bytes)});
+    members.push_back(
+        {.name = name, .header_offset = out.size(), .bytes = bytes.size(), .crc32 = crc32(bytes)});
     out.append(zip_local_header(members.back())).append(bytes);
   }
   out.append(zip_directory(members, out.size()));
@@ -297,8 +298,8 @@ TEST_F(Npz, MembersShareNoBytes) {
 }
 
 TEST(Zip, LargeArchivesUseZip64) {
-  std::vector<ZipMember> members{{.name = "big", .header = 0, .bytes = 0x123456789a, .crc32 = 7},
-                                 {.name = "far", .header = 0x2345678900, .bytes = 5, .crc32 = 8}};
+  std::vector<ZipMember> members{{.name = "big", .header_offset = 0, .bytes = 0x123456789a, .crc32 = 7},
+                                 {.name = "far", .header_offset = 0x2345678900, .bytes = 5, .crc32 = 8}};
   const auto local = zip_local_header(members[0]);
   EXPECT_EQ(local.size() % kZipAlignment, 0U);
   EXPECT_EQ(number_at(local, 18, 4), 0xffffffffU);

@@ -14,47 +14,48 @@ Result<Dirs> Dirs::parse(const Options& options) {
   if (dirs == "class") return Dirs(true, 0);
   if (dirs == "flat") return Dirs(false, 0);
   constexpr std::string_view kHash = "hash:";
-  std::optional<std::uint64_t> folders;
-  if (dirs.starts_with(kHash)) folders = parse_digits<std::uint64_t>(dirs.substr(kHash.size()));
-  if (!folders || *folders == 0 || *folders > 1'000'000)
+  std::optional<std::uint64_t> folder_count;
+  if (dirs.starts_with(kHash)) folder_count = parse_digits<std::uint64_t>(dirs.substr(kHash.size()));
+  if (!folder_count || *folder_count == 0 || *folder_count > 1'000'000)
     return make_error(Errc::invalid_argument,
                       fmt::format("dirs={}: say class, flat or hash:K with K from 1 to 1000000", dirs));
-  return Dirs(false, *folders);
+  return Dirs(false, *folder_count);
 }
 
 std::string Dirs::name(std::string_view key, std::string_view extension) const {
   std::string name = fmt::format("{}{}", key, extension);
   if (by_class_) return name;
   std::replace(name.begin(), name.end(), '/', '_');
-  if (folders_ == 0) return name;
-  const std::size_t digits = fmt::formatted_size("{:x}", folders_ - 1);
-  return fmt::format("{:0{}x}/{}", name_hash(key) % folders_, digits, name);
+  if (folder_count_ == 0) return name;
+  const std::size_t digits = fmt::formatted_size("{:x}", folder_count_ - 1);
+  return fmt::format("{:0{}x}/{}", name_hash(key) % folder_count_, digits, name);
 }
 
 Result<Shards> Shards::parse(const Options& options) {
   PENSTOCK_ASSIGN(const Dirs dirs, Dirs::parse(options));
-  const auto number = [&](std::string_view name) {
+  const auto option_or_0 = [&](std::string_view name) {
     return options.given(name) ? static_cast<std::uint64_t>(options.integer(name)) : 0;
   };
-  const std::uint64_t shards = number("shards");
-  const std::uint64_t per_object = number("samples_per_file");
-  if (shards != 0 && per_object != 0)
+  const std::uint64_t shard_count = option_or_0("shards");
+  const std::uint64_t samples_per_object = option_or_0("samples_per_file");
+  if (shard_count != 0 && samples_per_object != 0)
     return make_error(Errc::invalid_argument, "say either shards or samples_per_file, not both");
-  if (options.given("dirs") && per_object != 1)
+  if (options.given("dirs") && samples_per_object != 1)
     return make_error(Errc::invalid_argument,
                       fmt::format("dirs={} has no effect on objects of several samples, which are named by "
                                   "number: leave it out, or say samples_per_file=1 or --format files",
                                   options.text("dirs")));
-  return Shards(dirs, shards, per_object);
+  return Shards(dirs, shard_count, samples_per_object);
 }
 
 std::uint64_t Shards::objects(std::uint64_t samples) const {
-  if (per_object_ != 0) return samples / per_object_ + (samples % per_object_ != 0 ? 1 : 0);
-  return std::clamp<std::uint64_t>(shards_, 1, std::max<std::uint64_t>(samples, 1));
+  if (samples_per_object_ != 0)
+    return samples / samples_per_object_ + (samples % samples_per_object_ != 0 ? 1 : 0);
+  return std::clamp<std::uint64_t>(shard_count_, 1, std::max<std::uint64_t>(samples, 1));
 }
 
 std::uint64_t Shards::first_sample(std::uint64_t object, std::uint64_t samples) const {
-  if (per_object_ != 0) return object * per_object_;
+  if (samples_per_object_ != 0) return object * samples_per_object_;
   // The first `samples % count` objects contain one more sample than the others.
   const std::uint64_t count = objects(samples);
   return object * (samples / count) + std::min(object, samples % count);
@@ -62,28 +63,30 @@ std::uint64_t Shards::first_sample(std::uint64_t object, std::uint64_t samples) 
 
 std::string Shards::name(std::uint64_t object, std::uint64_t objects, std::string_view recipe,
                          std::string_view first_key, std::string_view extension) const {
-  if (per_object_ == 1) return dirs_.name(first_key, extension);
+  if (samples_per_object_ == 1) return dirs_.name(first_key, extension);
   return fmt::format("{}-{:05}-of-{:05}{}", recipe, object, objects, extension);
 }
 
 std::optional<std::string_view> before_shard_number(std::string_view text) {
-  const auto digits_end = [&](std::size_t end) {
+  const auto digits_begin = [&](std::size_t end) {
     const std::size_t begin = text.find_last_not_of("0123456789", end - 1);
     return begin == std::string_view::npos || end - begin - 1 < 5 ? std::string_view::npos : begin + 1;
   };
   constexpr std::string_view kOf = "-of-";
-  const std::size_t count = text.empty() ? std::string_view::npos : digits_end(text.size());
-  if (count == std::string_view::npos || count <= kOf.size() || !text.substr(0, count).ends_with(kOf))
+  const std::size_t count_begin = text.empty() ? std::string_view::npos : digits_begin(text.size());
+  if (count_begin == std::string_view::npos || count_begin <= kOf.size() ||
+      !text.substr(0, count_begin).ends_with(kOf))
     return std::nullopt;
-  const std::size_t number = digits_end(count - kOf.size());
-  if (number == std::string_view::npos || !text.substr(0, number).ends_with('-')) return std::nullopt;
-  return text.substr(0, number - 1);
+  const std::size_t number_begin = digits_begin(count_begin - kOf.size());
+  if (number_begin == std::string_view::npos || !text.substr(0, number_begin).ends_with('-'))
+    return std::nullopt;
+  return text.substr(0, number_begin - 1);
 }
 
 bool is_shard_name(std::string_view object_name) {
-  // Also without '/': npos + 1 is 0.
-  const std::string_view last = object_name.substr(object_name.rfind('/') + 1);
-  return before_shard_number(last.substr(0, last.rfind('.'))).has_value();
+  // If the name has no '/', npos + 1 is 0 and this is the whole name.
+  const std::string_view base_name = object_name.substr(object_name.rfind('/') + 1);
+  return before_shard_number(base_name.substr(0, base_name.rfind('.'))).has_value();
 }
 
 }  // namespace penstock

@@ -33,20 +33,21 @@ inline constexpr OptionSpec kSamplesPerFileOption{
     .help = "samples per object; 1: the object is named after the sample",
     .at_least = 1};
 
-// Folders for objects with one sample each: one folder per class (taken from the key), no folder, or one of K
-// folders.
+// Chooses the folder of an object with one sample: one folder per class (taken from the key), no folder, or
+// one of K folders.
 class Dirs {
  public:
-  static Result<Dirs> parse(const Options& options);  // kDirsOption
+  static Result<Dirs> parse(const Options& options);  // from the value of kDirsOption
   std::string name(std::string_view key, std::string_view extension) const;
 
  private:
-  Dirs(bool by_class, std::uint64_t folders) : by_class_(by_class), folders_(folders) {}
+  Dirs(bool by_class, std::uint64_t folder_count) : by_class_(by_class), folder_count_(folder_count) {}
   bool by_class_;
-  std::uint64_t folders_;  // number of folders, chosen by a hash of the name; 0: none
+  std::uint64_t folder_count_;  // number of folders, chosen by a hash of the name; 0: none
 };
 
-// For formats that put several samples into one object. Samples stay in order, and none is split.
+// Splits samples over objects, for formats that put several samples into one. Samples stay in order, and none
+// is split.
 class Shards {
  public:
   // From kDirsOption, kShardsOption and kSamplesPerFileOption. `invalid_argument` if both numbers are given.
@@ -54,27 +55,29 @@ class Shards {
   // itself.
   static Result<Shards> parse(const Options& options);
 
-  // One sample per object.
+  // Puts one sample into each object.
   explicit Shards(Dirs dirs) : Shards(dirs, 0, 1) {}
 
   // Whether the options ask for one sample per object, so that objects are named after their samples. False
-  // if an object has only one sample by chance.
-  bool one_sample() const { return per_object_ == 1; }
+  // if an object has only one sample because there are few samples.
+  bool one_sample_per_object() const { return samples_per_object_ == 1; }
   std::uint64_t objects(std::uint64_t samples) const;
   std::uint64_t first_sample(std::uint64_t object, std::uint64_t samples) const;
-  // "imagenet-00003-of-00064.tfrecord". With one sample per object, the name comes from the sample's key.
+  // Names an object "imagenet-00003-of-00064.tfrecord". With one sample per object, the name comes from the
+  // sample's key.
   std::string name(std::uint64_t object, std::uint64_t objects, std::string_view recipe,
                    std::string_view first_key, std::string_view extension) const;
 
  private:
-  Shards(Dirs dirs, std::uint64_t shards, std::uint64_t per_object)
-      : dirs_(dirs), shards_(shards), per_object_(per_object) {}
+  Shards(Dirs dirs, std::uint64_t shard_count, std::uint64_t samples_per_object)
+      : dirs_(dirs), shard_count_(shard_count), samples_per_object_(samples_per_object) {}
   Dirs dirs_;
-  std::uint64_t shards_;      // 0: use per_object_
-  std::uint64_t per_object_;  // 0: use shards_
+  std::uint64_t shard_count_;         // requested number of objects; 0: use samples_per_object_
+  std::uint64_t samples_per_object_;  // requested number; 0: use shard_count_
 };
 
-// The part of a text before "-00003-of-00064" at its end. Nothing if the text does not end like this.
+// The part of `text` before a shard number such as "-00003-of-00064" at its end. Nothing if it does not end
+// like this.
 std::optional<std::string_view> before_shard_number(std::string_view text);
 
 // Whether the name looks as if Shards::name made it for one of several objects:

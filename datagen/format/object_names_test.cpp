@@ -74,8 +74,8 @@ TEST(Shards, NamesOfShardsAreKnown) {
                            "r-00000-of-0003.npy", "r-0000-of-00003.npy", "r00000-of-00003.npy",
                            "-of-00003.npy", "00003.npy", "", ".npy", "r-00000-of-00003x.npy"})
     EXPECT_FALSE(is_shard_name(name)) << name;
-  EXPECT_TRUE(shards({{"samples_per_file", "1"}})->one_sample());
-  EXPECT_FALSE(three.one_sample());
+  EXPECT_TRUE(shards({{"samples_per_file", "1"}})->one_sample_per_object());
+  EXPECT_FALSE(three.one_sample_per_object());
 }
 
 }  // namespace

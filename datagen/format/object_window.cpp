@@ -11,7 +11,7 @@ namespace penstock {
 
 namespace {
 
-// Bytes to read if the place is more than a window away from the last one.
+// Bytes to read if the requested offset is before the window or far after it.
 constexpr std::uint64_t kDistantReadBytes = 64 << 10;
 
 }  // namespace
@@ -36,15 +36,16 @@ Result<std::span<const std::byte>> ObjectWindow::at(std::uint64_t offset, std::s
 
 Result<void> ObjectWindow::slide(std::uint64_t offset, std::size_t length) {
   PENSTOCK_TRY(check_interrupt());
-  if (length > kMostAtOnce)
+  if (length > kMostReadBytes)
     return make_error(Errc::internal, fmt::format("a look of {} bytes at '{}'", length, name_));
   if (buffer_.capacity() == 0)
-    buffer_.grow(static_cast<std::size_t>(std::min<std::uint64_t>(size_, kLargest)));
-  const bool near = offset >= begin_ && offset - begin_ < 2 * kLargest;
+    buffer_.grow(static_cast<std::size_t>(std::min<std::uint64_t>(size_, kWindowBytes)));
+  const bool is_near = offset >= begin_ && offset - begin_ < 2 * kWindowBytes;
   const std::uint64_t begin = offset / kBufferAlignment * kBufferAlignment;
-  const std::uint64_t wanted =
-      std::max<std::uint64_t>(offset - begin + length, near ? kLargest : kDistantReadBytes);
-  const auto bytes = static_cast<std::size_t>(std::min<std::uint64_t>({wanted, size_ - begin, kLargest}));
+  const std::uint64_t wanted_bytes =
+      std::max<std::uint64_t>(offset - begin + length, is_near ? kWindowBytes : kDistantReadBytes);
+  const auto bytes =
+      static_cast<std::size_t>(std::min<std::uint64_t>({wanted_bytes, size_ - begin, kWindowBytes}));
   begin_ = end_ = begin;
   PENSTOCK_TRY(reader_->read_at(begin, buffer_.first(bytes)));
   end_ = begin + bytes;

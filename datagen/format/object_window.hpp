@@ -1,6 +1,6 @@
 // Reads an object through a window that slides. For scans, which read headers and skip the bytes between
 // them. If the requested places are close together, it reads large sequential pieces. If they are far apart,
-// it reads small ones. Uses at most kLargest bytes of memory. One thread.
+// it reads small ones. Uses at most kWindowBytes bytes of memory. One thread.
 #pragma once
 
 #include <cstddef>
@@ -19,17 +19,18 @@ namespace penstock {
 
 class ObjectWindow final : public ByteWindow {
  public:
-  static constexpr std::size_t kLargest = std::size_t{1} << 20;
+  static constexpr std::size_t kWindowBytes = std::size_t{1} << 20;
 
   static Result<ObjectWindow> open(Backend& backend, const Entry& object);
 
-  std::uint64_t size() const { return size_; }  // of the object, from its entry
+  std::uint64_t size() const { return size_; }  // bytes of the object, from its Entry
 
-  // `truncated` if the object ends before the last of these bytes. `length` is at most kMostAtOnce.
-  static constexpr std::size_t kMostAtOnce = kLargest - kBufferAlignment;
+  // The `length` bytes at `offset`: at most kMostReadBytes. `truncated` if the object ends before the last of
+  // them.
+  static constexpr std::size_t kMostReadBytes = kWindowBytes - kBufferAlignment;
   Result<std::span<const std::byte>> at(std::uint64_t offset, std::size_t length) override;
 
-  // "'a.tar' at byte 512: WHAT".
+  // Its message has the form "'a.tar' at byte 512: WHAT".
   Error error(Errc code, std::uint64_t offset, std::string_view what) const override;
 
  private:

@@ -18,25 +18,25 @@ void append_i64(std::vector<std::byte>& bytes, std::uint64_t value) {
   for (unsigned i = 0; i < 8; ++i) bytes.push_back(static_cast<std::byte>(value >> (8 * i)));
 }
 
-std::uint64_t elements(const StoredArray& array) {
+std::uint64_t element_count(const StoredArray& array) {
   std::uint64_t count = 1;
   for (const std::uint64_t side : array.shape)
     if (__builtin_mul_overflow(count, side, &count)) return UINT64_MAX;
   return count;
 }
 
-bool holds_offsets(std::span<const StoredArray> arrays, const StoredArray& array) {
+bool contains_offsets(std::span<const StoredArray> arrays, const StoredArray& array) {
   if (!array.name.ends_with(kOffsetsSuffix)) return false;
-  const std::string_view described(array.name.data(), array.name.size() - kOffsetsSuffix.size());
+  const std::string_view described_name(array.name.data(), array.name.size() - kOffsetsSuffix.size());
   return std::any_of(arrays.begin(), arrays.end(),
-                     [&](const StoredArray& other) { return other.name == described; });
+                     [&](const StoredArray& other) { return other.name == described_name; });
 }
 
-std::optional<std::size_t> largest(std::span<const StoredArray> arrays, bool any) {
+std::optional<std::size_t> largest_array(std::span<const StoredArray> arrays, bool include_labels) {
   std::optional<std::size_t> best;
   for (std::size_t i = 0; i < arrays.size(); ++i) {
-    if (last_part(arrays[i].name) == kStatistics) continue;
-    if (!any && (is_label_name(arrays[i].name) || holds_offsets(arrays, arrays[i]))) continue;
+    if (last_part(arrays[i].name) == kStatisticsName) continue;
+    if (!include_labels && (is_label_name(arrays[i].name) || contains_offsets(arrays, arrays[i]))) continue;
     if (!best || arrays[i].bytes > arrays[*best].bytes) best = i;
   }
   return best;
@@ -52,13 +52,14 @@ bool is_label_name(std::string_view array_name) {
 Result<void> check_array_names(std::span<const Field> fields, std::string_view container) {
   std::set<std::string> names;
   for (const Field& field : fields) {
-    const bool proper = check_object_name(field.name).ok();
-    const bool fresh =
+    const bool is_valid = check_object_name(field.name).ok();
+    const bool is_unused =
         names.emplace(field.name).second &&
         (!field.varies || names.insert(fmt::format("{}{}", field.name, kOffsetsSuffix)).second);
-    if (!proper || !fresh)
-      return make_error(Errc::invalid_argument, fmt::format("{} cannot hold {} called '{}'", container,
-                                                            proper ? "two arrays" : "an array", field.name));
+    if (!is_valid || !is_unused)
+      return make_error(Errc::invalid_argument,
+                        fmt::format("{} cannot hold {} called '{}'", container,
+                                    is_valid ? "two arrays" : "an array", field.name));
   }
   return success();
 }
@@ -69,18 +70,18 @@ std::uint64_t ArrayPlan::bytes() const {
   return bytes;
 }
 
-SampleArrays::SampleArrays(const ObjectPlan& plan, bool stacked)
+SampleArrays::SampleArrays(const ObjectPlan& plan, bool is_stacked)
     : name_(plan.name),
       fields_(plan.fields),
       samples_(plan.samples),
-      stacked_(stacked),
+      is_stacked_(is_stacked),
       varies_(std::any_of(fields_.begin(), fields_.end(), [](const Field& field) { return field.varies; })),
       buffered_(fields_.size()),
       buffered_crc32c_(fields_.size()),
       offsets_(fields_.size()),
       lengths_(fields_.size()) {
   for (std::size_t f = 0; f < fields_.size(); ++f)
-    if (stacked_ && fields_[f].varies) append_i64(offsets_[f], 0);
+    if (is_stacked_ && fields_[f].varies) append_i64(offsets_[f], 0);
 }
 
 Result<void> SampleArrays::add(const SampleBytes& sample) {
@@ -94,16 +95,16 @@ Result<void> SampleArrays::add(const SampleBytes& sample) {
                         fmt::format("{} bytes for the {} of '{}' in '{}', not {}", field.bytes,
                                     fields_[f].name, sample.key, name_, field_bytes(fields_[f])));
     lengths_[f] += field.bytes;
-    if (stacked_ && fields_[f].varies)
+    if (is_stacked_ && fields_[f].varies)
       append_i64(offsets_[f], lengths_[f] / element_bytes(fields_[f].element));
     if (f == 0 || samples_ == 1) continue;
     buffered_bytes_ += field.bytes;
-    if (buffered_bytes_ > kMostBuffered)
+    if (buffered_bytes_ > kMostFieldBytes)
       return make_error(
           Errc::unsupported,
           fmt::format("'{}' would have more than {} MiB in addition to its payload, which stay in memory "
                       "until its end: put fewer samples into an object",
-                      name_, kMostBuffered >> 20U));
+                      name_, kMostFieldBytes >> 20U));
     buffered_crc32c_[f] = crc32c_of(field, buffered_crc32c_[f]);
     for (const std::span<const std::byte> piece : field.pieces)
       buffered_[f].insert(buffered_[f].end(), piece.begin(), piece.end());
@@ -111,15 +112,15 @@ Result<void> SampleArrays::add(const SampleBytes& sample) {
   const bool has_label =
       sample.label != kNoLabel && std::none_of(fields_.begin(), fields_.end(),
                                                [](const Field& field) { return is_label_name(field.name); });
-  if (added_ == 0) labelled_ = has_label;
-  if (has_label != labelled_)
+  if (added_ == 0) has_labels_ = has_label;
+  if (has_label != has_labels_)
     return make_error(Errc::internal, fmt::format("only some samples of '{}' have a label", name_));
-  if (labelled_) append_i64(labels_, sample.label);
+  if (has_labels_) append_i64(labels_, sample.label);
   ++added_;
   return success();
 }
 
-Result<void> SampleArrays::complete() const {
+Result<void> SampleArrays::check_complete() const {
   if (added_ == samples_ && added_ > 0) return success();
   return make_error(Errc::internal, fmt::format("{} samples for '{}', not {}", added_, name_, samples_));
 }
@@ -130,22 +131,22 @@ std::vector<ArrayPlan> SampleArrays::plans() const {
     const Field& field = fields_[f];
     ArrayPlan array{
         .name = std::string(field.name), .element = field.element, .shape = field.shape, .field = f};
-    if (field.one_chunk && !field.varies) array.chunks = stacked_ ? samples_ : 1;
+    if (field.one_chunk && !field.varies) array.chunks = is_stacked_ ? samples_ : 1;
     if (field.varies) {
-      array.shape.assign(1 + (stacked_ ? 0 : field.trailing_ones), 1);
+      array.shape.assign(1 + (is_stacked_ ? 0 : field.trailing_ones), 1);
       array.shape.front() = lengths_[f] / element_bytes(field.element);
-    } else if (stacked_) {
+    } else if (is_stacked_) {
       array.shape.insert(array.shape.begin(), samples_);
     }
     arrays.push_back(std::move(array));
-    if (field.varies && stacked_)
+    if (field.varies && is_stacked_)
       arrays.push_back({.name = fmt::format("{}{}", field.name, kOffsetsSuffix),
                         .element = Element::i64,
                         .shape = {samples_ + 1},
                         .kind = ArrayPlan::Kind::offsets,
                         .field = f});
   }
-  if (labelled_)
+  if (has_labels_)
     arrays.push_back({.name = std::string(kLabelArray),
                       .element = Element::i64,
                       .shape = {samples_},
@@ -168,43 +169,44 @@ FieldBytes SampleArrays::content(const ArrayPlan& array, const SampleBytes* samp
 
 namespace {
 
-// For each array, true if it can belong to the payload's samples: it has no labels, or the same labels as the
-// payload. The labels of an array are those of its group, or else of the nearest group around it.
+// For each array, whether it can belong to the payload's samples: it has no labels, or the same labels as the
+// payload. The labels of an array are those in its group, or else in the nearest group around it.
 std::vector<bool> may_belong_to_samples(std::span<const StoredArray> arrays, std::size_t payload) {
   const auto group_of = [](std::string_view name) {
     const std::size_t slash = name.rfind('/');
     return slash == std::string_view::npos ? std::string_view{} : name.substr(0, slash);
   };
-  std::set<std::string_view> labelled;
+  std::set<std::string_view> labelled_groups;
   for (const StoredArray& array : arrays)
-    if (is_label_name(array.name)) labelled.insert(group_of(array.name));
-  const auto labels_of = [&](std::string_view name) -> std::optional<std::string_view> {
-    constexpr int kMostGroups = 64;  // groups around an array to search; hostile names have thousands
+    if (is_label_name(array.name)) labelled_groups.insert(group_of(array.name));
+  const auto label_group_of = [&](std::string_view name) -> std::optional<std::string_view> {
+    constexpr int kMostGroups = 64;  // limits the search: hostile names have thousands of groups
     std::string_view group = group_of(name);
     for (int i = 0; i < kMostGroups; ++i, group = group_of(group)) {
-      if (labelled.contains(group)) return group;
+      if (labelled_groups.contains(group)) return group;
       if (group.empty()) break;
     }
     return std::nullopt;
   };
-  const auto payload_labels = labels_of(arrays[payload].name);
+  const auto payload_label_group = label_group_of(arrays[payload].name);
   std::vector<bool> out(arrays.size());
   for (std::size_t i = 0; i < arrays.size(); ++i) {
-    const auto labels = labels_of(arrays[i].name);
-    out[i] = !labels || labels == payload_labels;
+    const auto label_group = label_group_of(arrays[i].name);
+    out[i] = !label_group || label_group == payload_label_group;
   }
   return out;
 }
 
-// Whether the rows of the payload are samples. Each of these is enough: there is one label per row; there is
-// no other array; there is no single label, and a one-dimensional array has one entry per row; or labels are
-// pictures, and all arrays have the same number of rows.
-bool has_rows(std::span<const StoredArray> arrays, std::size_t payload, const std::vector<bool>& may_belong) {
+// Whether the rows of the payload are samples. One of these facts is enough. There is one label per row.
+// There is no other array. A one-dimensional array has one entry per row, and no array has exactly one label.
+// Labels are pictures, and all arrays have the same number of rows.
+bool rows_are_samples(std::span<const StoredArray> arrays, std::size_t payload,
+                      const std::vector<bool>& may_belong) {
   const StoredArray& array = arrays[payload];
-  // A one-dimensional array is one sample, such as a signal. An array of the same length is its time axis, or
-  // describes each step.
+  // A one-dimensional array is one sample, such as a signal. An array of the same length contains the times
+  // or other facts of its steps.
   if (array.shape.size() < 2) return false;
-  // Without bytes, a shape could claim any number of rows.
+  // If an array has no bytes, its shape could claim any number of rows.
   if (array.shape[0] > array.bytes) return false;
   bool no_other_array = true;
   bool one_label = false;
@@ -213,21 +215,21 @@ bool has_rows(std::span<const StoredArray> arrays, std::size_t payload, const st
   bool all_have_row_count = true;
   for (std::size_t i = 0; i < arrays.size(); ++i) {
     if (i == payload || !may_belong[i]) continue;
-    const bool has_row_count = !arrays[i].shape.empty() && arrays[i].shape[0] == array.shape[0];
-    const bool labels = is_label_name(arrays[i].name);
-    if (labels && elements(arrays[i]) == array.shape[0]) return true;
+    const bool has_same_rows = !arrays[i].shape.empty() && arrays[i].shape[0] == array.shape[0];
+    const bool is_label = is_label_name(arrays[i].name);
+    if (is_label && element_count(arrays[i]) == array.shape[0]) return true;
     no_other_array = false;
-    one_label = one_label || (labels && elements(arrays[i]) == 1);
-    has_array_of_row_count = has_array_of_row_count || (has_row_count && arrays[i].shape.size() == 1);
-    labels_have_rows = labels_have_rows || (labels && has_row_count);
-    all_have_row_count = all_have_row_count && has_row_count;
+    one_label = one_label || (is_label && element_count(arrays[i]) == 1);
+    has_array_of_row_count = has_array_of_row_count || (has_same_rows && arrays[i].shape.size() == 1);
+    labels_have_rows = labels_have_rows || (is_label && has_same_rows);
+    all_have_row_count = all_have_row_count && has_same_rows;
   }
   return no_other_array || (has_array_of_row_count && !one_label) || (labels_have_rows && all_have_row_count);
 }
 
 std::optional<std::size_t> offsets_of(std::span<const StoredArray> arrays, const StoredArray& payload) {
   for (std::size_t i = 0; i < arrays.size(); ++i)
-    if (arrays[i].integers && arrays[i].shape.size() == 1 && arrays[i].shape[0] > 0 &&
+    if (arrays[i].is_integer && arrays[i].shape.size() == 1 && arrays[i].shape[0] > 0 &&
         arrays[i].name == fmt::format("{}{}", payload.name, kOffsetsSuffix))
       return i;
   return std::nullopt;
@@ -238,7 +240,8 @@ std::string_view leading_digits(std::string_view text) {
   return text.substr(0, text.find_first_not_of("0123456789"));
 }
 
-// "arr_12" -> "arr_0". Names that differ only in numbers give the same result.
+// Replaces each number by 0: "arr_12" becomes "arr_0". Names that differ only in numbers give the same
+// result.
 std::string without_numbers(std::string_view name) {
   std::string out;
   while (!name.empty()) {
@@ -249,74 +252,74 @@ std::string without_numbers(std::string_view name) {
   return out;
 }
 
-// Compares numbers by value and other characters by byte.
+// Orders names naturally: compares numbers by value and other characters by byte.
 bool natural_less(std::string_view a, std::string_view b) {
-  const std::string_view whole_a = a;
-  const std::string_view whole_b = b;
+  const std::string_view name_a = a;
+  const std::string_view name_b = b;
   while (!a.empty() && !b.empty()) {
-    std::string_view one = leading_digits(a);
-    std::string_view other = leading_digits(b);
-    if (one.empty() || other.empty()) {
+    std::string_view digits_a = leading_digits(a);
+    std::string_view digits_b = leading_digits(b);
+    if (digits_a.empty() || digits_b.empty()) {
       if (a.front() != b.front()) return a.front() < b.front();
       a.remove_prefix(1);
       b.remove_prefix(1);
       continue;
     }
-    a.remove_prefix(one.size());
-    b.remove_prefix(other.size());
-    one.remove_prefix(std::min(one.find_first_not_of('0'), one.size()));
-    other.remove_prefix(std::min(other.find_first_not_of('0'), other.size()));
-    if (one.size() != other.size()) return one.size() < other.size();
-    if (one != other) return one < other;
+    a.remove_prefix(digits_a.size());
+    b.remove_prefix(digits_b.size());
+    digits_a.remove_prefix(std::min(digits_a.find_first_not_of('0'), digits_a.size()));
+    digits_b.remove_prefix(std::min(digits_b.find_first_not_of('0'), digits_b.size()));
+    if (digits_a.size() != digits_b.size()) return digits_a.size() < digits_b.size();
+    if (digits_a != digits_b) return digits_a < digits_b;
   }
-  return a.empty() == b.empty() ? whole_a < whole_b : a.empty();
+  return a.empty() == b.empty() ? name_a < name_b : a.empty();
 }
 
-// The arrays that are samples like the payload, in natural order of their names. Empty if there is none, or
-// if labels or offsets show another structure.
+// The arrays that are samples like the payload, in natural order of their names. Empty if there is no other,
+// or if the object has labels or offsets.
 std::vector<std::size_t> samples_like(std::span<const StoredArray> arrays, std::size_t payload) {
   const StoredArray& first = arrays[payload];
   const std::string series = without_numbers(first.name);
   std::vector<std::size_t> numbered;
-  std::vector<std::size_t> alike;
+  std::vector<std::size_t> similar;
   for (std::size_t i = 0; i < arrays.size(); ++i) {
     const StoredArray& array = arrays[i];
-    if (is_label_name(array.name) || holds_offsets(arrays, array)) return {};
-    if (last_part(array.name) == kStatistics || array.integers != first.integers ||
+    if (is_label_name(array.name) || contains_offsets(arrays, array)) return {};
+    if (last_part(array.name) == kStatisticsName || array.is_integer != first.is_integer ||
         array.item_bytes != first.item_bytes)
       continue;
     const bool in_series = array.shape.size() == first.shape.size() && without_numbers(array.name) == series;
     if (in_series) numbered.push_back(i);
-    if (in_series || array.shape == first.shape) alike.push_back(i);
+    if (in_series || array.shape == first.shape) similar.push_back(i);
   }
-  // Two arrays with different names are two fields of one sample, such as a signal and its time axis. So at
-  // least three are needed.
+  // Two arrays of one shape may be two fields of one sample, such as a signal and its time axis. So without a
+  // common series of names, at least three are needed.
   constexpr std::size_t kMinArrays = 3;
-  std::vector<std::size_t> samples = alike.size() >= kMinArrays ? std::move(alike) : std::move(numbered);
+  std::vector<std::size_t> samples = similar.size() >= kMinArrays ? std::move(similar) : std::move(numbered);
   if (samples.size() < 2) return {};
   std::sort(samples.begin(), samples.end(),
             [&](std::size_t a, std::size_t b) { return natural_less(arrays[a].name, arrays[b].name); });
   return samples;
 }
 
-// Whether `labels` is a list of labels that do not fit: their number is neither that of the samples nor the
+// Whether `labels` is a list of labels whose number is wrong: it is neither the number of samples nor the
 // length of a dimension of the payload.
 bool labels_do_not_fit(std::span<const StoredArray> arrays, const StoredArray& labels,
                        const SampleChoice& choice) {
-  if (!labels.integers || !is_label_name(labels.name)) return false;
-  const std::uint64_t count = elements(labels);
-  const auto is_side = [count](std::uint64_t side) { return side == count; };
-  const bool line = std::any_of(labels.shape.begin(), labels.shape.end(), is_side);
-  if (!line || count == choice.samples || offsets_of(arrays, labels)) return false;
+  if (!labels.is_integer || !is_label_name(labels.name)) return false;
+  const std::uint64_t count = element_count(labels);
+  const auto equals_count = [count](std::uint64_t side) { return side == count; };
+  const bool is_list = std::any_of(labels.shape.begin(), labels.shape.end(), equals_count);
+  if (!is_list || count == choice.samples || offsets_of(arrays, labels)) return false;
   if (choice.layout == SampleChoice::Layout::ranges) return true;
-  const std::vector<std::uint64_t>& sides = arrays[choice.payload].shape;
-  return sides.size() > 1 && std::none_of(sides.begin(), sides.end(), is_side);
+  const std::vector<std::uint64_t>& payload_shape = arrays[choice.payload].shape;
+  return payload_shape.size() > 1 && std::none_of(payload_shape.begin(), payload_shape.end(), equals_count);
 }
 
-// Marks the arrays next to the payload with a similar name and the same type, including the payload. If there
-// are at least three, they are no fields of one sample. Otherwise marks none.
-std::vector<bool> series_of(std::span<const StoredArray> arrays, std::size_t payload,
-                            const std::vector<bool>& may_belong) {
+// Marks arrays with a similar name and the same type, including the payload. At least three such arrays are a
+// series of samples, not fields of one sample. If there are fewer, marks none.
+std::vector<bool> find_series(std::span<const StoredArray> arrays, std::size_t payload,
+                              const std::vector<bool>& may_belong) {
   constexpr std::size_t kMinArrays = 3;
   const StoredArray& first = arrays[payload];
   const std::string series = without_numbers(first.name);
@@ -324,7 +327,7 @@ std::vector<bool> series_of(std::span<const StoredArray> arrays, std::size_t pay
   std::size_t count = 0;
   for (std::size_t i = 0; i < arrays.size(); ++i) {
     const StoredArray& other = arrays[i];
-    out[i] = may_belong[i] && other.integers == first.integers && other.item_bytes == first.item_bytes &&
+    out[i] = may_belong[i] && other.is_integer == first.is_integer && other.item_bytes == first.item_bytes &&
              other.shape.size() == first.shape.size() && without_numbers(other.name) == series;
     if (out[i]) ++count;
   }
@@ -334,23 +337,24 @@ std::vector<bool> series_of(std::span<const StoredArray> arrays, std::size_t pay
 void find_left_out(std::span<const StoredArray> arrays, const std::vector<bool>& may_belong,
                    SampleChoice& choice) {
   using Layout = SampleChoice::Layout;
-  std::vector<bool> sample(arrays.size());
-  sample[choice.payload] = true;
-  for (const std::size_t i : choice.sample_arrays) sample[i] = true;
-  bool labelled = false;
+  std::vector<bool> is_sample(arrays.size());
+  is_sample[choice.payload] = true;
+  for (const std::size_t i : choice.sample_arrays) is_sample[i] = true;
+  bool has_labels = false;
   for (std::size_t i = 0; i < arrays.size(); ++i)
-    labelled = labelled || (may_belong[i] && is_label_name(arrays[i].name) &&
-                            !labels_do_not_fit(arrays, arrays[i], choice));
-  const std::vector<bool> series =
-      choice.layout == Layout::whole ? series_of(arrays, choice.payload, may_belong) : std::vector<bool>();
+    has_labels = has_labels || (may_belong[i] && is_label_name(arrays[i].name) &&
+                                !labels_do_not_fit(arrays, arrays[i], choice));
+  const std::vector<bool> series = choice.layout == Layout::one_sample
+                                       ? find_series(arrays, choice.payload, may_belong)
+                                       : std::vector<bool>();
   const auto is_part_of_samples = [&](std::size_t i) {
     const StoredArray& array = arrays[i];
-    if (is_label_name(array.name) || holds_offsets(arrays, array)) return true;
+    if (is_label_name(array.name) || contains_offsets(arrays, array)) return true;
     switch (choice.layout) {
       case Layout::separate_arrays:
         return false;
-      case Layout::whole:
-        return labelled && !series[i];
+      case Layout::one_sample:
+        return has_labels && !series[i];
       case Layout::rows:
       case Layout::ranges:
         return !array.shape.empty() && (array.shape[0] == choice.samples || offsets_of(arrays, array));
@@ -358,21 +362,21 @@ void find_left_out(std::span<const StoredArray> arrays, const std::vector<bool>&
     return false;
   };
   for (std::size_t i = 0; i < arrays.size(); ++i) {
-    if (sample[i] || last_part(arrays[i].name) == kStatistics) continue;
-    const bool labels_of_others = may_belong[i] && labels_do_not_fit(arrays, arrays[i], choice);
-    if (may_belong[i] && !labels_of_others && is_part_of_samples(i)) continue;
-    ++choice.left_out;
-    if (!choice.first_left_out || (labels_of_others && !choice.labels_do_not_fit)) choice.first_left_out = i;
-    choice.labels_do_not_fit = choice.labels_do_not_fit || labels_of_others;
+    if (is_sample[i] || last_part(arrays[i].name) == kStatisticsName) continue;
+    const bool are_misfit_labels = may_belong[i] && labels_do_not_fit(arrays, arrays[i], choice);
+    if (may_belong[i] && !are_misfit_labels && is_part_of_samples(i)) continue;
+    ++choice.left_out_count;
+    if (!choice.first_left_out || (are_misfit_labels && !choice.labels_do_not_fit)) choice.first_left_out = i;
+    choice.labels_do_not_fit = choice.labels_do_not_fit || are_misfit_labels;
   }
 }
 
 }  // namespace
 
 std::optional<SampleChoice> choose_samples(std::span<const StoredArray> arrays) {
-  auto payload = largest(arrays, false);
-  if (!payload) payload = largest(arrays, true);
-  if (!payload && !arrays.empty()) return SampleChoice{.samples = 0};  // only statistics
+  auto payload = largest_array(arrays, false);
+  if (!payload) payload = largest_array(arrays, true);
+  if (!payload && !arrays.empty()) return SampleChoice{.samples = 0};  // all arrays contain statistics
   if (!payload) return std::nullopt;
   SampleChoice choice{.payload = *payload};
   const std::vector<bool> may_belong = may_belong_to_samples(arrays, *payload);
@@ -380,7 +384,7 @@ std::optional<SampleChoice> choose_samples(std::span<const StoredArray> arrays) 
   if (choice.offsets) {
     choice.layout = SampleChoice::Layout::ranges;
     choice.samples = arrays[*choice.offsets].shape[0] - 1;
-  } else if (has_rows(arrays, *payload, may_belong)) {
+  } else if (rows_are_samples(arrays, *payload, may_belong)) {
     choice.layout = SampleChoice::Layout::rows;
     choice.samples = arrays[*payload].shape[0];
   } else if (choice.sample_arrays = samples_like(arrays, *payload); !choice.sample_arrays.empty()) {
@@ -388,8 +392,8 @@ std::optional<SampleChoice> choose_samples(std::span<const StoredArray> arrays) 
     choice.samples = choice.sample_arrays.size();
   }
   for (std::size_t i = 0; i < arrays.size(); ++i)
-    if (i != *payload && may_belong[i] && arrays[i].integers && is_label_name(arrays[i].name) &&
-        elements(arrays[i]) == choice.samples)
+    if (i != *payload && may_belong[i] && arrays[i].is_integer && is_label_name(arrays[i].name) &&
+        element_count(arrays[i]) == choice.samples)
       choice.labels = i;
   find_left_out(arrays, may_belong, choice);
   return choice;

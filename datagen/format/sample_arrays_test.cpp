@@ -18,7 +18,7 @@ StoredArray stored(std::string name, std::vector<std::uint64_t> shape, std::uint
   StoredArray array{.name = std::move(name),
                     .shape = std::move(shape),
                     .bytes = item,
-                    .integers = integers,
+                    .is_integer = integers,
                     .item_bytes = item};
   for (const std::uint64_t side : array.shape) array.bytes *= side;
   return array;
@@ -78,7 +78,7 @@ std::string each(const std::vector<StoredArray>& arrays) {
   const auto choice = choose_samples(arrays);
   std::string names;
   for (const std::size_t i : choice->sample_arrays) names += arrays[i].name + " ";
-  return names + "but " + std::to_string(choice->left_out);
+  return names + "but " + std::to_string(choice->left_out_count);
 }
 
 TEST(ChooseSamples, ArraysAlikeAreASampleEach) {
@@ -124,7 +124,7 @@ TEST(ChooseSamples, LabelsAreThoseOfTheirGroup) {
 
 std::string left_out(const std::vector<StoredArray>& arrays) {
   const auto choice = choose_samples(arrays);
-  return std::to_string(choice->left_out) +
+  return std::to_string(choice->left_out_count) +
          (choice->first_left_out ? " from " + arrays[*choice->first_left_out].name : "") +
          (choice->labels_do_not_fit ? " that do not fit" : "");
 }
@@ -171,7 +171,7 @@ TEST(SampleArrays, SamplesAreAsTheirPlanSays) {
   const std::vector<std::byte> bytes = pattern(4);
   const std::span<const std::byte> piece(bytes);
   const FieldBytes wrong{.pieces = {&piece, 1}, .bytes = 3};
-  EXPECT_ERRC(Errc::internal, arrays.complete(), "a.npz");
+  EXPECT_ERRC(Errc::internal, arrays.check_complete(), "a.npz");
   EXPECT_ERRC(Errc::internal, arrays.add({.key = "k", .label_name = {}, .fields = {&wrong, 1}}), "3 bytes");
 }
 
@@ -187,7 +187,7 @@ TEST(SampleArrays, LabelsAreOfAllOrOfNone) {
   SampleArrays without({.name = "a.npz", .samples = 1, .fields = fields}, true);
   ASSERT_OK(without.add({.key = "k", .label_name = {}, .fields = {&field, 1}}));
   EXPECT_EQ(without.plans().size(), 1U);
-  EXPECT_OK(without.complete());
+  EXPECT_OK(without.check_complete());
   EXPECT_ERRC(Errc::internal, without.add({.key = "k", .label_name = {}, .fields = {&field, 1}}), "too many");
 }
 

@@ -19,19 +19,20 @@ namespace {
 
 constexpr std::uint64_t kFramingBytes = kTfRecordHeaderBytes + kTfRecordFooterBytes;
 
-// Fills `out`, or stops earlier at the end of the member. Removes the bytes that it used from `in`.
+// Fills `out` with inflated bytes, or stops earlier at the end of the member. Removes the bytes that it read
+// from `in`.
 Result<std::size_t> inflate_into(std::span<std::byte> out, GzipInflater& inflater,
-                                 std::span<const std::byte>& in, bool& end) {
-  std::size_t made = 0;
-  while (made < out.size() && !end) {
-    PENSTOCK_ASSIGN(const GzipInflater::Step step, inflater.step(in, out.subspan(made)));
-    if (!step.end && step.taken == 0 && step.made == 0)
+                                 std::span<const std::byte>& in, bool& member_ended) {
+  std::size_t inflated_bytes = 0;
+  while (inflated_bytes < out.size() && !member_ended) {
+    PENSTOCK_ASSIGN(const GzipInflater::Step step, inflater.step(in, out.subspan(inflated_bytes)));
+    if (!step.member_ended && step.in_bytes == 0 && step.out_bytes == 0)
       return make_error(Errc::truncated, "a compressed sample breaks off");
-    in = in.subspan(step.taken);
-    made += step.made;
-    end = step.end;
+    in = in.subspan(step.in_bytes);
+    inflated_bytes += step.out_bytes;
+    member_ended = step.member_ended;
   }
-  return made;
+  return inflated_bytes;
 }
 
 }  // namespace
@@ -40,8 +41,8 @@ std::string_view payload_codec(std::string_view codec) {
   return codec.ends_with(kTfRecordGzip) ? codec.substr(0, codec.size() - kTfRecordGzip.size()) : codec;
 }
 
-Result<SampleOpener> SampleOpener::make(std::string_view codec, std::uint64_t most) {
-  SampleOpener opener(codec.ends_with(kTfRecordGzip), codec == "mixed", most);
+Result<SampleOpener> SampleOpener::make(std::string_view codec, std::uint64_t max_record_bytes) {
+  SampleOpener opener(codec.ends_with(kTfRecordGzip), codec == "mixed", max_record_bytes);
   if (opener.all_wrapped_) {
     auto inflater = GzipInflater::start();
     if (!inflater.ok())
@@ -59,7 +60,7 @@ Result<std::span<const std::byte>> SampleOpener::open(std::span<const std::byte>
   PENSTOCK_ASSIGN(const std::span<const std::byte> record, inflate(stored));
   const auto payload = record.subspan(kTfRecordHeaderBytes, record.size() - kFramingBytes);
   const auto footer = tfrecord_footer(crc32c(payload));
-  if (kChecksumsCount && !std::equal(footer.begin(), footer.end(), record.end() - kTfRecordFooterBytes))
+  if (kVerifyChecksums && !std::equal(footer.begin(), footer.end(), record.end() - kTfRecordFooterBytes))
     return make_error(Errc::corrupt, "the checksum of a record is wrong");
   MemoryWindow window(record);
   const Extent message{kTfRecordHeaderBytes, payload.size()};
@@ -74,33 +75,35 @@ Result<std::span<std::byte>> SampleOpener::inflate(std::span<const std::byte> st
   }
   inflater_->begin();
   std::span<const std::byte> in = stored;
-  bool end = false;
+  bool member_ended = false;
   std::array<std::byte, kTfRecordHeaderBytes> header{};
-  PENSTOCK_ASSIGN(const std::size_t head, inflate_into(header, *inflater_, in, end));
-  if (head < header.size()) return make_error(Errc::truncated, "a compressed sample is no record");
+  PENSTOCK_ASSIGN(const std::size_t header_bytes, inflate_into(header, *inflater_, in, member_ended));
+  if (header_bytes < header.size()) return make_error(Errc::truncated, "a compressed sample is no record");
   const std::uint64_t length = number_at(header, 0, 8);
-  if (kChecksumsCount && !tfrecord_payload_bytes(header))
+  if (kVerifyChecksums && !tfrecord_payload_bytes(header))
     return make_error(Errc::corrupt,
                       "a compressed sample is no TFRecord: the checksum of its length is wrong");
   if (length / kMostGzipInflation > stored.size())
     return make_error(Errc::truncated, fmt::format("a record of {} bytes, but only {} compressed ones",
                                                    length, stored.size()));
-  if (length > most_)
-    return make_error(Errc::unsupported,
-                      fmt::format("a record of {} bytes, and at most {} are inflated here", length, most_));
-  const auto bytes = static_cast<std::size_t>(length + kFramingBytes);
+  if (length > max_record_bytes_)
+    return make_error(Errc::unsupported, fmt::format("a record of {} bytes, and at most {} are inflated here",
+                                                     length, max_record_bytes_));
+  const auto record_bytes = static_cast<std::size_t>(length + kFramingBytes);
   try {
-    record_.grow(bytes + 1);  // one extra byte, which must stay empty
+    record_.grow(record_bytes + 1);  // if the extra byte is filled, the record is too long
   } catch (const std::bad_alloc&) {
     return make_error(Errc::exhausted, fmt::format("no memory for a record of {} bytes", length));
   }
   std::copy(header.begin(), header.end(), record_.data());
-  PENSTOCK_ASSIGN(const std::size_t rest,
-                  inflate_into(record_.first(bytes + 1).subspan(header.size()), *inflater_, in, end));
-  if (header.size() + rest < bytes) return make_error(Errc::truncated, "a record ends too early");
-  if (header.size() + rest > bytes || !in.empty())
+  PENSTOCK_ASSIGN(
+      const std::size_t rest_bytes,
+      inflate_into(record_.first(record_bytes + 1).subspan(header.size()), *inflater_, in, member_ended));
+  if (header.size() + rest_bytes < record_bytes)
+    return make_error(Errc::truncated, "a record ends too early");
+  if (header.size() + rest_bytes > record_bytes || !in.empty())
     return make_error(Errc::corrupt, "a compressed sample is more than one record");
-  return record_.first(bytes);
+  return record_.first(record_bytes);
 }
 
 }  // namespace penstock

@@ -1,4 +1,4 @@
-// Turns a stored sample into the bytes that a decoder of its codec takes.
+// Unwraps a stored sample, so that a decoder of its codec can read it.
 #pragma once
 
 #include <cstdint>
@@ -19,9 +19,10 @@ std::string_view payload_codec(std::string_view codec);
 // which is as large as the largest record. One thread.
 class SampleOpener {
  public:
-  // For samples of this codec, whose records have at most `most` bytes. `unsupported` if the build lacks the
-  // decompressor. In a corpus of codec "mixed", it opens those samples that begin as gzip.
-  static Result<SampleOpener> make(std::string_view codec, std::uint64_t most = UINT64_MAX);
+  // `codec` is that of the samples, whose records have at most `max_record_bytes` bytes. `unsupported` if the
+  // build lacks the decompressor. In a corpus of codec "mixed", open() unwraps those samples that begin as
+  // gzip.
+  static Result<SampleOpener> make(std::string_view codec, std::uint64_t max_record_bytes = UINT64_MAX);
 
   // Whether a sample that begins with these bytes is wrapped.
   bool is_wrapped(std::span<const std::byte> beginning) const {
@@ -30,18 +31,18 @@ class SampleOpener {
 
   // The payload. This is `stored` itself if it is not wrapped; otherwise it is valid until the next call.
   // `corrupt` if a checksum of gzip or TFRecord is wrong or the bytes are no tf.Example. `truncated` if bytes
-  // are missing. Messages give the offset in the sample. Takes no more memory than deflate can produce from
+  // are missing. Messages give the offset in the sample. Uses no more memory than deflate can produce from
   // `stored`.
   Result<std::span<const std::byte>> open(std::span<const std::byte> stored);
 
  private:
-  SampleOpener(bool all, bool some, std::uint64_t most)
-      : all_wrapped_(all), some_wrapped_(some), most_(most) {}
+  SampleOpener(bool all_wrapped, bool some_wrapped, std::uint64_t max_record_bytes)
+      : all_wrapped_(all_wrapped), some_wrapped_(some_wrapped), max_record_bytes_(max_record_bytes) {}
   Result<std::span<std::byte>> inflate(std::span<const std::byte> stored);
 
   bool all_wrapped_;
   bool some_wrapped_;
-  std::uint64_t most_;
+  std::uint64_t max_record_bytes_;
   std::optional<GzipInflater> inflater_;
   Buffer record_;
 };

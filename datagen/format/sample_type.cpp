@@ -19,7 +19,7 @@ constexpr std::pair<std::string_view, std::string_view> kCodecs[] = {
 }  // namespace
 
 std::string_view extension_of(std::string_view object_name) {
-  // Also without '/': npos + 1 is 0.
+  // If the name has no '/', npos + 1 is 0 and this is the whole name.
   const std::string_view last = object_name.substr(object_name.rfind('/') + 1);
   const std::size_t dot = last.rfind('.');
   return dot == std::string_view::npos || dot == 0 ? std::string_view{} : last.substr(dot);
@@ -29,41 +29,42 @@ std::string_view codec_of(std::string_view object_name) {
   const std::string_view extension = extension_of(object_name);
   if (!extension.empty())
     for (const auto& [known, codec] : kCodecs)
-      if (same_but_case(extension.substr(1), known)) return codec;
+      if (equals_ignoring_case(extension.substr(1), known)) return codec;
   return "raw";
 }
 
-bool hidden(std::string_view object_name) {
+bool is_hidden(std::string_view object_name) {
   return object_name.starts_with('.') || object_name.find("/.") != std::string_view::npos;
 }
 
 bool has_extension(std::string_view object_name, std::string_view extension) {
   return object_name.size() >= extension.size() &&
-         same_but_case(object_name.substr(object_name.size() - extension.size()), extension);
+         equals_ignoring_case(object_name.substr(object_name.size() - extension.size()), extension);
 }
 
 Result<SampleTypes> SampleTypes::parse(std::string_view text) {
   SampleTypes types;
   for (std::string_view rest = text;;) {
     const bool last = rest.find(',') == std::string_view::npos;
-    std::string_view word = take_part(rest, ',');
-    if (word.starts_with('.')) word.remove_prefix(1);
-    if (word.empty() || word.find_first_of("/.* ") != std::string_view::npos)
+    std::string_view extension = take_part(rest, ',');
+    if (extension.starts_with('.')) extension.remove_prefix(1);
+    if (extension.empty() || extension.find_first_of("/.* ") != std::string_view::npos)
       return make_error(Errc::invalid_argument,
                         fmt::format("types '{}': say extensions like jpg,png, or any for every file", text));
-    types.extensions_.push_back(lower_case(word));
-    types.any_ = types.any_ || types.extensions_.back() == "any";
+    types.extensions_.push_back(lower_case(extension));
+    types.accepts_any_ = types.accepts_any_ || types.extensions_.back() == "any";
     if (last) return types;
   }
 }
 
 bool SampleTypes::accepts(std::string_view object_name) const {
-  if (hidden(object_name)) return false;
-  if (any_) return true;
+  if (is_hidden(object_name)) return false;
+  if (accepts_any_) return true;
   const std::string_view extension = extension_of(object_name);
   return !extension.empty() &&
-         std::any_of(extensions_.begin(), extensions_.end(),
-                     [&](const std::string& wanted) { return same_but_case(extension.substr(1), wanted); });
+         std::any_of(extensions_.begin(), extensions_.end(), [&](const std::string& wanted) {
+           return equals_ignoring_case(extension.substr(1), wanted);
+         });
 }
 
 }  // namespace penstock

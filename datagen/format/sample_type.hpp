@@ -9,7 +9,7 @@
 
 namespace penstock {
 
-// The extensions for which Penstock has a codec.
+// The extensions of the pictures that Penstock decodes.
 inline constexpr std::string_view kDefaultSampleTypes = "jpg,jpeg,jpe,jfif,png";
 
 // ".JPEG" of "n01/n01_7.JPEG". "" if there is no extension or the name is hidden (".config").
@@ -19,7 +19,7 @@ std::string_view extension_of(std::string_view object_name);
 std::string_view codec_of(std::string_view object_name);
 
 // Whether scans skip the name, because a part of it starts with a dot (".penstock", ".git", "._x.jpg").
-bool hidden(std::string_view object_name);
+bool is_hidden(std::string_view object_name);
 
 // Whether the name ends in `extension`, in lower or upper case. `extension` is in lower case.
 bool has_extension(std::string_view object_name, std::string_view extension);
@@ -32,7 +32,7 @@ class SampleTypes {
   bool accepts(std::string_view object_name) const;
 
  private:
-  bool any_ = false;
+  bool accepts_any_ = false;
   std::vector<std::string> extensions_;  // lower case, without the dot
 };
 

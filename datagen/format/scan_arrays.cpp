@@ -16,9 +16,9 @@ std::uint64_t integer_at(std::span<const std::byte> bytes, const ArrayExtent& ex
   std::uint64_t value = 0;
   for (std::size_t i = 0; i < bytes.size(); ++i)
     value = value << 8U | number_at(bytes, extent.big_endian ? i : bytes.size() - 1 - i, 1);
-  const std::size_t spare = 64 - 8 * bytes.size();
+  const std::size_t unused_bits = 64 - 8 * bytes.size();
   if (extent.is_signed)
-    value = static_cast<std::uint64_t>(static_cast<std::int64_t>(value << spare) >> spare);
+    value = static_cast<std::uint64_t>(static_cast<std::int64_t>(value << unused_bits) >> unused_bits);
   return value;
 }
 
@@ -27,29 +27,29 @@ Placement row_at(const ArrayExtent& extent, std::uint64_t row, std::uint64_t row
   return {extent.chunks[row / extent.rows_per_chunk] + row % extent.rows_per_chunk * row_bytes, row_bytes};
 }
 
-// All values of an array of integers. Any of them fits into 64 bits.
+// All values of an array of integers of up to 64 bits.
 class Integers {
  public:
   static Result<Integers> read(ObjectWindow& window, const StoredArray& array, const ArrayExtent& extent) {
     Integers integers;
     integers.is_signed_ = extent.is_signed;
-    const auto item = static_cast<std::size_t>(extent.item_bytes);
-    const std::uint64_t count = array.bytes / item;
+    const auto item_bytes = static_cast<std::size_t>(extent.item_bytes);
+    const std::uint64_t count = array.bytes / item_bytes;
     const std::uint64_t rows = array.shape.empty() ? 1 : array.shape[0];
     if (extent.rows_are_split || (!extent.chunks.empty() && rows != count))
       return window.error(Errc::unsupported, extent.offset,
                           fmt::format("the integers of '{}' do not lie together", array.name));
     integers.values_.reserve(static_cast<std::size_t>(count));
     for (std::uint64_t i = 0; i < count; ++i) {
-      const Placement at = row_at(extent, i, item);
-      PENSTOCK_ASSIGN(const std::span<const std::byte> bytes, window.at(at.offset, item));
+      const Placement placement = row_at(extent, i, item_bytes);
+      PENSTOCK_ASSIGN(const std::span<const std::byte> bytes, window.at(placement.offset, item_bytes));
       integers.values_.push_back(integer_at(bytes, extent));
     }
     return integers;
   }
 
   std::uint64_t operator[](std::uint64_t i) const { return values_[i]; }
-  std::string decimal(std::uint64_t i) const {
+  std::string to_decimal(std::uint64_t i) const {
     return is_signed_ ? fmt::format("{}", static_cast<std::int64_t>(values_[i]))
                       : fmt::format("{}", values_[i]);
   }
@@ -61,8 +61,8 @@ class Integers {
 
 Result<void> check_extent(const ObjectWindow& window, const StoredArray& payload, const ArrayExtent& extent,
                           Layout layout) {
-  const bool contiguous = extent.chunks.empty() || (layout == Layout::rows && !payload.shape.empty());
-  if (contiguous && (!extent.rows_are_split || layout == Layout::whole)) return success();
+  const bool is_contiguous = extent.chunks.empty() || (layout == Layout::rows && !payload.shape.empty());
+  if (is_contiguous && (!extent.rows_are_split || layout == Layout::one_sample)) return success();
   return window.error(Errc::unsupported, extent.offset,
                       fmt::format("the samples of '{}' do not lie together", payload.name));
 }
@@ -73,8 +73,8 @@ Result<std::string_view> codec_at(ByteWindow& window, const Placement& placement
   constexpr std::size_t kInspectedBytes = 8;
   if (placement.length < kInspectedBytes) return std::string_view("raw");
   PENSTOCK_ASSIGN(const std::span<const std::byte> bytes, window.at(placement.offset, kInspectedBytes));
-  constexpr std::uint64_t kPng = 0x0a1a0a0d474e5089;
-  if (number_at(bytes, 0, 8) == kPng) return std::string_view("png");
+  constexpr std::uint64_t kPngSignature = 0x0a1a0a0d474e5089;
+  if (number_at(bytes, 0, 8) == kPngSignature) return std::string_view("png");
   return std::string_view(number_at(bytes, 0, 3) == 0xffd8ff ? "jpeg" : "raw");
 }
 
@@ -88,17 +88,17 @@ Result<void> check_sample_count(const ByteWindow& window, std::uint64_t samples)
 
 namespace {
 
-// Describes the arrays that are left out. Reported with the first sample.
-Format::LeftOutParts left_out_of(std::span<const StoredArray> arrays, const SampleChoice& choice) {
+// Describes the arrays that are left out, to be reported with the first sample.
+Format::LeftOutParts describe_left_out(std::span<const StoredArray> arrays, const SampleChoice& choice) {
   if (!choice.first_left_out) return {};
   const StoredArray& first = arrays[*choice.first_left_out];
   const StoredArray& payload = arrays[choice.payload];
-  Format::LeftOutParts out{.count = choice.left_out, .first = first.name};
+  Format::LeftOutParts out{.count = choice.left_out_count, .first_name = first.name};
   if (!choice.labels_do_not_fit) return out;
-  const bool ranges = choice.layout == Layout::ranges;
-  out.reason =
-      fmt::format("whose {} labels do not fit the {} {} of '{}'", first.bytes / first.item_bytes,
-                  ranges ? choice.samples : payload.shape[0], ranges ? "samples" : "rows", payload.name);
+  const bool is_ranges = choice.layout == Layout::ranges;
+  out.reason = fmt::format("whose {} labels do not fit the {} {} of '{}'", first.bytes / first.item_bytes,
+                           is_ranges ? choice.samples : payload.shape[0], is_ranges ? "samples" : "rows",
+                           payload.name);
   return out;
 }
 
@@ -106,11 +106,11 @@ Format::LeftOutParts left_out_of(std::span<const StoredArray> arrays, const Samp
 Result<void> scan_each(ObjectWindow& window, std::span<const StoredArray> arrays, const SampleChoice& choice,
                        const std::function<Result<ArrayExtent>(std::size_t array)>& locate,
                        const Format::Visit& found) {
-  Format::LeftOutParts left_out = left_out_of(arrays, choice);
+  Format::LeftOutParts left_out = describe_left_out(arrays, choice);
   for (const std::size_t i : choice.sample_arrays) {
     const StoredArray& array = arrays[i];
     PENSTOCK_ASSIGN(const ArrayExtent extent, locate(i));
-    PENSTOCK_TRY(check_extent(window, array, extent, Layout::whole));
+    PENSTOCK_TRY(check_extent(window, array, extent, Layout::one_sample));
     const Placement placement{extent.offset, array.bytes};
     std::string_view codec = "raw";
     if (extent.item_bytes == 1 && array.shape.size() == 1) {
@@ -136,36 +136,37 @@ Result<void> scan_arrays(ObjectWindow& window, std::span<const StoredArray> arra
   const StoredArray& payload = arrays[choice->payload];
   PENSTOCK_ASSIGN(const ArrayExtent extent, locate(choice->payload));
   PENSTOCK_TRY(check_extent(window, payload, extent, choice->layout));
-  Integers ends;
+  Integers range_ends;
   Integers labels;
   if (choice->offsets) {
     PENSTOCK_ASSIGN(const ArrayExtent array_extent, locate(*choice->offsets));
-    PENSTOCK_ASSIGN(ends, Integers::read(window, arrays[*choice->offsets], array_extent));
+    PENSTOCK_ASSIGN(range_ends, Integers::read(window, arrays[*choice->offsets], array_extent));
   }
   if (choice->labels) {
     PENSTOCK_ASSIGN(const ArrayExtent array_extent, locate(*choice->labels));
     PENSTOCK_ASSIGN(labels, Integers::read(window, arrays[*choice->labels], array_extent));
   }
-  const std::uint64_t items = payload.bytes / extent.item_bytes;
-  const bool plain_bytes = extent.item_bytes == 1 && payload.shape.size() == 1;
+  const std::uint64_t item_count = payload.bytes / extent.item_bytes;
+  const bool is_plain_bytes = extent.item_bytes == 1 && payload.shape.size() == 1;
   std::string_view codec = "raw";
-  Format::LeftOutParts left_out = left_out_of(arrays, *choice);
+  Format::LeftOutParts left_out = describe_left_out(arrays, *choice);
   std::string label;
   for (std::uint64_t i = 0; i < choice->samples; ++i) {
     PENSTOCK_TRY(check_interrupt_at(i));
     Placement placement{extent.offset, payload.bytes};
     if (choice->layout == Layout::rows) placement = row_at(extent, i, payload.bytes / choice->samples);
     if (choice->layout == Layout::ranges) {
-      if (ends[i] > ends[i + 1] || ends[i + 1] > items)
-        return window.corrupt(extent.offset,
-                              fmt::format("sample {} of '{}' from element {} to {} of {}", i, payload.name,
-                                          ends.decimal(i), ends.decimal(i + 1), items));
-      placement = {extent.offset + ends[i] * extent.item_bytes, (ends[i + 1] - ends[i]) * extent.item_bytes};
+      if (range_ends[i] > range_ends[i + 1] || range_ends[i + 1] > item_count)
+        return window.corrupt(
+            extent.offset, fmt::format("sample {} of '{}' from element {} to {} of {}", i, payload.name,
+                                       range_ends.to_decimal(i), range_ends.to_decimal(i + 1), item_count));
+      placement = {extent.offset + range_ends[i] * extent.item_bytes,
+                   (range_ends[i + 1] - range_ends[i]) * extent.item_bytes};
     }
-    if (i == 0 && plain_bytes && choice->layout != Layout::rows) {
+    if (i == 0 && is_plain_bytes && choice->layout != Layout::rows) {
       PENSTOCK_ASSIGN(codec, codec_at(window, placement));
     }
-    if (choice->labels) label = labels.decimal(i);
+    if (choice->labels) label = labels.to_decimal(i);
     found({.label_name = label,
            .placement = placement,
            .codec = codec,

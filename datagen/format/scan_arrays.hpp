@@ -14,10 +14,10 @@
 
 namespace penstock {
 
-// Where the bytes of an array are: contiguous, or in chunks of rows_per_chunk rows. All are inside the
+// Where the bytes of an array are: contiguous, or in chunks of rows_per_chunk rows. All bytes are inside the
 // object.
 struct ArrayExtent {
-  std::uint64_t offset = 0;  // of its first byte, if it has no chunks
+  std::uint64_t offset = 0;  // offset of the first byte, if there are no chunks
   std::uint64_t item_bytes = 1;
   bool is_signed = false;
   bool big_endian = false;
@@ -26,7 +26,7 @@ struct ArrayExtent {
   std::uint64_t rows_per_chunk = 1;
 };
 
-// "jpeg", "png" or "raw", by the first bytes of a sample that is stored as plain bytes.
+// The codec of a sample that is stored as plain bytes: "jpeg", "png" or "raw", by its first bytes.
 Result<std::string_view> codec_at(ByteWindow& window, const Placement& placement);
 
 // `unsupported` for more samples than kMostSamplesPerObject. Call it before memory is allocated for them.

@@ -60,8 +60,8 @@ class ScanFixture {
   }
 
  private:
-  static void require(bool right, const char* what) {
-    if (right) return;
+  static void require(bool condition, const char* what) {
+    if (condition) return;
     std::fprintf(stderr, "ScanFixture: %s\n", what);
     std::abort();
   }

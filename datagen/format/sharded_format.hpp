@@ -27,14 +27,14 @@ class ShardedFormat : public Format {
     return shards_.name(object, objects, recipe, first_key, extension_.empty() ? extension : extension_);
   }
 
-  // Decides by the extension.
+  // Decides by the extension of the name.
   bool claims(std::string_view object_name) const override {
-    return !hidden(object_name) && has_extension(object_name, extension_);
+    return !is_hidden(object_name) && has_extension(object_name, extension_);
   }
 
  protected:
-  // `extension` is that of the objects, such as ".tar", or "" for the extension of their samples. It outlives
-  // the format.
+  // `extension` is the extension of the objects, such as ".tar", or "" for the extension of their samples. It
+  // outlives the format.
   ShardedFormat(Shards shards, std::string_view extension) : shards_(shards), extension_(extension) {}
 
   const Shards shards_;
@@ -43,11 +43,11 @@ class ShardedFormat : public Format {
   const std::string_view extension_;
 };
 
-// Makes a format of class Made from the options of Shards::parse(), and returns its errors.
-template <class Made>
+// Makes a format of class FormatClass. Parses the options with Shards::parse(), and returns its errors.
+template <class FormatClass>
 Result<std::unique_ptr<Format>> make_sharded(const Options& options) {
   PENSTOCK_ASSIGN(const Shards shards, Shards::parse(options));
-  return std::make_unique<Made>(shards);
+  return std::make_unique<FormatClass>(shards);
 }
 
 }  // namespace penstock

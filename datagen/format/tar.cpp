@@ -13,11 +13,11 @@ namespace penstock {
 namespace {
 
 constexpr std::string_view kPosixMagic("ustar\0", 6);
-// Of a pax header or a long name; must fit into the window.
-constexpr std::uint64_t kMostExtension = 512 << 10;
+// The largest pax header or long name. It must fit into the window.
+constexpr std::uint64_t kMostExtensionBytes = 512 << 10;
 
-std::string_view part_of(std::string_view block, TarField part) {
-  return block.substr(part.at, part.bytes);
+std::string_view header_field(std::string_view block, TarField field) {
+  return block.substr(field.offset, field.bytes);
 }
 
 // The text up to the first NUL.
@@ -25,12 +25,12 @@ std::string_view text_before_nul(std::string_view bytes) {
   return bytes.substr(0, std::min(bytes.find('\0'), bytes.size()));
 }
 
-// Octal digits between spaces and NULs, or base 256 after a first byte of 0x80.
-std::optional<std::uint64_t> number_of(std::string_view field) {
+// The number in a header field: octal digits between spaces and NULs, or base 256 if the first byte is 0x80.
+std::optional<std::uint64_t> parse_tar_number(std::string_view field) {
   if (static_cast<unsigned char>(field.front()) == 0x80) {
     std::uint64_t value = 0;
     for (const char c : field.substr(1)) {
-      if (value >> 55U != 0) return std::nullopt;  // 2^63 or more
+      if (value >> 55U != 0) return std::nullopt;  // the number would be 2^63 or more
       value = value << 8U | static_cast<unsigned char>(c);
     }
     return value;
@@ -41,7 +41,7 @@ std::optional<std::uint64_t> number_of(std::string_view field) {
   std::uint64_t value = 0;
   for (const char c : field.substr(begin, end - begin)) {
     if (c < '0' || c > '7') return std::nullopt;
-    value = value << 3U | static_cast<std::uint64_t>(c - '0');  // at most 12 digits
+    value = value << 3U | static_cast<std::uint64_t>(c - '0');  // a field has at most 12 digits
   }
   if (field.find_first_not_of(kBlank, end) != std::string_view::npos) return std::nullopt;
   return value;
@@ -51,12 +51,13 @@ void append(std::vector<std::byte>& out, std::span<const std::byte> bytes) {
   out.insert(out.end(), bytes.begin(), bytes.end());
 }
 
-// "21 path=a/long/name\n": the number counts its own digits.
+// Makes a record such as "21 path=a/long/name\n". The number at its start counts all its bytes, its own
+// digits too.
 std::string pax_record(std::string_view key, std::string_view value) {
-  const std::size_t rest = key.size() + value.size() + 3;
-  std::size_t length = rest + 1;
-  while (rest + fmt::formatted_size("{}", length) != length)
-    length = rest + fmt::formatted_size("{}", length);
+  const std::size_t other_chars = key.size() + value.size() + 3;
+  std::size_t length = other_chars + 1;
+  while (other_chars + fmt::formatted_size("{}", length) != length)
+    length = other_chars + fmt::formatted_size("{}", length);
   return fmt::format("{} {}={}\n", length, key, value);
 }
 
@@ -76,54 +77,54 @@ void put_tar_header(std::vector<std::byte>& out, std::string_view name, std::uin
 }
 
 struct TarReader::Header {
-  bool end = false;
+  bool is_end = false;
   char type = '\0';
   std::string name;
   Extent content;
 };
 
 Result<TarReader::Header> TarReader::read_header() {
-  if (at_ == object_.size())
-    return object_.error(Errc::truncated, at_, "the zeros that close a tar archive are missing");
-  PENSTOCK_ASSIGN(const auto bytes, object_.at(at_, kTarBlock));
+  if (offset_ == object_.size())
+    return object_.error(Errc::truncated, offset_, "the zeros that close a tar archive are missing");
+  PENSTOCK_ASSIGN(const auto bytes, object_.at(offset_, kTarBlockBytes));
   const std::string_view block = as_text(bytes);
   Header header;
-  header.end = block.find_first_not_of('\0') == std::string_view::npos;
-  if (header.end) return header;
-  const auto sum = number_of(part_of(block, kTarChecksum));
-  const auto is_sum = [&](std::int64_t right) { return sum && *sum == static_cast<std::uint64_t>(right); };
-  const bool right = is_sum(tar_sum(block, false)) || is_sum(tar_sum(block, true));
-  if (kChecksumsCount && !right)
-    return object_.corrupt(at_, "no tar archive, or a damaged one: the checksum of a header is wrong");
-  header.type = block[kTarType.at];
-  if (part_of(block, kTarMagic).starts_with(kPosixMagic) && block[kTarPrefix.at] != '\0')
-    header.name = std::string(text_before_nul(part_of(block, kTarPrefix))) + "/";
-  header.name += text_before_nul(part_of(block, kTarName));
-  const auto size = number_of(part_of(block, kTarSize));
-  if (!size) return object_.corrupt(at_, "a tar header whose size is no number");
-  header.content = {at_ + kTarBlock, *size};
+  header.is_end = block.find_first_not_of('\0') == std::string_view::npos;
+  if (header.is_end) return header;
+  const auto sum = parse_tar_number(header_field(block, kTarChecksum));
+  const auto is_sum = [&](std::int64_t value) { return sum && *sum == static_cast<std::uint64_t>(value); };
+  const bool is_valid = is_sum(tar_checksum(block, false)) || is_sum(tar_checksum(block, true));
+  if (kVerifyChecksums && !is_valid)
+    return object_.corrupt(offset_, "no tar archive, or a damaged one: the checksum of a header is wrong");
+  header.type = block[kTarType.offset];
+  if (header_field(block, kTarMagic).starts_with(kPosixMagic) && block[kTarPrefix.offset] != '\0')
+    header.name = std::string(text_before_nul(header_field(block, kTarPrefix))) + "/";
+  header.name += text_before_nul(header_field(block, kTarName));
+  const auto size = parse_tar_number(header_field(block, kTarSize));
+  if (!size) return object_.corrupt(offset_, "a tar header whose size is no number");
+  header.content = {offset_ + kTarBlockBytes, *size};
   return header;
 }
 
 Result<const ArchiveMember*> TarReader::next() {
   for (;;) {
     PENSTOCK_ASSIGN(Header header, read_header());
-    if (header.end) return nullptr;
-    const std::uint64_t from = at_;
-    const bool extends = std::string_view("xgLK").find(header.type) != std::string_view::npos;
-    if (!extends && next_bytes_) header.content.length = *next_bytes_;
-    // For links, devices and folders the size has no meaning.
+    if (header.is_end) return nullptr;
+    const std::uint64_t begin = offset_;
+    const bool is_extension = std::string_view("xgLK").find(header.type) != std::string_view::npos;
+    if (!is_extension && next_bytes_) header.content.length = *next_bytes_;
+    // Links, devices and folders have no content, whatever their size field says.
     if (header.type >= '1' && header.type <= '6') header.content.length = 0;
-    const std::uint64_t left = object_.size() - header.content.offset;
+    const std::uint64_t bytes_left = object_.size() - header.content.offset;
     const std::uint64_t bytes = header.content.length;
-    if (bytes > left || tar_padding(bytes) > left - bytes)
+    if (bytes > bytes_left || tar_padding(bytes) > bytes_left - bytes)
       return object_.error(
-          Errc::truncated, from,
+          Errc::truncated, begin,
           fmt::format("a tar member of {} bytes, but the object ends at {}", bytes, object_.size()));
-    at_ = header.content.offset + bytes + tar_padding(bytes);
-    if (extends) {
-      if (bytes > kMostExtension)
-        return object_.corrupt(from, fmt::format("a tar extension header of {} bytes", bytes));
+    offset_ = header.content.offset + bytes + tar_padding(bytes);
+    if (is_extension) {
+      if (bytes > kMostExtensionBytes)
+        return object_.corrupt(begin, fmt::format("a tar extension header of {} bytes", bytes));
       if (header.type == 'x') PENSTOCK_TRY(read_pax(header.content));
       if (header.type == 'L') {
         PENSTOCK_ASSIGN(const auto name, object_.at(header.content.offset, static_cast<std::size_t>(bytes)));
@@ -132,13 +133,13 @@ Result<const ArchiveMember*> TarReader::next() {
       continue;
     }
     if (header.type == 'S')
-      return object_.error(Errc::unsupported, from, "a sparse file; make the archive without --sparse");
+      return object_.error(Errc::unsupported, begin, "a sparse file; make the archive without --sparse");
     const std::string name = next_name_ ? *std::move(next_name_) : std::move(header.name);
     next_name_.reset();
     next_bytes_.reset();
-    PENSTOCK_TRY(set_name(from, name));
-    const bool file = header.type == '0' || header.type == '\0' || header.type == '7';
-    if (!file || name.ends_with('/')) continue;
+    PENSTOCK_TRY(set_name(begin, name));
+    const bool is_file = header.type == '0' || header.type == '\0' || header.type == '7';
+    if (!is_file || name.ends_with('/')) continue;
     member_.content = header.content;
     return &member_;
   }
@@ -157,9 +158,9 @@ Result<void> TarReader::read_pax(Extent content) {
         rest[length - 1] != '\n')
       return object_.corrupt(at, "a damaged pax header");
     const std::string_view record = rest.substr(digits + 1, length - digits - 2);
-    const std::size_t equals = record.find('=');
-    if (equals == std::string_view::npos) return object_.corrupt(at, "a damaged pax header");
-    PENSTOCK_TRY(set_pax(at, record.substr(0, equals), record.substr(equals + 1)));
+    const std::size_t equals_sign = record.find('=');
+    if (equals_sign == std::string_view::npos) return object_.corrupt(at, "a damaged pax header");
+    PENSTOCK_TRY(set_pax(at, record.substr(0, equals_sign), record.substr(equals_sign + 1)));
     rest.remove_prefix(length);
   }
   return success();
@@ -176,7 +177,8 @@ Result<void> TarReader::set_pax(std::uint64_t at, std::string_view key, std::str
   return success();
 }
 
-// Sets the relative name. Refuses names that lead out of the folder into which an archive is unpacked.
+// Sets the name of member_, relative to the archive. Refuses names that lead out of the folder into which an
+// archive is unpacked.
 Result<void> TarReader::set_name(std::uint64_t at, std::string_view name) {
   std::string_view rest = name;
   while (rest.starts_with("./")) rest.remove_prefix(2);

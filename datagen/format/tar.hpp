@@ -30,7 +30,7 @@ void put_tar_header(std::vector<std::byte>& out, std::string_view name, std::uin
 class TarReader {
  public:
   explicit TarReader(ObjectWindow& object) : object_(object) {}
-  // The next member; nothing at the end of the archive. The next call reuses the member's memory.
+  // The next member; nullptr at the end of the archive. The next call reuses the member's memory.
   Result<const ArchiveMember*> next();
 
  private:
@@ -41,8 +41,8 @@ class TarReader {
   Result<void> set_name(std::uint64_t at, std::string_view name);
 
   ObjectWindow& object_;
-  std::uint64_t at_ = 0;
-  std::optional<std::string> next_name_;  // from extension headers, for the member that follows them
+  std::uint64_t offset_ = 0;
+  std::optional<std::string> next_name_;  // from an extension header, for the member after it
   std::optional<std::uint64_t> next_bytes_;
   ArchiveMember member_;
 };

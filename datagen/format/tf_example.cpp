@@ -23,8 +23,8 @@ constexpr std::uint64_t kBytesList = 1;
 constexpr std::uint64_t kInt64List = 3;
 
 constexpr std::size_t kMostVarintBytes = 10;
-constexpr std::size_t kLongestKey = 256;
-constexpr std::size_t kLongestLabel = 1024;
+constexpr std::size_t kMostKeyBytes = 256;
+constexpr std::size_t kMostLabelTextBytes = 1024;
 
 std::size_t varint_bytes(std::uint64_t value) {
   std::size_t bytes = 1;
@@ -32,8 +32,8 @@ std::size_t varint_bytes(std::uint64_t value) {
   return bytes;
 }
 
-// The functions below write to `at`, where the caller has enough space. They return the address after the
-// last byte written.
+// The functions below write to `at`. The caller has made enough space there. They return the address after
+// the last byte written.
 std::byte* put_varint(std::byte* at, std::uint64_t value) {
   for (; value >= 0x80; value >>= 7U) *at++ = static_cast<std::byte>(value | 0x80U);
   *at++ = static_cast<std::byte>(value);
@@ -56,8 +56,8 @@ std::uint64_t delimited_bytes(std::uint64_t bytes) {
 
 // ---- Parsing ---------------------------------------------------------------------------------------------
 struct Tag {
-  std::uint64_t field = 0;
-  unsigned wire = 0;
+  std::uint64_t field_number = 0;
+  unsigned wire_type = 0;
 };
 
 // Iterates over the fields of one message.
@@ -68,11 +68,11 @@ class MessageReader {
 
   bool at_end() const { return at_ == end_; }
 
-  Result<std::uint64_t> varint() {
-    const auto most = static_cast<std::size_t>(std::min<std::uint64_t>(kMostVarintBytes, end_ - at_));
-    PENSTOCK_ASSIGN(const auto bytes, object_.at(at_, most));
+  Result<std::uint64_t> read_varint() {
+    const auto max_bytes = static_cast<std::size_t>(std::min<std::uint64_t>(kMostVarintBytes, end_ - at_));
+    PENSTOCK_ASSIGN(const auto bytes, object_.at(at_, max_bytes));
     std::uint64_t value = 0;
-    for (std::size_t i = 0; i < most; ++i) {
+    for (std::size_t i = 0; i < max_bytes; ++i) {
       const auto byte = std::to_integer<std::uint64_t>(bytes[i]);
       if (i == kMostVarintBytes - 1 && byte > 1) break;
       value |= (byte & 0x7fU) << (7 * i);
@@ -84,37 +84,37 @@ class MessageReader {
     return object_.corrupt(at_, "no tf.Example: a number does not end");
   }
 
-  Result<Tag> tag() {
-    const std::uint64_t from = at_;
-    PENSTOCK_ASSIGN(const std::uint64_t value, varint());
+  Result<Tag> read_tag() {
+    const std::uint64_t begin = at_;
+    PENSTOCK_ASSIGN(const std::uint64_t value, read_varint());
     const Tag tag{value >> 3U, static_cast<unsigned>(value & 7U)};
-    if (tag.field == 0) return object_.corrupt(from, "no tf.Example: a field has the number 0");
+    if (tag.field_number == 0) return object_.corrupt(begin, "no tf.Example: a field has the number 0");
     return tag;
   }
 
   // Returns the content of a delimited field and moves past it.
-  Result<Extent> delimited() {
-    const std::uint64_t from = at_;
-    PENSTOCK_ASSIGN(const std::uint64_t bytes, varint());
+  Result<Extent> read_delimited() {
+    const std::uint64_t begin = at_;
+    PENSTOCK_ASSIGN(const std::uint64_t bytes, read_varint());
     if (bytes > end_ - at_)
       return object_.corrupt(
-          from, fmt::format("no tf.Example: a field of {} bytes where {} are left", bytes, end_ - at_));
+          begin, fmt::format("no tf.Example: a field of {} bytes where {} are left", bytes, end_ - at_));
     const Extent extent{at_, bytes};
     at_ += bytes;
     return extent;
   }
 
   Result<void> skip(Tag tag) {
-    if (tag.wire == kVarint) {
-      PENSTOCK_TRY(varint());
+    if (tag.wire_type == kVarint) {
+      PENSTOCK_TRY(read_varint());
       return success();
     }
-    if (tag.wire == kDelimited) {
-      PENSTOCK_TRY(delimited());
+    if (tag.wire_type == kDelimited) {
+      PENSTOCK_TRY(read_delimited());
       return success();
     }
-    const std::uint64_t bytes = tag.wire == kFixed64 ? 8 : 4;
-    if ((tag.wire != kFixed64 && tag.wire != kFixed32) || bytes > end_ - at_)
+    const std::uint64_t bytes = tag.wire_type == kFixed64 ? 8 : 4;
+    if ((tag.wire_type != kFixed64 && tag.wire_type != kFixed32) || bytes > end_ - at_)
       return object_.corrupt(at_, "no tf.Example: a field of no known kind");
     at_ += bytes;
     return success();
@@ -126,9 +126,9 @@ class MessageReader {
   template <class Visit>
   Result<void> for_each(std::uint64_t field, Visit visit) {
     while (!at_end()) {
-      PENSTOCK_ASSIGN(const Tag next, tag());
-      if (next.field == field && next.wire == kDelimited) {
-        PENSTOCK_ASSIGN(const Extent content, delimited());
+      PENSTOCK_ASSIGN(const Tag next, read_tag());
+      if (next.field_number == field && next.wire_type == kDelimited) {
+        PENSTOCK_ASSIGN(const Extent content, read_delimited());
         PENSTOCK_TRY(visit(content));
       } else {
         PENSTOCK_TRY(skip(next));
@@ -148,18 +148,18 @@ Result<std::string> read_string(ByteWindow& object, Extent extent) {
   return std::string(as_text(bytes));
 }
 
-// Names of features, the preferred one first. Text labels come before numbers. Without image/encoded, the
-// longest bytes feature is the payload.
+// Names of the features that a scan reads, the preferred one first. Text labels are preferred to numbers.
+// Without image/encoded, the longest bytes feature is the payload.
 constexpr std::string_view kPayloadKey = "image/encoded";
-constexpr std::array<std::string_view, 2> kTextKeys{"image/class/text", "label/text"};
-constexpr std::array<std::string_view, 2> kNumberKeys{"image/class/label", "label"};
+constexpr std::array<std::string_view, 2> kLabelTextKeys{"image/class/text", "label/text"};
+constexpr std::array<std::string_view, 2> kLabelNumberKeys{"image/class/label", "label"};
 
 constexpr std::string_view kFileName = "filename";
 
 // Whether a part of the feature's name is "stats".
 bool is_of_statistics(std::string_view key) {
   while (!key.empty())
-    if (take_part(key, '/') == kStatistics) return true;
+    if (take_part(key, '/') == kStatisticsName) return true;
   return false;
 }
 
@@ -174,8 +174,8 @@ class ExampleScanner {
       });
     }));
     TfExampleParts found{
-        .payload = payload_, .codec = codec_, .label = {}, .statistics = has_statistics_ && !has_others_};
-    for (const auto* names : {&texts_, &numbers_})
+        .payload = payload_, .codec = codec_, .label = {}, .is_statistics = has_statistics_ && !has_others_};
+    for (const auto* names : {&label_texts_, &label_numbers_})
       for (const std::string& name : *names)
         if (found.label.empty()) found.label = name;
     return found;
@@ -187,15 +187,15 @@ class ExampleScanner {
     std::optional<Extent> feature;
     MessageReader message(object_, entry);
     while (!message.at_end()) {
-      PENSTOCK_ASSIGN(const Tag tag, message.tag());
-      if (tag.wire != kDelimited || tag.field > 2) {
+      PENSTOCK_ASSIGN(const Tag tag, message.read_tag());
+      if (tag.wire_type != kDelimited || tag.field_number > 2) {
         PENSTOCK_TRY(message.skip(tag));
         continue;
       }
-      PENSTOCK_ASSIGN(const Extent content, message.delimited());
-      if (tag.field == 2) {
+      PENSTOCK_ASSIGN(const Extent content, message.read_delimited());
+      if (tag.field_number == 2) {
         feature = content;
-      } else if (content.length <= kLongestKey) {
+      } else if (content.length <= kMostKeyBytes) {
         PENSTOCK_ASSIGN(key, read_string(object_, content));
       }
     }
@@ -210,83 +210,84 @@ class ExampleScanner {
   Result<void> inspect_feature(const std::string& key, Extent feature) {
     MessageReader message(object_, feature);
     while (!message.at_end()) {
-      PENSTOCK_ASSIGN(const Tag tag, message.tag());
-      if (tag.wire != kDelimited) {
+      PENSTOCK_ASSIGN(const Tag tag, message.read_tag());
+      if (tag.wire_type != kDelimited) {
         PENSTOCK_TRY(message.skip(tag));
         continue;
       }
-      PENSTOCK_ASSIGN(const Extent list, message.delimited());
-      if (tag.field == kBytesList) PENSTOCK_TRY(inspect_bytes(key, list));
-      if (tag.field == kInt64List) PENSTOCK_TRY(inspect_numbers(key, list));
+      PENSTOCK_ASSIGN(const Extent list, message.read_delimited());
+      if (tag.field_number == kBytesList) PENSTOCK_TRY(inspect_bytes(key, list));
+      if (tag.field_number == kInt64List) PENSTOCK_TRY(inspect_numbers(key, list));
     }
     return success();
   }
 
   Result<void> inspect_bytes(const std::string& key, Extent list) {
-    bool first = true;
+    bool is_first = true;
     return MessageReader(object_, list).for_each(1, [&](Extent value) -> Result<void> {
-      if (!std::exchange(first, false)) return success();
-      const bool named = key == kPayloadKey;
-      if (named || (!payload_is_named_ && (!payload_ || value.length > payload_->length))) {
+      if (!std::exchange(is_first, false)) return success();
+      const bool is_preferred = key == kPayloadKey;
+      if (is_preferred || (!payload_is_preferred_ && (!payload_ || value.length > payload_->length))) {
         payload_ = value;
-        payload_is_named_ = named;
+        payload_is_preferred_ = is_preferred;
         PENSTOCK_ASSIGN(codec_, codec_at(object_, {value.offset, value.length}));
       }
-      for (std::size_t i = 0; i < kTextKeys.size(); ++i)
-        if (key == kTextKeys[i] && value.length <= kLongestLabel) {
-          PENSTOCK_ASSIGN(texts_[i], read_string(object_, value));
+      for (std::size_t i = 0; i < kLabelTextKeys.size(); ++i)
+        if (key == kLabelTextKeys[i] && value.length <= kMostLabelTextBytes) {
+          PENSTOCK_ASSIGN(label_texts_[i], read_string(object_, value));
         }
       return success();
     });
   }
 
   Result<void> inspect_numbers(const std::string& key, Extent list) {
-    const auto* const wanted = std::find(kNumberKeys.begin(), kNumberKeys.end(), key);
-    if (wanted == kNumberKeys.end() || list.length == 0) return success();
+    const auto* const label_key = std::find(kLabelNumberKeys.begin(), kLabelNumberKeys.end(), key);
+    if (label_key == kLabelNumberKeys.end() || list.length == 0) return success();
     MessageReader message(object_, list);
-    PENSTOCK_ASSIGN(const Tag tag, message.tag());
-    if (tag.field != 1 || (tag.wire != kDelimited && tag.wire != kVarint)) return success();
-    PENSTOCK_ASSIGN(const Extent packed, tag.wire == kDelimited ? message.delimited() : message.rest());
+    PENSTOCK_ASSIGN(const Tag tag, message.read_tag());
+    if (tag.field_number != 1 || (tag.wire_type != kDelimited && tag.wire_type != kVarint)) return success();
+    PENSTOCK_ASSIGN(const Extent packed,
+                    tag.wire_type == kDelimited ? message.read_delimited() : message.rest());
     if (packed.length == 0) return success();
-    PENSTOCK_ASSIGN(const std::uint64_t number, MessageReader(object_, packed).varint());
-    numbers_[static_cast<std::size_t>(wanted - kNumberKeys.begin())] =
+    PENSTOCK_ASSIGN(const std::uint64_t number, MessageReader(object_, packed).read_varint());
+    label_numbers_[static_cast<std::size_t>(label_key - kLabelNumberKeys.begin())] =
         std::to_string(static_cast<std::int64_t>(number));
     return success();
   }
 
   ByteWindow& object_;
   std::optional<Extent> payload_;
-  bool payload_is_named_ = false;
+  bool payload_is_preferred_ = false;
   bool has_statistics_ = false;
-  bool has_others_ = false;  // other features, except a file name
+  bool has_others_ = false;  // whether there are features other than statistics and a file name
   std::string_view codec_ = "raw";
-  std::array<std::string, kTextKeys.size()> texts_;
-  std::array<std::string, kNumberKeys.size()> numbers_;
+  std::array<std::string, kLabelTextKeys.size()> label_texts_;
+  std::array<std::string, kLabelNumberKeys.size()> label_numbers_;
 };
 
 }  // namespace
 
 void TfExampleWriter::clear() {
-  used_ = 0;
+  copied_bytes_ = 0;
   borrowed_.clear();
 }
 
-// Writes everything before the value, which has `value_bytes` bytes. Makes space in small_ for the `here`
-// bytes of the value that the caller writes, and returns their address.
+// Writes everything before the value, which has `value_bytes` bytes. Then makes space in copied_ for
+// `own_bytes` bytes of the value, which the caller writes, and returns their address.
 std::byte* TfExampleWriter::begin_feature(std::string_view name, std::uint64_t list,
-                                          std::uint64_t value_bytes, std::uint64_t here) {
+                                          std::uint64_t value_bytes, std::uint64_t own_bytes) {
   const std::uint64_t list_bytes = delimited_bytes(value_bytes);
   const std::uint64_t feature_bytes = delimited_bytes(list_bytes);
-  const std::size_t most = used_ + 5 * (1 + kMostVarintBytes) + name.size() + here;
-  if (small_.size() < most) small_.resize(2 * most);
-  std::byte* at = small_.data() + used_;
+  const std::size_t max_bytes = copied_bytes_ + 5 * (1 + kMostVarintBytes) + name.size() + own_bytes;
+  if (copied_.size() < max_bytes) copied_.resize(2 * max_bytes);
+  std::byte* at = copied_.data() + copied_bytes_;
   at = put_delimited(at, 1, delimited_bytes(name.size()) + delimited_bytes(feature_bytes));
   at = put_delimited(at, 1, name.size());
   at = put_bytes(at, name);
   at = put_delimited(at, 2, feature_bytes);
   at = put_delimited(at, list, list_bytes);
   at = put_delimited(at, 1, value_bytes);
-  used_ = static_cast<std::size_t>(at - small_.data()) + here;
+  copied_bytes_ = static_cast<std::size_t>(at - copied_.data()) + own_bytes;
   return at;
 }
 
@@ -303,30 +304,31 @@ void TfExampleWriter::add(std::string_view name, std::span<const std::uint64_t> 
 
 void TfExampleWriter::add(std::string_view name, const FieldBytes& field) {
   begin_feature(name, kBytesList, field.bytes, 0);
-  borrowed_.push_back({used_, field});
+  borrowed_.push_back({copied_bytes_, field});
 }
 
 TfExampleWriter::Message TfExampleWriter::finish(std::vector<std::span<const std::byte>>& pieces) {
-  std::uint64_t bytes = used_;
+  std::uint64_t bytes = copied_bytes_;
   for (const Borrowed& one : borrowed_) bytes += one.field.bytes;
   const std::byte* const head_end = put_delimited(head_.data(), 1, bytes);
   const std::span<const std::byte> head(head_.data(), static_cast<std::size_t>(head_end - head_.data()));
-  Message message{.bytes = head.size() + bytes, .crc32c = crc32c(head), .first_field_at = 0};
-  if (!borrowed_.empty()) message.first_field_at = head.size() + borrowed_.front().before;
+  Message message{.bytes = head.size() + bytes, .crc32c = crc32c(head), .first_field_offset = 0};
+  if (!borrowed_.empty()) message.first_field_offset = head.size() + borrowed_.front().copied_before;
   pieces.push_back(head);
-  std::size_t done = 0;
-  const auto small_up_to = [&](std::size_t end) {
-    const std::span<const std::byte> run = std::span<const std::byte>(small_).subspan(done, end - done);
-    message.crc32c = crc32c(run, message.crc32c);
-    pieces.push_back(run);
-    done = end;
+  std::size_t written = 0;
+  const auto append_copied = [&](std::size_t end) {
+    const std::span<const std::byte> piece =
+        std::span<const std::byte>(copied_).subspan(written, end - written);
+    message.crc32c = crc32c(piece, message.crc32c);
+    pieces.push_back(piece);
+    written = end;
   };
   for (const Borrowed& one : borrowed_) {
-    small_up_to(one.before);
+    append_copied(one.copied_before);
     message.crc32c = crc32c_of(one.field, message.crc32c);
     pieces.insert(pieces.end(), one.field.pieces.begin(), one.field.pieces.end());
   }
-  small_up_to(used_);
+  append_copied(copied_bytes_);
   return message;
 }
 

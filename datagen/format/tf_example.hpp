@@ -19,7 +19,7 @@
 
 namespace penstock {
 
-// The largest message. Protobuf's readers refuse larger ones.
+// The largest message in bytes. Readers of protobuf refuse larger ones.
 inline constexpr std::uint64_t kMostExampleBytes = 0x7fffffff;
 
 // Makes one Example after another and reuses its memory. One thread.
@@ -34,8 +34,8 @@ class TfExampleWriter {
 
   struct Message {
     std::uint64_t bytes = 0;
-    std::uint32_t crc32c = 0;          // computed from the fields' CRC32C where these are known
-    std::uint64_t first_field_at = 0;  // offset in the message of the first field's bytes
+    std::uint32_t crc32c = 0;              // computed from the fields' CRC32C where these are known
+    std::uint64_t first_field_offset = 0;  // offset in the message of the first field's bytes
   };
   // Finishes the message, with the features in the order in which they were added. Appends its bytes to
   // `pieces`, which borrow them until the next clear().
@@ -43,26 +43,26 @@ class TfExampleWriter {
 
  private:
   struct Borrowed {
-    std::size_t before;  // number of bytes of small_ before this field
+    std::size_t copied_before;  // bytes of copied_ that come before this field
     FieldBytes field;
   };
   std::byte* begin_feature(std::string_view name, std::uint64_t list, std::uint64_t value_bytes,
-                           std::uint64_t here);
+                           std::uint64_t own_bytes);
 
-  std::vector<std::byte> small_;  // all bytes except the fields'; it never shrinks
-  std::size_t used_ = 0;          // bytes of small_ in use
+  std::vector<std::byte> copied_;  // all bytes except those of fields; it never shrinks
+  std::size_t copied_bytes_ = 0;   // bytes of copied_ in use
   std::vector<Borrowed> borrowed_;
-  std::array<std::byte, 11> head_{};  // a tag and the longest number
+  std::array<std::byte, 11> head_{};  // space for a tag and the longest number
 };
 
 // The payload and label that a scan needs from an Example. The payload is `image/encoded`, or else the
 // feature with the longest byte string. The label is the text in `image/class/text` or `label/text`, or else
 // the number in `image/class/label` or `label`.
 struct TfExampleParts {
-  std::optional<Extent> payload;  // in the object; nothing: no feature has bytes
+  std::optional<Extent> payload;  // range in the object; nothing if no feature has bytes
   std::string_view codec;         // by its first bytes: "jpeg", "png" or "raw"
   std::string label;              // "" if none
-  bool statistics = false;        // all features except a file name are statistics: "climate/stats/shape"
+  bool is_statistics = false;     // all features except a file name are statistics: "climate/stats/shape"
 };
 
 // Finds payload and label in the message at `message` of the object. Does not read the payload. `corrupt` or

@@ -48,14 +48,14 @@ constexpr OptionSpec kOptions[] = {kDirsOption,
                                     .fallback = "none",
                                     .help = "gzip: each record a gzip member of its own, level 6"}};
 
-constexpr std::string_view kImage = "image";
+constexpr std::string_view kImageName = "image";
 
 bool is_image(const Field& field) {
-  return field.name == kImage && (field.codec == "jpeg" || field.codec == "png" || field.codec == "raw");
+  return field.name == kImageName && (field.codec == "jpeg" || field.codec == "png" || field.codec == "raw");
 }
 
 // DLIO reads two features of a record: the payload, and the side of the square that it represents.
-constexpr std::string_view kSize = "size";
+constexpr std::string_view kSizeName = "size";
 
 std::uint64_t side_of_square(std::uint64_t bytes) {
   return static_cast<std::uint64_t>(std::sqrt(static_cast<double>(bytes)));
@@ -70,20 +70,20 @@ struct FieldNames {
 
 class TfRecordWriter final : public ObjectWriter {
  public:
-  // `gzip` compresses each record; nothing: records are stored uncompressed.
-  TfRecordWriter(std::unique_ptr<Writer> writer, const ObjectPlan& plan, bool dlio,
+  // `gzip`: compresses each record. Without it, records are stored uncompressed.
+  TfRecordWriter(std::unique_ptr<Writer> writer, const ObjectPlan& plan, bool is_dlio,
                  std::optional<GzipMaker> gzip)
       : name_(plan.name),
         writer_(std::move(writer)),
         fields_(plan.fields),
-        dlio_(dlio),
+        is_dlio_(is_dlio),
         gzip_(std::move(gzip)),
-        for_size_(plan.for_size) {
+        size_only_(plan.size_only) {
     for (const Field& field : fields_) {
-      const std::string name(dlio_ && names_.empty() ? kImage : field.name);
-      const bool image = !dlio_ && is_image(field);
-      names_.push_back({image ? name + "/encoded" : name, name + "/shape", name + "/dtype"});
-      images_ = images_ || image;
+      const std::string name(is_dlio_ && names_.empty() ? kImageName : field.name);
+      const bool is_named_image = !is_dlio_ && is_image(field);
+      names_.push_back({is_named_image ? name + "/encoded" : name, name + "/shape", name + "/dtype"});
+      has_image_names_ = has_image_names_ || is_named_image;
       has_label_field_ = has_label_field_ || field.name == "label";
     }
   }
@@ -100,13 +100,13 @@ class TfRecordWriter final : public ObjectWriter {
                                     sample.key, name_, message.bytes, kMostExampleBytes));
     const auto header = tfrecord_header(message.bytes);
     const auto footer = tfrecord_footer(message.crc32c);
-    if (gzip_ && !for_size_) return add_member(header, footer);
-    const std::uint64_t payload = writer_.offset() + header.size() + message.first_field_at;
+    if (gzip_ && !size_only_) return add_member(header, footer);
+    const std::uint64_t payload_offset = writer_.offset() + header.size() + message.first_field_offset;
     PENSTOCK_TRY(writer_.append(header));
     PENSTOCK_TRY(writer_.append({.pieces = pieces_, .bytes = message.bytes, .crc32c = message.crc32c}));
     PENSTOCK_TRY(writer_.append(footer));
     if (gzip_) PENSTOCK_TRY(append_gzip_overhead(header.size() + message.bytes + footer.size()));
-    return Placement{payload, sample.fields.front().bytes};
+    return Placement{payload_offset, sample.fields.front().bytes};
   }
 
   Result<PublishedObject> publish(Durability durability, const Approval& approve) override {
@@ -118,46 +118,46 @@ class TfRecordWriter final : public ObjectWriter {
   void describe(const SampleBytes& sample) {
     file_name_.assign(sample.key);
     file_name_ += fields_.front().extension;
-    example_.add(images_ ? "image/filename" : "filename", file_name_);
-    if (dlio_) {
+    example_.add(has_image_names_ ? "image/filename" : "filename", file_name_);
+    if (is_dlio_) {
       const std::uint64_t side = side_of_square(sample.fields.front().bytes);
-      example_.add(kSize, std::span(&side, 1));
+      example_.add(kSizeName, std::span(&side, 1));
     }
     if (sample.label == kNoLabel) return;
     const std::uint64_t label = sample.label;
-    if (images_ || !has_label_field_)
-      example_.add(images_ ? "image/class/label" : "label", std::span(&label, 1));
+    if (has_image_names_ || !has_label_field_)
+      example_.add(has_image_names_ ? "image/class/label" : "label", std::span(&label, 1));
     if (!sample.label_name.empty())
-      example_.add(images_ ? "image/class/text" : "label/text", sample.label_name);
+      example_.add(has_image_names_ ? "image/class/text" : "label/text", sample.label_name);
   }
 
-  // Writes the record in pieces_, compressed.
+  // Compresses header, pieces_ and footer as one gzip member and writes it.
   Result<Placement> add_member(std::span<const std::byte> header, std::span<const std::byte> footer) {
     pieces_.insert(pieces_.begin(), header);
     pieces_.push_back(footer);
-    const std::uint64_t at = writer_.offset();
+    const std::uint64_t begin = writer_.offset();
     std::uint32_t crc = 0;
     PENSTOCK_TRY(gzip_->make(pieces_, [this, &crc](std::span<const std::byte> bytes) {
-      const std::uint32_t its = crc32c(bytes);
-      crc = crc32c_combine(crc, its, bytes.size());
-      return writer_.append(FieldBytes{.pieces = {&bytes, 1}, .bytes = bytes.size(), .crc32c = its});
+      const std::uint32_t piece_crc = crc32c(bytes);
+      crc = crc32c_combine(crc, piece_crc, bytes.size());
+      return writer_.append(FieldBytes{.pieces = {&bytes, 1}, .bytes = bytes.size(), .crc32c = piece_crc});
     }));
-    return Placement{at, writer_.offset() - at, crc};
+    return Placement{begin, writer_.offset() - begin, crc};
   }
 
   Result<void> append_gzip_overhead(std::uint64_t record_bytes) {
     static constexpr std::array<std::byte, 4096> kZeros{};
-    for (std::uint64_t left = gzip_->most(record_bytes) - record_bytes; left > 0;) {
-      const auto some = static_cast<std::size_t>(std::min<std::uint64_t>(left, kZeros.size()));
-      PENSTOCK_TRY(writer_.append(std::span(kZeros).first(some)));
-      left -= some;
+    for (std::uint64_t bytes_left = gzip_->max_member_bytes(record_bytes) - record_bytes; bytes_left > 0;) {
+      const auto zero_bytes = static_cast<std::size_t>(std::min<std::uint64_t>(bytes_left, kZeros.size()));
+      PENSTOCK_TRY(writer_.append(std::span(kZeros).first(zero_bytes)));
+      bytes_left -= zero_bytes;
     }
     return success();
   }
 
   void add_field(std::size_t i, const FieldBytes& bytes) {
     const Field& field = fields_[i];
-    if (images_ && is_image(field)) example_.add("image/format", upper_case(field.codec));  // "JPEG"
+    if (has_image_names_ && is_image(field)) example_.add("image/format", upper_case(field.codec));  // "JPEG"
     if (!field.varies) {
       example_.add(names_[i].shape, field.shape);
       example_.add(names_[i].dtype, element_name(field.element));
@@ -168,15 +168,15 @@ class TfRecordWriter final : public ObjectWriter {
   const std::string name_;
   CoalescingWriter writer_;
   const std::span<const Field> fields_;
-  const bool dlio_;
+  const bool is_dlio_;
   std::vector<FieldNames> names_;
-  bool images_ = false;  // whether fields have the names of the script
+  bool has_image_names_ = false;  // whether fields have the names of TensorFlow's ImageNet script
   bool has_label_field_ = false;
   TfExampleWriter example_;
   std::string file_name_;
   std::vector<std::span<const std::byte>> pieces_;
   std::optional<GzipMaker> gzip_;
-  const bool for_size_;
+  const bool size_only_;
 };
 
 bool has_tfrecord_extension(std::string_view name) {
@@ -184,30 +184,31 @@ bool has_tfrecord_extension(std::string_view name) {
          has_extension(name, ".tfrec");
 }
 
-// Also accepts "train-00003-of-01024", the shards of TensorFlow's own scripts, and
-// "mnist-train.tfrecord-00000-of-00001" of TensorFlow Datasets. With another extension, a shard number proves
-// nothing: checkpoints are named "model.data-00000-of-00001".
+// Accepts the extensions of TFRecord. Also accepts "train-00003-of-01024", the shards of TensorFlow's own
+// scripts, and "mnist-train.tfrecord-00000-of-00001" of TensorFlow Datasets. Refuses a shard number after
+// another extension, because checkpoints are named "model.data-00000-of-00001".
 bool is_tfrecord_name(std::string_view object_name) {
   if (has_tfrecord_extension(object_name)) return true;
+  // If the name has no '/', npos + 1 is 0 and this is the whole name.
   const std::optional<std::string_view> stem =
-      before_shard_number(object_name.substr(object_name.rfind('/') + 1));  // also without '/': npos + 1 is 0
+      before_shard_number(object_name.substr(object_name.rfind('/') + 1));
   return stem && (stem->find('.') == std::string_view::npos || has_tfrecord_extension(*stem));
 }
 
 class TfRecord final : public ShardedFormat {
  public:
-  TfRecord(Shards shards, bool dlio, bool gzip)
-      : ShardedFormat(shards, gzip ? kTfRecordGzip : ".tfrecord"), dlio_(dlio), gzip_(gzip) {}
+  TfRecord(Shards shards, bool is_dlio, bool gzip)
+      : ShardedFormat(shards, gzip ? kTfRecordGzip : ".tfrecord"), is_dlio_(is_dlio), gzip_(gzip) {}
 
   Result<void> check(std::span<const Field> fields) const override {
     std::uint64_t bytes = 0;
     for (const Field& field : fields) {
-      const std::uint64_t its = field.varies ? 0 : field_bytes(field);
-      if (its > kMostExampleBytes || (bytes += its) > kMostExampleBytes)
+      const std::uint64_t one_field_bytes = field.varies ? 0 : field_bytes(field);
+      if (one_field_bytes > kMostExampleBytes || (bytes += one_field_bytes) > kMostExampleBytes)
         return make_error(
             Errc::invalid_argument,
             fmt::format("a tf.Example has at most {} bytes, and these samples have more", kMostExampleBytes));
-      if (dlio_ && &field != fields.data() && (field.name == kImage || field.name == kSize))
+      if (is_dlio_ && &field != fields.data() && (field.name == kImageName || field.name == kSizeName))
         return make_error(
             Errc::invalid_argument,
             fmt::format("features=dlio has a feature '{}' of its own, and these samples a second field of "
@@ -219,18 +220,19 @@ class TfRecord final : public ShardedFormat {
 
   Result<std::unique_ptr<ObjectWriter>> create(Backend& backend, const ObjectPlan& plan) const override {
     PENSTOCK_ASSIGN(auto writer, backend.create(plan.name));
-    if (!gzip_) return std::make_unique<TfRecordWriter>(std::move(writer), plan, dlio_, std::nullopt);
+    if (!gzip_) return std::make_unique<TfRecordWriter>(std::move(writer), plan, is_dlio_, std::nullopt);
     PENSTOCK_ASSIGN(GzipMaker gzip, GzipMaker::start());
-    return std::make_unique<TfRecordWriter>(std::move(writer), plan, dlio_, std::move(gzip));
+    return std::make_unique<TfRecordWriter>(std::move(writer), plan, is_dlio_, std::move(gzip));
   }
 
   std::string_view wrapping() const override { return gzip_ ? kTfRecordGzip : std::string_view{}; }
 
   bool claims(std::string_view object_name) const override {
-    const std::string_view plain = has_extension(object_name, kGz)
-                                       ? object_name.substr(0, object_name.size() - kGz.size())
-                                       : object_name;
-    return !hidden(object_name) && is_tfrecord_name(plain);
+    const std::string_view uncompressed_name =
+        has_extension(object_name, kGzipSuffix)
+            ? object_name.substr(0, object_name.size() - kGzipSuffix.size())
+            : object_name;
+    return !is_hidden(object_name) && is_tfrecord_name(uncompressed_name);
   }
 
   Result<void> scan(Backend& backend, const Entry& object, const Visit& found) const override {
@@ -244,14 +246,14 @@ class TfRecord final : public ShardedFormat {
       found({.label_name = example.label,
              .placement = {payload.offset, payload.length},
              .codec = example.codec,
-             .statistics = example.statistics});
+             .is_statistics = example.is_statistics});
       at = message.offset + message.length + kTfRecordFooterBytes;
     }
     return success();
   }
 
  private:
-  static constexpr std::string_view kGz = ".gz";
+  static constexpr std::string_view kGzipSuffix = ".gz";
 
   // Decides by the content, not by the name. A plain record may begin with gzip's two bytes, but the checksum
   // of its length distinguishes it.
@@ -266,18 +268,18 @@ class TfRecord final : public ShardedFormat {
   static Result<Extent> next_message(ObjectWindow& window, std::uint64_t at) {
     PENSTOCK_ASSIGN(const auto bytes, window.at(at, kTfRecordHeaderBytes));
     const std::uint64_t length = number_at(bytes, 0, 8);
-    const bool right = tfrecord_payload_bytes(bytes.first<kTfRecordHeaderBytes>()) == length;
-    if (kChecksumsCount && !right)
+    const bool is_valid = tfrecord_payload_bytes(bytes.first<kTfRecordHeaderBytes>()) == length;
+    if (kVerifyChecksums && !is_valid)
       return window.corrupt(at, "no TFRecord: the checksum of a record's length is wrong");
-    const std::uint64_t left = window.size() - at - kTfRecordHeaderBytes;
-    if (left < kTfRecordFooterBytes || length > left - kTfRecordFooterBytes)
+    const std::uint64_t bytes_left = window.size() - at - kTfRecordHeaderBytes;
+    if (bytes_left < kTfRecordFooterBytes || length > bytes_left - kTfRecordFooterBytes)
       return window.error(
           Errc::truncated, at,
           fmt::format("a record of {} bytes, but the object ends at {}", length, window.size()));
     return Extent{at + kTfRecordHeaderBytes, length};
   }
 
-  const bool dlio_;
+  const bool is_dlio_;
   const bool gzip_;
 };
 

@@ -29,12 +29,12 @@ class MemberWindow final : public ByteWindow {
   // Starts with the member at this offset of the object.
   void begin_member(std::uint64_t offset) {
     inflater_.begin();
-    member_ = compressed_end_ = offset;
+    member_offset_ = compressed_end_ = offset;
     begin_ = end_ = 0;
     member_ended_ = false;
   }
 
-  // At most kBufferBytes / 2 bytes.
+  // `length` is at most kBufferBytes / 2.
   Result<std::span<const std::byte>> at(std::uint64_t offset, std::size_t length) override {
     if (offset < begin_)
       return error(Errc::unsupported, offset,
@@ -58,29 +58,29 @@ class MemberWindow final : public ByteWindow {
   std::uint64_t end_offset() const { return compressed_end_; }
 
   Error error(Errc code, std::uint64_t offset, std::string_view what) const override {
-    return object_.error(code, member_,
+    return object_.error(code, member_offset_,
                          fmt::format("{} (at byte {} of what is compressed here)", what, offset));
   }
 
  private:
-  // Inflates more bytes, and keeps those from `keep` on.
-  Result<void> inflate(std::uint64_t keep) {
-    auto in_memory = static_cast<std::size_t>(end_ - begin_);
-    if (in_memory == kBufferBytes) {
-      const auto dropped = static_cast<std::size_t>(std::min(keep, end_) - begin_);
-      std::copy(bytes_.begin() + static_cast<std::ptrdiff_t>(dropped), bytes_.end(), bytes_.begin());
-      begin_ += dropped;
-      in_memory -= dropped;
+  // Inflates more bytes, and keeps the inflated bytes from `keep_from` on.
+  Result<void> inflate(std::uint64_t keep_from) {
+    auto buffered_bytes = static_cast<std::size_t>(end_ - begin_);
+    if (buffered_bytes == kBufferBytes) {
+      const auto dropped_bytes = static_cast<std::size_t>(std::min(keep_from, end_) - begin_);
+      std::copy(bytes_.begin() + static_cast<std::ptrdiff_t>(dropped_bytes), bytes_.end(), bytes_.begin());
+      begin_ += dropped_bytes;
+      buffered_bytes -= dropped_bytes;
     }
     const auto step_bytes =
         static_cast<std::size_t>(std::min<std::uint64_t>(kStepBytes, object_.size() - compressed_end_));
     PENSTOCK_ASSIGN(const auto in, object_.at(compressed_end_, step_bytes));
-    const auto step = inflater_.step(in, std::span(bytes_).subspan(in_memory));
+    const auto step = inflater_.step(in, std::span(bytes_).subspan(buffered_bytes));
     if (!step.ok()) return error(step.error().code, end_, step.error().what);
-    compressed_end_ += step->taken;
-    end_ += step->made;
-    member_ended_ = step->end;
-    if (!member_ended_ && step->taken == 0 && step->made == 0)
+    compressed_end_ += step->in_bytes;
+    end_ += step->out_bytes;
+    member_ended_ = step->member_ended;
+    if (!member_ended_ && step->in_bytes == 0 && step->out_bytes == 0)
       return error(Errc::truncated, end_,
                    fmt::format("a gzip member does not end, but the object does at {}", object_.size()));
     return success();
@@ -91,16 +91,16 @@ class MemberWindow final : public ByteWindow {
   std::vector<std::byte> bytes_;  // the inflated bytes [begin_, end_)
   std::uint64_t begin_ = 0;
   std::uint64_t end_ = 0;
-  std::uint64_t member_ = 0;          // offset of the member in the object
-  std::uint64_t compressed_end_ = 0;  // end of the compressed bytes that were used
+  std::uint64_t member_offset_ = 0;   // offset of the member in the object
+  std::uint64_t compressed_end_ = 0;  // offset in the object after the bytes that were inflated
   bool member_ended_ = false;
 };
 
-// The message of the member's first record.
-Result<Extent> message_of(MemberWindow& member, std::uint64_t object_bytes_left) {
+// Where the message of the first record is, in the inflated bytes of the member.
+Result<Extent> first_message(MemberWindow& member, std::uint64_t object_bytes_left) {
   PENSTOCK_ASSIGN(const auto header, member.at(0, kTfRecordHeaderBytes));
   const std::uint64_t length = number_at(header, 0, 8);
-  if (kChecksumsCount && !tfrecord_payload_bytes(header.first<kTfRecordHeaderBytes>()))
+  if (kVerifyChecksums && !tfrecord_payload_bytes(header.first<kTfRecordHeaderBytes>()))
     return member.corrupt(0, "gzip, but no TFRecord: the checksum of a record's length is wrong");
   if (length / kMostGzipInflation > object_bytes_left)
     return member.error(
@@ -120,14 +120,14 @@ Result<void> scan_tfrecord_gzip(ObjectWindow& object, const Format::Visit& found
   std::string codec;
   for (std::uint64_t at = 0; at < object.size(); at = member.end_offset()) {
     member.begin_member(at);
-    PENSTOCK_ASSIGN(const bool empty, member.ends_at(0));
-    if (empty) continue;
-    PENSTOCK_ASSIGN(const Extent message, message_of(member, object.size() - at));
+    PENSTOCK_ASSIGN(const bool is_empty, member.ends_at(0));
+    if (is_empty) continue;
+    PENSTOCK_ASSIGN(const Extent message, first_message(member, object.size() - at));
     PENSTOCK_ASSIGN(const TfExampleParts example, find_in_example(member, message));
     const std::uint64_t end = message.offset + message.length + kTfRecordFooterBytes;
     PENSTOCK_TRY(member.at(end - kTfRecordFooterBytes, kTfRecordFooterBytes));
-    PENSTOCK_ASSIGN(const bool one, member.ends_at(end));
-    if (!one)
+    PENSTOCK_ASSIGN(const bool is_one_record, member.ends_at(end));
+    if (!is_one_record)
       return object.error(Errc::unsupported, at,
                           "a gzip member holds more than one record, so that no sample has a place of its "
                           "own; gunzip it, or make the data set with --set compression=gzip");
@@ -135,7 +135,7 @@ Result<void> scan_tfrecord_gzip(ObjectWindow& object, const Format::Visit& found
     found({.label_name = example.label,
            .placement = {at, member.end_offset() - at},
            .codec = codec,
-           .statistics = example.statistics});
+           .is_statistics = example.is_statistics});
   }
   return success();
 }

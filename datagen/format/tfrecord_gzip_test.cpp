@@ -99,9 +99,9 @@ TEST_F(TfRecordGzip, EveryRecordIsAMemberOfItsOwn) {
     Bytes record(1000);
     inflater.begin();
     const auto step = inflater.step(member, record).value();
-    EXPECT_TRUE(step.end);
-    EXPECT_EQ(step.taken, member.size());
-    record.resize(step.made);
+    EXPECT_TRUE(step.member_ended);
+    EXPECT_EQ(step.in_bytes, member.size());
+    record.resize(step.out_bytes);
     all = std::move(all) + record;
   }
   EXPECT_EQ(at, written.compressed.size());

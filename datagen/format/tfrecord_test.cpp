@@ -171,8 +171,9 @@ TEST(TfRecord, LabelsBehindAPayloadLargerThanTheWindow) {
   ScanFixture fixture("tfrecord");
   const auto samples = fixture.scan(two).value();
   ASSERT_EQ(samples.size(), 2U);
-  EXPECT_EQ(samples[1], (ScanFixture::Sample{
-                            "42", {record.size() + 12 + message.first_field_at, content.size()}, "jpeg"}));
+  EXPECT_EQ(
+      samples[1],
+      (ScanFixture::Sample{"42", {record.size() + 12 + message.first_field_offset, content.size()}, "jpeg"}));
 }
 
 TEST(TfRecord, WhatHasNoBytesIsARecordAsAWhole) {

@@ -27,36 +27,36 @@ extern const FormatInfo format_webdataset;
 
 namespace {
 
-constexpr std::array<std::byte, 2 * kTarBlock> kZeros{};
-constexpr std::uint64_t kLongestLabel = 256;
+constexpr std::array<std::byte, 2 * kTarBlockBytes> kZeros{};
+constexpr std::uint64_t kMostLabelFileBytes = 256;
 
-// The name of a field's file after the key: ".jpeg", or ".data.npy" if there are several fields. `npy`: the
-// file is an array in NumPy's format.
+// The name of a field's file after the key: ".jpeg", or ".data.npy" if there are several fields. `is_npy`:
+// the file is an array in NumPy's format.
 struct FieldFile {
   std::string suffix;
-  bool npy;
+  bool is_npy;
 };
 
-FieldFile file_of(const Field& field, bool only) {
-  constexpr std::string_view kNpy = ".npy";
-  const bool npy = !field.varies || field.extension == kNpy;
-  std::string suffix(npy ? kNpy : field.extension.empty() ? ".bin" : field.extension);
+FieldFile field_file(const Field& field, bool is_only_field) {
+  constexpr std::string_view kNpyExtension = ".npy";
+  const bool is_npy = !field.varies || field.extension == kNpyExtension;
+  std::string suffix(is_npy ? kNpyExtension : field.extension.empty() ? ".bin" : field.extension);
   suffix = lower_case(suffix);
-  if (only) return {suffix, npy};
+  if (is_only_field) return {suffix, is_npy};
   std::string name(field.name);
   std::replace(name.begin(), name.end(), '/', '_');
-  return {fmt::format(".{}{}", name, suffix), npy};
+  return {fmt::format(".{}{}", name, suffix), is_npy};
 }
 
 class TarWriter final : public ObjectWriter {
  public:
   TarWriter(std::unique_ptr<Writer> writer, std::span<const Field> fields)
       : writer_(std::move(writer)), fields_(fields) {
-    for (const Field& field : fields) files_.push_back(file_of(field, fields.size() == 1));
+    for (const Field& field : fields) files_.push_back(field_file(field, fields.size() == 1));
   }
 
   Result<Placement> add(const SampleBytes& sample) override {
-    // Also without '/': npos + 1 is 0.
+    // If the key has no '/', npos + 1 is 0 and this is the whole key.
     const std::string_view base = sample.key.substr(sample.key.rfind('/') + 1);
     if (base.empty() || base.find('.') != std::string_view::npos)
       return make_error(Errc::invalid_argument,
@@ -65,7 +65,7 @@ class TarWriter final : public ObjectWriter {
       const std::string label = std::to_string(sample.label);
       PENSTOCK_TRY(put_header(sample.key, ".cls", label.size()));
       PENSTOCK_TRY(writer_.append(label));
-      PENSTOCK_TRY(pad(label.size()));
+      PENSTOCK_TRY(append_padding(label.size()));
     }
     PENSTOCK_ASSIGN(const Placement payload, add_file(sample, 0));
     for (std::size_t i = 1; i < files_.size(); ++i) PENSTOCK_TRY(add_file(sample, i));
@@ -80,19 +80,19 @@ class TarWriter final : public ObjectWriter {
  private:
   Result<Placement> add_file(const SampleBytes& sample, std::size_t i) {
     const FieldBytes& bytes = sample.fields[i];
-    std::vector<std::byte> array;  // its NumPy header
-    if (files_[i].npy) {
+    std::vector<std::byte> npy_head;  // the NumPy header before the bytes, if any
+    if (files_[i].is_npy) {
       const std::uint64_t side = bytes.bytes / element_bytes(fields_[i].element);
-      array = npy_header(fields_[i].element, fields_[i].varies
-                                                 ? std::span(&side, 1)
-                                                 : std::span<const std::uint64_t>(fields_[i].shape));
+      npy_head = npy_header(fields_[i].element, fields_[i].varies
+                                                    ? std::span(&side, 1)
+                                                    : std::span<const std::uint64_t>(fields_[i].shape));
     }
-    const std::uint64_t length = array.size() + bytes.bytes;
+    const std::uint64_t length = npy_head.size() + bytes.bytes;
     PENSTOCK_TRY(put_header(sample.key, files_[i].suffix, length));
-    PENSTOCK_TRY(writer_.append(array));
+    PENSTOCK_TRY(writer_.append(npy_head));
     const Placement placement{writer_.offset(), bytes.bytes};
     PENSTOCK_TRY(writer_.append(bytes));
-    PENSTOCK_TRY(pad(length));
+    PENSTOCK_TRY(append_padding(length));
     return placement;
   }
   Result<void> put_header(std::string_view key, std::string_view suffix, std::uint64_t bytes) {
@@ -102,7 +102,7 @@ class TarWriter final : public ObjectWriter {
     put_tar_header(header_, name_, bytes);
     return writer_.append(header_);
   }
-  Result<void> pad(std::uint64_t bytes) {
+  Result<void> append_padding(std::uint64_t bytes) {
     return writer_.append(std::span(kZeros).first(tar_padding(bytes)));
   }
 
@@ -113,7 +113,7 @@ class TarWriter final : public ObjectWriter {
   std::vector<std::byte> header_;
 };
 
-// The members of one sample, in their order.
+// The facts about one sample that its members have given so far.
 struct TarSample {
   std::string key;
   std::string label;
@@ -121,7 +121,7 @@ struct TarSample {
   std::string codec;
   // The payload is a .json or .txt file. Any other file of the sample replaces it.
   bool is_text_payload = false;
-  std::string name;  // of the payload
+  std::string payload_name;  // name of the file with the payload
   std::string label_file;
 };
 
@@ -144,9 +144,10 @@ class TarScan {
  private:
   Result<void> add_member(const ArchiveMember& member) {
     const std::string_view name = member.name;
-    const std::size_t base = name.rfind('/') + 1;  // also without '/': npos + 1 is 0
+    // If the name has no '/', npos + 1 is 0 and this is its beginning.
+    const std::size_t base = name.rfind('/') + 1;
     const std::size_t dot = name.find('.', base);
-    if (dot == std::string_view::npos || dot == base) return success();  // no key or no extension
+    if (dot == std::string_view::npos || dot == base) return success();  // it has no key or no extension
     const std::string_view key = name.substr(0, dot);
     if (key != sample_.key) {
       PENSTOCK_TRY(finish_sample());
@@ -160,36 +161,37 @@ class TarScan {
       leave_out_companion(name, dot, is_text);
       return success();
     }
-    sample_.name = name;
+    sample_.payload_name = name;
     sample_.payload = {member.content.offset, member.content.length};
     sample_.codec = codec_of(name);
     sample_.is_text_payload = is_text;
     return success();
   }
 
-  // Counts a further file of a sample if it is left out. Files with a second extension, such as ".mask.png",
-  // are further fields and belong to the sample.
+  // Called for a further file of a sample. Counts it as left out if it has the same name as the file with the
+  // payload. Otherwise it is a further field if it is text, or if one of the two files has a second
+  // extension, such as ".mask.png". A file that is neither counts as left out.
   void leave_out_companion(std::string_view name, std::size_t dot, bool is_text) {
-    const auto only_extension = [dot](std::string_view file) {
+    const auto has_one_extension = [dot](std::string_view file) {
       return file.find('.', dot + 1) == std::string_view::npos;
     };
-    if (name == sample_.name)
+    if (name == sample_.payload_name)
       leave_out(name, "the second file of that name");
-    else if (!is_text && only_extension(name) && only_extension(sample_.name))
-      leave_out(name,
-                left_out_.count == 0 ? fmt::format("whose sample is '{}'", sample_.name) : std::string());
+    else if (!is_text && has_one_extension(name) && has_one_extension(sample_.payload_name))
+      leave_out(name, left_out_.count == 0 ? fmt::format("whose sample is '{}'", sample_.payload_name)
+                                           : std::string());
   }
 
   void leave_out(std::string_view name, std::string_view reason) {
     if (left_out_.count++ > 0) return;
-    left_out_.first = name;
+    left_out_.first_name = name;
     left_out_.reason = reason;
   }
 
   Result<void> read_label(const ArchiveMember& member) {
     const Extent content = member.content;
-    if (content.length > kLongestLabel) {
-      leave_out(member.name, fmt::format("a label of more than {} bytes", kLongestLabel));
+    if (content.length > kMostLabelFileBytes) {
+      leave_out(member.name, fmt::format("a label of more than {} bytes", kMostLabelFileBytes));
       return success();
     }
     if (!sample_.label_file.empty()) leave_out(member.name, "the second label of its sample");
@@ -227,7 +229,7 @@ class TarScan {
     found_({.label_name = waiting_->label,
             .placement = *waiting_->payload,
             .codec = waiting_->codec,
-            .statistics = base == kStatistics,
+            .is_statistics = base == kStatisticsName,
             .files_left_out = std::exchange(left_out_, {})});
     waiting_.reset();
   }

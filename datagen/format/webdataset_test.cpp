@@ -22,7 +22,7 @@ void put(Bytes& out, std::string_view text) {
 void seal(Bytes& archive, std::size_t at) {
   for (std::size_t i = 0; i < 8; ++i) archive[at + 148 + i] = std::byte{' '};
   std::uint32_t sum = 0;
-  for (std::size_t i = 0; i < kTarBlock; ++i) sum += std::to_integer<std::uint32_t>(archive[at + i]);
+  for (std::size_t i = 0; i < kTarBlockBytes; ++i) sum += std::to_integer<std::uint32_t>(archive[at + i]);
   char text[8];
   std::snprintf(text, sizeof text, "%06o", sum);
   for (std::size_t i = 0; i < 7; ++i) archive[at + 148 + i] = static_cast<std::byte>(text[i]);
@@ -41,7 +41,7 @@ void add(Bytes& out, std::string_view name, std::string_view content, char type 
 }
 
 void close(Bytes& out) {
-  out.resize(out.size() + 2 * kTarBlock);
+  out.resize(out.size() + 2 * kTarBlockBytes);
 }
 
 std::string pax(std::string_view key, std::string_view value) {
@@ -68,7 +68,7 @@ Bytes small_archive() {
 TEST(Tar, HeadersAreThoseOfUstar) {
   Bytes header;
   put_tar_header(header, "n1/a.jpg", 1000);
-  ASSERT_EQ(header.size(), kTarBlock);
+  ASSERT_EQ(header.size(), kTarBlockBytes);
   const std::string text(reinterpret_cast<const char*>(header.data()), header.size());
   EXPECT_EQ(text.substr(0, 9), std::string("n1/a.jpg\0", 9));
   EXPECT_EQ(text.substr(100, 48), std::string("0000644\0"
@@ -150,7 +150,7 @@ std::string left_out(const std::vector<std::string>& names) {
                  [&](const Format::FoundSample& found) {
                    const Format::LeftOutParts& aside = found.files_left_out;
                    if (count == 0 && aside.count > 0)
-                     first = " from " + std::string(aside.first) + ", " + std::string(aside.reason);
+                     first = " from " + std::string(aside.first_name) + ", " + std::string(aside.reason);
                    count += aside.count;
                  });
   EXPECT_OK(scanned);
@@ -293,7 +293,7 @@ TEST(WebDataset, CutShortAnywhereIsTold) {
   const Bytes archive = small_archive();
   for (std::size_t cut = 0; cut < archive.size(); ++cut) {
     const auto samples = scan(Bytes(archive.begin(), archive.begin() + static_cast<std::ptrdiff_t>(cut)));
-    if (cut >= archive.size() - kTarBlock) {  // one block of zeros also closes an archive
+    if (cut >= archive.size() - kTarBlockBytes) {  // one block of zeros also closes an archive
       EXPECT_TRUE(samples.ok()) << cut;
     } else {
       ASSERT_FALSE(samples.ok()) << cut;
@@ -305,7 +305,7 @@ TEST(WebDataset, CutShortAnywhereIsTold) {
 TEST(WebDataset, NoFlippedBitOfAHeaderPasses) {
   Bytes archive = small_archive();
   ScanFixture fixture("webdataset");
-  for (std::size_t bit = 0; bit < 8 * kTarBlock; ++bit) {
+  for (std::size_t bit = 0; bit < 8 * kTarBlockBytes; ++bit) {
     archive[bit / 8] ^= static_cast<std::byte>(1U << (bit % 8));
     const auto samples = fixture.scan(archive);
     const std::size_t at = bit / 8;

@@ -15,18 +15,18 @@ namespace penstock {
 
 struct ZipMember {
   std::string name;
-  std::uint64_t header = 0;  // offset of its local header
+  std::uint64_t header_offset = 0;  // of the local header in the archive
   std::uint64_t bytes = 0;
   std::uint32_t crc32 = 0;
-  bool streamed = false;  // size and CRC follow its bytes
+  bool is_streamed = false;  // size and CRC are in a trailer after its bytes
 };
 
 // The functions below make the parts of an archive in the order of the file. Each member has a local header,
-// its bytes and, if it is streamed, a trailer. The directory comes last. No part contains a time, so that the
-// same members give the same bytes.
+// its bytes and, if it is streamed, a trailer. The directory comes last. No part contains a time, so the same
+// members give the same bytes.
 inline constexpr std::size_t kZipAlignment = 64;  // alignment of the members' bytes
 
-// The local header of a member. It begins at offset member.header and ends before the member's first byte.
+// The local header of a member. It begins at member.header_offset and ends before the member's first byte.
 std::vector<std::byte> zip_local_header(const ZipMember& member);
 // The trailer of a streamed member. It follows the member's bytes.
 std::vector<std::byte> zip_trailer(const ZipMember& member);

@@ -39,7 +39,7 @@ Result<TargetState> prepare_target(const Generation& generation, Tier& tier, boo
   // Checked again with the lock held: another process may have written here after the caller's check.
   PENSTOCK_ASSIGN(const bool complete, check_target(tier, generation.state, resume));
   Backend& backend = *tier.backend;
-  sweep_temporaries(backend);
+  remove_temporary_files(backend);
   if (complete) {
     PENSTOCK_TRY(remove_generation_state(backend));
     return TargetState::finished;
@@ -105,7 +105,7 @@ Result<void> make_missing(Generator& generator, bool resumed, Communicator& rank
   PENSTOCK_ASSIGN(const std::vector<JournalRead> journals, gather<JournalRead>(ranks, journal));
   for (const JournalRead& one : journals) {
     journal.next_segment = std::max(journal.next_segment, one.next_segment);
-    out.journal_damaged = std::max(out.journal_damaged, one.damaged);
+    out.damaged_journal_parts = std::max(out.damaged_journal_parts, one.damaged_parts);
   }
   generator.start_journal(journal.next_segment);
   const Result<void> made = all_ok(
@@ -123,7 +123,7 @@ Result<void> generate_locked(const Generation& generation, Tier& tier, unsigned 
                   on_root(ranks, [&] { return prepare_target(generation, tier, resume); }));
   if (found == TargetState::finished) return repair_finished(generation, tier, threads, ranks, progress, out);
   const bool resumed = found == TargetState::started;
-  out.started = resumed;
+  out.can_resume = resumed;
   if (Result<void> same_target =
           all_ok(ranks, ranks.root() ? success() : check_same_target(generation, tier));
       !same_target.ok()) {
@@ -131,7 +131,7 @@ Result<void> generate_locked(const Generation& generation, Tier& tier, unsigned 
     if (ranks.root() && !resumed) static_cast<void>(remove_generation_state(*tier.backend));
     return same_target;
   }
-  out.started = true;
+  out.can_resume = true;
   std::optional<Generator> generator;
   const auto prepare = [&]() -> Result<void> {
     PENSTOCK_ASSIGN(TargetSync sync, TargetSync::begin(tier));
@@ -141,17 +141,17 @@ Result<void> generate_locked(const Generation& generation, Tier& tier, unsigned 
   PENSTOCK_TRY(all_ok(ranks, prepare));
   PENSTOCK_TRY(make_missing(*generator, resumed, ranks, out));
   PENSTOCK_TRY(on_root(ranks, [&] { return remove_generation_state(*tier.backend); }));
-  out.started = false;
+  out.can_resume = false;
   return success();
 }
 
 // Rank 0 holds the lock for all ranks.
 Result<std::unique_ptr<Lock>> lock_target(Namespace& names) {
-  const Result<Entry> before = names.stat(".penstock");
+  const Result<Entry> folder = names.stat(".penstock");
   Result<std::unique_ptr<Lock>> lock = names.lock(kGenerationLockName);
-  // Removes the folder if it was made for a lock that could then not be taken.
-  const bool ours = !before.ok() && before.error().code == Errc::not_found;
-  if (!lock.ok() && ours && lock.error().code != Errc::busy) static_cast<void>(names.remove(".penstock"));
+  // If the lock cannot be taken, removes the folder that names.lock() has made.
+  const bool is_new = !folder.ok() && folder.error().code == Errc::not_found;
+  if (!lock.ok() && is_new && lock.error().code != Errc::busy) static_cast<void>(names.remove(".penstock"));
   return lock;
 }
 
@@ -159,7 +159,7 @@ Result<std::unique_ptr<Lock>> lock_target(Namespace& names) {
 Result<void> remove_lock(Namespace& names, const Result<void>& done) {
   Result<void> removed = remove_if_there(names, kGenerationLockName);
   if (done.ok() && !removed.ok()) return removed;
-  // Nothing was started, so no file of ours remains. If the folder has files of other programs, remove()
+  // Nothing was started, so no file of Penstock remains. If the folder has files of other programs, remove()
   // fails and the folder stays.
   if (!done.ok()) static_cast<void>(names.remove(".penstock"));
   return success();
@@ -167,12 +167,12 @@ Result<void> remove_lock(Namespace& names, const Result<void>& done) {
 
 }  // namespace
 
-void GeneratedCounts::count(const GeneratedCounts& part) {
+void GeneratedCounts::add(const GeneratedCounts& part) {
   samples_made += part.samples_made;
   bytes_made += part.bytes_made;
   samples_kept += part.samples_kept;
   samples_journaled += part.samples_journaled;
-  damaged += part.damaged;
+  damaged_objects += part.damaged_objects;
 }
 
 Result<void> generate(const Generation& generation, Tier& tier, unsigned threads, bool resume,
@@ -185,8 +185,8 @@ Result<void> generate(const Generation& generation, Tier& tier, unsigned threads
       return success();
     }));
     Result<void> done = generate_locked(generation, tier, threads, resume, ranks, progress, out);
-    // The lock's file stays with the state, which --resume needs.
-    if (out.started) return done;
+    // --resume needs the state file, so the folder stays, and the lock's file with it.
+    if (out.can_resume) return done;
     if (done.ok()) return on_root(ranks, [&] { return remove_lock(names, done); });
     if (ranks.root()) static_cast<void>(remove_lock(names, done));
     return done;

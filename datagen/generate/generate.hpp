@@ -23,20 +23,21 @@ struct GeneratedCounts {
   std::uint64_t samples_made = 0;
   std::uint64_t bytes_made = 0;
   std::uint64_t samples_kept = 0;       // made by an earlier run and still correct
-  std::uint64_t samples_journaled = 0;  // of those made: recorded in the journal, so that --resume finds them
-  std::uint64_t damaged = 0;  // objects of an earlier run that are no longer correct; they are made again
-  double seconds = 0;         // of making only, on the slowest rank
+  std::uint64_t samples_journaled = 0;  // samples_made that the journal lists, so that --resume finds them
+  // Objects of an earlier run that are no longer correct. They are made again.
+  std::uint64_t damaged_objects = 0;
+  double seconds = 0;  // time of the making alone, on the slowest rank
 
-  void count(const GeneratedCounts& part);  // adds samples, bytes and objects
+  void add(const GeneratedCounts& part);  // adds samples, bytes and objects
 };
 
 // The sum over all ranks. Every rank has the same values.
 struct GenerateResult : GeneratedCounts {
   // Damaged rows and segments of the journal; their objects are made again.
-  std::uint64_t journal_damaged = 0;
-  bool kept_by_size = false;       // earlier objects were checked by their size only
-  bool started = false;            // the target contains data that --resume can continue
-  std::vector<RankFigures> ranks;  // what each rank made; empty for a single process
+  std::uint64_t damaged_journal_parts = 0;
+  bool kept_by_size = false;              // earlier objects were checked by their size only
+  bool can_resume = false;                // the target contains data that --resume can continue
+  std::vector<RankFigures> rank_figures;  // what each rank made; empty for a single process
 };
 
 // Makes the objects that are missing. With `resume` on a finished data set, it compares each object's size
@@ -44,7 +45,7 @@ struct GenerateResult : GeneratedCounts {
 // this build would make other bytes of it.
 //
 // Holds the target's lock (`busy` if another process holds it). `out` is set even if this fails or is
-// interrupted; the journal then allows --resume. If out.started is false, the target is unchanged.
+// interrupted; the journal then allows --resume. If out.can_resume is false, the target is unchanged.
 //
 // Collective: every rank passes the same arguments and makes its share of the objects. All ranks must see the
 // same target (`not_found` if one does not). Only rank 0 inspects the target and writes the manifest. A rank

@@ -124,14 +124,14 @@ TEST_P(GenerateFormats, AnObjectIsKeptOnlyByteForByte) {
     restore(target, damaged);
     const auto resumed = make(target, generation_, 2, true);
     ASSERT_TRUE(resumed.ok()) << resumed.error().what;
-    EXPECT_EQ(resumed->damaged, 1U) << i;
+    EXPECT_EQ(resumed->damaged_objects, 1U) << i;
     EXPECT_GT(resumed->samples_made, 0U);
     expect_same(tree_of(target), expected_);
   }
   restore(target, left);
   const auto resumed = make(target, generation_, 2, true);
   ASSERT_TRUE(resumed.ok()) << resumed.error().what;
-  EXPECT_EQ(resumed->damaged, 0U);
+  EXPECT_EQ(resumed->damaged_objects, 0U);
   EXPECT_GT(resumed->samples_kept, 0U);
   expect_same(tree_of(target), expected_);
 }

@@ -131,7 +131,7 @@ TEST(GenerateOnFailingDisk, ResumeKeepsOnlyWhatTheDeviceHas) {
     ASSERT_OK((*disk)->mend());
     const Result<GenerateResult> resumed = make(target, large, 2, true);
     ASSERT_OK(resumed);
-    EXPECT_GT(resumed->damaged, 0U);
+    EXPECT_GT(resumed->damaged_objects, 0U);
     EXPECT_GT(resumed->samples_kept, 0U);
   }
   ASSERT_OK((*disk)->restart());

@@ -91,7 +91,7 @@ TEST(GenerateRanks, TheirNumberDoesNotMatter) {
       for (const Outcome& outcome : make_over(ranks, path, generation)) {
         ASSERT_TRUE(outcome.done.ok()) << outcome.done.error().message();
         EXPECT_EQ(outcome.made.samples_made, generation.state.samples) << "the job's, on every rank";
-        EXPECT_FALSE(outcome.made.started);
+        EXPECT_FALSE(outcome.made.can_resume);
       }
       Tier target = tier(path);
       expect_same(tree_of(target), expected);
@@ -102,15 +102,15 @@ TEST(GenerateRanks, TheirNumberDoesNotMatter) {
 TEST(GenerateRanks, WhatEachMadeIsKnownOnTheFirst) {
   const std::vector<Outcome> outcomes = make_over(3, "ranks-figures", pictures());
   const GenerateResult& made = outcomes[0].made;
-  ASSERT_EQ(made.ranks.size(), 3U);
+  ASSERT_EQ(made.rank_figures.size(), 3U);
   std::uint64_t bytes = 0;
-  for (const RankFigures& rank : made.ranks) {
+  for (const RankFigures& rank : made.rank_figures) {
     bytes += rank.bytes;
     EXPECT_GT(rank.bytes, 0U);
     EXPECT_LE(rank.wall_s, made.seconds);
   }
   EXPECT_EQ(bytes, made.bytes_made);
-  EXPECT_TRUE(outcomes[1].made.ranks.empty());
+  EXPECT_TRUE(outcomes[1].made.rank_figures.empty());
 }
 
 // From each operation on, all operations of one rank fail. Then a job with another number of ranks resumes.
@@ -177,7 +177,7 @@ TEST(GenerateRanks, ASignalToOneStopsAll) {
   for (const Outcome& outcome : outcomes) {
     ASSERT_FALSE(outcome.done.ok());
     EXPECT_EQ(outcome.done.error().code, Errc::interrupted);
-    EXPECT_TRUE(outcome.made.started);
+    EXPECT_TRUE(outcome.made.can_resume);
   }
   ASSERT_TRUE(make_over(3, "ranks-signal", generation, true)[0].done.ok());
   Tier target = tier("ranks-signal");
@@ -206,7 +206,7 @@ TEST(GenerateRanks, ASignalAtTheStartSaysWhetherThereIsSomethingToGoOnWith) {
   for (const Outcome& outcome : outcomes) {
     ASSERT_FALSE(outcome.done.ok());
     EXPECT_EQ(outcome.done.error().code, Errc::interrupted);
-    EXPECT_EQ(outcome.made.started, left) << "started exactly where there is something to resume";
+    EXPECT_EQ(outcome.made.can_resume, left) << "started exactly where there is something to resume";
   }
 }
 
@@ -221,7 +221,7 @@ TEST(GenerateRanks, AFinishedOneIsMendedByAll) {
   }
   const auto mended = make_over(3, "ranks-mend", generation, true);
   for (const Outcome& outcome : mended) ASSERT_TRUE(outcome.done.ok()) << outcome.done.error().message();
-  EXPECT_EQ(mended[0].made.damaged, expected.size() - 1);
+  EXPECT_EQ(mended[0].made.damaged_objects, expected.size() - 1);
   EXPECT_EQ(mended[0].made.samples_made, generation.state.samples);
   expect_same(tree_of(target), expected);
 }

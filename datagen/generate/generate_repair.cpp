@@ -33,10 +33,10 @@ Error other_build_error(std::string_view name, std::string_view why) {
 }  // namespace
 
 Result<std::vector<std::uint64_t>> wrong_objects(const Manifest& manifest, Tier& tier, unsigned threads) {
-  PENSTOCK_ASSIGN(const std::vector<ObjectVerdict> all,
+  PENSTOCK_ASSIGN(const std::vector<ObjectVerdict> verdicts,
                   check_object_sizes(tier.backend->names(), manifest, std::max(threads, 1U)));
   std::vector<std::uint64_t> wrong;
-  for (const ObjectVerdict& one : all) wrong.push_back(one.object);
+  for (const ObjectVerdict& one : verdicts) wrong.push_back(one.object);
   return wrong;
 }
 
@@ -55,18 +55,18 @@ Repairer::Repairer(const Generation& generation, const Manifest& manifest, Backe
 
 Result<void> Repairer::begin(std::span<const std::uint64_t> wrong) {
   if (ranks_.root()) {
-    mine_.samples_kept = samples_kept(wrong);
-    mine_.damaged = wrong.size();
-    progress_.advance(mine_.samples_kept);
+    own_counts_.samples_kept = samples_kept(wrong);
+    own_counts_.damaged_objects = wrong.size();
+    progress_.advance(own_counts_.samples_kept);
   }
   if (manifest_.objects() == generation_.objects + companions_.size()) return success();
   return other_build_error(kManifestName, "names other objects than this build makes");
 }
 
 GeneratedCounts Repairer::counts() const {
-  GeneratedCounts mine = mine_;
-  for (const Worker& worker : workers_) mine.count(worker.counts);
-  return mine;
+  GeneratedCounts sum = own_counts_;
+  for (const Worker& worker : workers_) sum.add(worker.counts);
+  return sum;
 }
 
 std::uint64_t Repairer::samples_kept(std::span<const std::uint64_t> wrong) const {
@@ -77,20 +77,20 @@ std::uint64_t Repairer::samples_kept(std::span<const std::uint64_t> wrong) const
 }
 
 Result<void> Repairer::make_share(std::span<const std::uint64_t> wrong) {
-  const auto begin_of = [&](int rank) {
+  const auto share_begin = [&](int rank) {
     return wrong.size() * static_cast<std::size_t>(rank) / static_cast<std::size_t>(ranks_.size());
   };
-  const std::size_t first = begin_of(ranks_.rank());
-  const std::span<const std::uint64_t> mine = wrong.subspan(first, begin_of(ranks_.rank() + 1) - first);
+  const std::size_t first = share_begin(ranks_.rank());
+  const std::span<const std::uint64_t> share = wrong.subspan(first, share_begin(ranks_.rank() + 1) - first);
   const Clock::time_point start = Clock::now();
-  const auto threads = static_cast<unsigned>(std::clamp<std::uint64_t>(mine.size(), 1, threads_));
+  const auto threads = static_cast<unsigned>(std::clamp<std::uint64_t>(share.size(), 1, threads_));
   for (unsigned i = 0; i < threads; ++i)
     workers_.emplace_back(MakerSetup{generation_, backend_, durability_, true, labels_});
-  Result<void> made = parallel_for(mine.size(), threads, 1, [&](unsigned worker, std::uint64_t i) {
-    return stopped() ? success() : make_again(workers_[worker], mine[i]);
+  Result<void> made = parallel_for(share.size(), threads, 1, [&](unsigned worker, std::uint64_t i) {
+    return stopped() ? success() : make_again(workers_[worker], share[i]);
   });
   if (made.ok() && !stopped()) made = sync_.sync();
-  mine_.seconds = std::chrono::duration<double>(Clock::now() - start).count();
+  own_counts_.seconds = std::chrono::duration<double>(Clock::now() - start).count();
   return made;
 }
 

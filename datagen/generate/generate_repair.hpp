@@ -31,10 +31,12 @@ class Repairer {
   Repairer(const Generation& generation, const Manifest& manifest, Backend& backend, TargetSync sync,
            unsigned threads, Communicator& ranks, Progress& progress);
 
-  // The steps, in this order. Each rank passes the same list of wrong objects. begin() counts the others, on
-  // rank 0. It is `corrupt` if this build makes other objects than the manifest names.
+  // The steps, in this order. Each rank passes the same list of wrong objects. On rank 0, begin() counts the
+  // correct samples and the wrong objects. It fails with `corrupt` if this build makes other objects than the
+  // manifest names.
   Result<void> begin(std::span<const std::uint64_t> wrong);
-  Result<void> make_share(std::span<const std::uint64_t> wrong);  // this rank's part of them
+  // Makes this rank's part of the wrong objects again.
+  Result<void> make_share(std::span<const std::uint64_t> wrong);
   GeneratedCounts counts() const;
 
   // Makes make_share() return soon. Any thread.
@@ -45,7 +47,7 @@ class Repairer {
     explicit Worker(const MakerSetup& setup) : maker(setup) {}
 
     ObjectMaker maker;
-    std::vector<JournalSample> rows;  // of the current object
+    std::vector<JournalSample> rows;  // samples of the current object
     std::vector<std::uint32_t> labels;
     GeneratedCounts counts;
   };
@@ -53,8 +55,8 @@ class Repairer {
   std::uint64_t samples_kept(std::span<const std::uint64_t> wrong) const;
   // Makes the object again. Publishes it only if it matches the manifest.
   Result<void> make_again(Worker& worker, std::uint64_t object);
-  // Compares what the manifest knows. Without checksums of objects, the bytes around samples are not
-  // compared.
+  // Compares an object with its entries in the manifest. If the manifest has no checksums of objects, the
+  // bytes around samples are not compared.
   bool matches_manifest(std::uint64_t object, const PublishedObject& written,
                         std::span<const JournalSample> rows, std::span<const std::uint32_t> labels) const;
   bool stopped() const { return stopped_.load(std::memory_order_relaxed); }
@@ -72,7 +74,7 @@ class Repairer {
   const std::vector<std::string> labels_;
   const std::vector<Companion> companions_;
   std::deque<Worker> workers_;
-  GeneratedCounts mine_;
+  GeneratedCounts own_counts_;
   std::atomic<bool> stopped_{false};  // set if another rank has failed or was asked to stop
 };
 

@@ -43,10 +43,10 @@ TEST(GenerateMend, WhatIsGoneOrOfAnotherSizeIsMadeAgain) {
   ASSERT_TRUE(names[4].starts_with("stats"));
   const auto mended = make(target, generation, 2, true);
   ASSERT_TRUE(mended.ok()) << mended.error().message();
-  EXPECT_EQ(mended->damaged, 4U);
+  EXPECT_EQ(mended->damaged_objects, 4U);
   EXPECT_EQ(mended->samples_made, 5U);
   EXPECT_EQ(mended->samples_kept, 2U);
-  EXPECT_FALSE(mended->started);
+  EXPECT_FALSE(mended->can_resume);
   expect_same(tree_of(target), whole);
 }
 
@@ -75,7 +75,7 @@ TEST(GenerateMend, WhereNothingIsWrongNothingIsTouched) {
   const auto looked = make(readable, generation, 2, true);
   ASSERT_TRUE(looked.ok()) << looked.error().message();
   EXPECT_EQ(looked->samples_made, 0U);
-  EXPECT_EQ(looked->damaged, 0U);
+  EXPECT_EQ(looked->damaged_objects, 0U);
 }
 
 TEST(GenerateMend, StoppedAnywhereItGoesOn) {

@@ -8,7 +8,8 @@
 namespace penstock {
 namespace {
 
-constexpr std::size_t kBytesAtOnce = std::size_t{64} << 20U;  // of all ranks together, on rank 0
+// The most bytes that rank 0 receives in one call, from all ranks together.
+constexpr std::size_t kMostGatheredBytes = std::size_t{64} << 20U;
 
 // Receives the rows of every rank on rank 0, piece by piece. `from` is the index of the piece's first row on
 // its rank.
@@ -18,15 +19,16 @@ using RowVisitor = std::function<void(int rank, std::uint64_t from, std::span<co
 template <class Row>
 Result<void> gather_rows(Communicator& ranks, std::span<const Row> mine, const RowVisitor<Row>& visit) {
   static_assert(std::is_trivially_copyable_v<Row>);
-  const std::uint64_t most =
-      std::max<std::uint64_t>(kBytesAtOnce / sizeof(Row) / static_cast<std::uint64_t>(ranks.size()), 1);
+  const std::uint64_t rows_per_rank =
+      std::max<std::uint64_t>(kMostGatheredBytes / sizeof(Row) / static_cast<std::uint64_t>(ranks.size()), 1);
   PENSTOCK_ASSIGN(const std::vector<std::uint64_t> lengths, gather<std::uint64_t>(ranks, mine.size()));
-  const std::uint64_t longest = *std::max_element(lengths.begin(), lengths.end());
+  const std::uint64_t most_rows = *std::max_element(lengths.begin(), lengths.end());
   std::vector<Row> rows;
-  for (std::uint64_t from = 0; from < longest; from += most) {
+  for (std::uint64_t from = 0; from < most_rows; from += rows_per_rank) {
     const auto piece = mine.subspan(std::min<std::uint64_t>(from, mine.size()));
-    PENSTOCK_ASSIGN(const auto all,
-                    ranks.gather(std::as_bytes(piece.first(std::min<std::uint64_t>(piece.size(), most)))));
+    PENSTOCK_ASSIGN(
+        const auto all,
+        ranks.gather(std::as_bytes(piece.first(std::min<std::uint64_t>(piece.size(), rows_per_rank)))));
     for (std::size_t rank = 0; rank < all.size(); ++rank) {
       if (all[rank].empty()) continue;
       rows.resize(all[rank].size() / sizeof(Row));
@@ -40,13 +42,13 @@ Result<void> gather_rows(Communicator& ranks, std::span<const Row> mine, const R
 }  // namespace
 
 GenerateShare share_of(const Generation& generation, int rank, int ranks) {
-  const auto at = [&](int n) {
+  const auto object_at = [&](int n) {
     return generation.objects * static_cast<std::uint64_t>(n) / static_cast<std::uint64_t>(ranks);
   };
   const auto first_of = [&](std::uint64_t object) {
     return object >= generation.objects ? generation.state.samples : generation.first_sample(object);
   };
-  GenerateShare share{.first_object = at(rank), .end_object = at(rank + 1)};
+  GenerateShare share{.first_object = object_at(rank), .end_object = object_at(rank + 1)};
   share.first_sample = first_of(share.first_object);
   share.end_sample = first_of(share.end_object);
   return share;
@@ -56,10 +58,10 @@ Result<void> sum_over_ranks(Communicator& ranks, const GeneratedCounts& mine, Ge
   PENSTOCK_ASSIGN(const std::vector<GeneratedCounts> each, gather<GeneratedCounts>(ranks, mine));
   static_cast<GeneratedCounts&>(out) = {};
   for (const GeneratedCounts& one : each) {
-    out.count(one);
+    out.add(one);
     out.seconds = std::max(out.seconds, one.seconds);
     if (each.size() > 1 && ranks.root())
-      out.ranks.push_back({.bytes = one.bytes_made, .wall_s = one.seconds});
+      out.rank_figures.push_back({.bytes = one.bytes_made, .wall_s = one.seconds});
   }
   return success();
 }
@@ -101,8 +103,8 @@ Result<void> ObjectResults::send_to_root() {
   if (ranks_.size() == 1) return success();
   PENSTOCK_TRY(gather_rows<PublishedObject>(
       ranks_, objects_, [&](int rank, std::uint64_t from, std::span<const PublishedObject> rows) {
-        const GenerateShare theirs = share_of(generation_, rank, ranks_.size());
-        for (std::size_t i = 0; i < rows.size(); ++i) set_object(theirs.first_object + from + i, rows[i]);
+        const GenerateShare rank_share = share_of(generation_, rank, ranks_.size());
+        for (std::size_t i = 0; i < rows.size(); ++i) set_object(rank_share.first_object + from + i, rows[i]);
       }));
   return gather_rows<SampleEntry>(
       ranks_, samples_, [&](int rank, std::uint64_t from, std::span<const SampleEntry> rows) {

@@ -25,7 +25,7 @@ struct GenerateShare {
 };
 GenerateShare share_of(const Generation& generation, int rank, int ranks);
 
-// Sums what all ranks made. Does not change out.started and the figures of the journal. Collective.
+// Sums what all ranks made. Does not change out.can_resume and the figures of the journal. Collective.
 Result<void> sum_over_ranks(Communicator& ranks, const GeneratedCounts& mine, GenerateResult& out);
 
 // Collects size, checksum and samples of finished objects for the manifest. Rank 0 writes them directly into
@@ -51,7 +51,7 @@ class ObjectResults {
   ManifestBuilder& manifest_;
   const GenerateShare share_;
   std::vector<PublishedObject> objects_;  // objects of the share that rank 0 does not have yet
-  std::vector<SampleEntry> samples_;      // their samples
+  std::vector<SampleEntry> samples_;      // samples of objects_
 };
 
 }  // namespace penstock

@@ -16,17 +16,18 @@
 namespace penstock {
 namespace {
 
-constexpr std::uint64_t kSchema = 3;  // also increased when a format writes the same samples differently
+// Version of the state file; also increased when a format writes the same samples differently.
+constexpr std::uint64_t kSchema = 3;
 constexpr std::size_t kMostStateBytes = 1U << 20;
-constexpr std::size_t kRowsAtOnce = 32768;  // of a journal: 1 MiB
+constexpr std::size_t kRowsAtOnce = 32768;  // 1 MiB of rows are read or written in one call
 
 // A row on disk, little endian like the manifest. An object has a row of its own, then one row per sample.
 struct Row {
-  std::uint64_t index;   // of the sample; in an object's row: of its first sample
-  std::uint64_t offset;  // of the sample; in an object's row: its number of samples
-  std::uint64_t length;  // of the sample or the object
-  std::uint32_t crc32c;  // of the sample or the object
-  std::uint32_t check;   // checksum of the bytes before it
+  std::uint64_t index;     // index of the sample; in an object's row: of its first sample
+  std::uint64_t offset;    // offset of the sample; in an object's row: its number of samples
+  std::uint64_t length;    // length of the sample or the object
+  std::uint32_t crc32c;    // CRC32C of the sample or the object
+  std::uint32_t checksum;  // checksum of the other fields
 };
 static_assert(sizeof(Row) == 32);
 
@@ -35,31 +36,32 @@ static_assert(sizeof(Row) == 32);
 constexpr std::uint32_t kSampleRow = 0x70656e73U;
 constexpr std::uint32_t kObjectRow = 0x6f626a65U;
 
-std::uint32_t check_of(const Row& row, std::uint32_t kind, std::uint32_t key) {
-  return crc32c(std::as_bytes(std::span(&row, 1)).first(offsetof(Row, check)), kind ^ key);
+std::uint32_t checksum_of(const Row& row, std::uint32_t kind, std::uint32_t key) {
+  return crc32c(std::as_bytes(std::span(&row, 1)).first(offsetof(Row, checksum)), kind ^ key);
 }
 
 void append_row(std::vector<Row>& rows, std::uint32_t kind, std::uint32_t key, Row row) {
-  row.check = check_of(row, kind, key);
+  row.checksum = checksum_of(row, kind, key);
   rows.push_back(row);
 }
 
 // Builds a JournalSegment from its rows.
-class SegmentRows {
+class SegmentBuilder {
  public:
-  SegmentRows(JournalSegment& segment, std::uint32_t key, std::uint64_t& damaged)
+  SegmentBuilder(JournalSegment& segment, std::uint32_t key, std::uint64_t& damaged)
       : segment_(segment), key_(key), damaged_(damaged) {}
 
   void add(const Row& row) {
-    if (row.check == check_of(row, kObjectRow, key_) && row.offset > 0) {
+    if (row.checksum == checksum_of(row, kObjectRow, key_) && row.offset > 0) {
       drop_unfinished();
       object_ = {{row.length, row.crc32c}, segment_.samples.size(), 0};
-      next_ = row.index;
-      missing_ = row.offset;
-    } else if (row.check == check_of(row, kSampleRow, key_) && missing_ > 0 && row.index == next_) {
+      next_sample_ = row.index;
+      missing_samples_ = row.offset;
+    } else if (row.checksum == checksum_of(row, kSampleRow, key_) && missing_samples_ > 0 &&
+               row.index == next_sample_) {
       segment_.samples.push_back({row.index, row.offset, row.length, row.crc32c});
-      ++next_;
-      if (--missing_ > 0) return;
+      ++next_sample_;
+      if (--missing_samples_ > 0) return;
       object_.end = segment_.samples.size();
       segment_.objects.push_back(object_);
     } else {
@@ -69,10 +71,10 @@ class SegmentRows {
 
   // Drops the current object if some of its samples are missing.
   void drop_unfinished() {
-    if (missing_ == 0) return;
+    if (missing_samples_ == 0) return;
     damaged_ += 1 + segment_.samples.size() - object_.begin;
     segment_.samples.resize(object_.begin);
-    missing_ = 0;
+    missing_samples_ = 0;
   }
 
  private:
@@ -80,8 +82,8 @@ class SegmentRows {
   const std::uint32_t key_;
   std::uint64_t& damaged_;
   JournalObject object_;
-  std::uint64_t next_ = 0;
-  std::uint64_t missing_ = 0;
+  std::uint64_t next_sample_ = 0;
+  std::uint64_t missing_samples_ = 0;
 };
 
 std::string segment_name(std::uint64_t number) {
@@ -89,7 +91,7 @@ std::string segment_name(std::uint64_t number) {
 }
 
 // The numbers of all segments, in ascending order.
-Result<std::vector<std::uint64_t>> segments(Backend& backend) {
+Result<std::vector<std::uint64_t>> segment_numbers(Backend& backend) {
   std::vector<std::uint64_t> numbers;
   Result<void> listed = backend.names().list(kJournalFolder, [&](const Entry& entry) {
     const std::string_view digits = std::string_view(entry.name).substr(kJournalFolder.size() + 1);
@@ -203,8 +205,8 @@ Result<void> JournalWriter::append(const JournalSegment& segment) {
   std::uint64_t number = 0;
   {
     const std::lock_guard lock(mutex_);
-    number = next_;
-    next_ += stride_;
+    number = next_number_;
+    next_number_ += stride_;
   }
   PENSTOCK_ASSIGN(
       const auto writer,
@@ -232,20 +234,20 @@ bool concerns_segment(const Error& error) {
   return error.code == Errc::io || error.code == Errc::truncated || error.code == Errc::not_found;
 }
 
-// Takes the rows before an error. After it, the rest of the segment is not read.
+// Reads a segment up to the first error. The rows before the error stay in `segment`.
 Result<void> read_segment(Backend& backend, std::uint32_t key, std::uint64_t number, JournalSegment& segment,
                           std::uint64_t& damaged) {
   PENSTOCK_ASSIGN(const auto reader, backend.open(segment_name(number)));
   PENSTOCK_ASSIGN(const std::uint64_t size, reader->size());
-  SegmentRows segment_rows(segment, key, damaged);
+  SegmentBuilder builder(segment, key, damaged);
   std::vector<Row> rows;
   const std::uint64_t count = size / sizeof(Row);
   for (std::uint64_t at = 0; at < count; at += rows.size()) {
     rows.resize(std::min<std::uint64_t>(kRowsAtOnce, count - at));
     PENSTOCK_TRY(reader->read_at(at * sizeof(Row), std::as_writable_bytes(std::span(rows))));
-    for (const Row& row : rows) segment_rows.add(row);
+    for (const Row& row : rows) builder.add(row);
   }
-  segment_rows.drop_unfinished();
+  builder.drop_unfinished();
   if (size % sizeof(Row) != 0) ++damaged;
   return success();
 }
@@ -254,24 +256,24 @@ Result<void> read_segment(Backend& backend, std::uint32_t key, std::uint64_t num
 
 Result<JournalRead> read_journal(Backend& backend, std::uint32_t key,
                                  const std::function<Result<void>(const JournalSegment&)>& visit) {
-  PENSTOCK_ASSIGN(const std::vector<std::uint64_t> numbers, segments(backend));
-  JournalRead read;
+  PENSTOCK_ASSIGN(const std::vector<std::uint64_t> numbers, segment_numbers(backend));
+  JournalRead journal;
   JournalSegment segment;
   for (const std::uint64_t number : numbers) {
     segment.clear();
-    read.next_segment = number + 1;
-    const Result<void> done = read_segment(backend, key, number, segment, read.damaged);
+    journal.next_segment = number + 1;
+    const Result<void> done = read_segment(backend, key, number, segment, journal.damaged_parts);
     if (!done.ok() && !concerns_segment(done.error())) return done.error();
-    if (!done.ok()) ++read.damaged;
+    if (!done.ok()) ++journal.damaged_parts;
     PENSTOCK_TRY(visit(segment));
   }
-  return read;
+  return journal;
 }
 
 // The state file is removed last, because it shows that files of an unfinished data set may remain. After a
 // kill in between, the next call removes the rest.
 Result<void> remove_generation_state(Backend& backend) {
-  PENSTOCK_ASSIGN(const std::vector<std::uint64_t> numbers, segments(backend));
+  PENSTOCK_ASSIGN(const std::vector<std::uint64_t> numbers, segment_numbers(backend));
   for (const std::uint64_t number : numbers)
     PENSTOCK_TRY(remove_if_there(backend.names(), segment_name(number)));
   PENSTOCK_TRY(remove_if_there(backend.names(), kJournalFolder));

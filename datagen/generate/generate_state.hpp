@@ -37,7 +37,8 @@ struct GenerationState {
 std::string to_text(const GenerationState& state);
 // The key of a journal. Rows of a journal with another state's key are not accepted.
 std::uint32_t journal_key(const GenerationState& state);
-// `corrupt`, with the missing member. `name` names the file in messages.
+// `corrupt` if a member is missing or has a wrong type, `unsupported` if the file is of another version.
+// `name` names the file in messages.
 Result<GenerationState> parse_generation_state(std::string_view text,
                                                std::string_view name = kGenerationStateName);
 // Describes the first difference ("seed 7, not 8"). "" if there is none.
@@ -59,7 +60,7 @@ struct JournalSample {
 struct JournalObject {
   PublishedObject published;
   std::size_t begin = 0;  // index of its first sample in the segment
-  std::size_t end = 0;    // after its last sample; an object has at least one
+  std::size_t end = 0;    // index after its last sample; an object has at least one sample
 };
 
 struct JournalSegment {
@@ -83,7 +84,7 @@ class JournalWriter {
   // Numbers the segments of all workers from `first_segment` on. With several writers, each uses every
   // `stride`th number.
   JournalWriter(Backend& backend, std::uint32_t key, std::uint64_t first_segment, std::uint64_t stride = 1)
-      : backend_(backend), key_(key), stride_(stride), next_(first_segment) {}
+      : backend_(backend), key_(key), stride_(stride), next_number_(first_segment) {}
 
   // Publishes the segment, unless it has no objects. Any thread.
   Result<void> append(const JournalSegment& segment);
@@ -93,13 +94,13 @@ class JournalWriter {
   const std::uint32_t key_;
   const std::uint64_t stride_;
   std::mutex mutex_;
-  std::uint64_t next_;
+  std::uint64_t next_number_;
 };
 
 struct JournalRead {
-  std::uint64_t next_segment = 0;  // the first unused number
+  std::uint64_t next_segment = 0;  // above the numbers of all segments
   // Rows with a wrong checksum, rows of objects of which a row is missing, and segments that cannot be read.
-  std::uint64_t damaged = 0;
+  std::uint64_t damaged_parts = 0;
 };
 
 // Calls `visit` for each segment. Each row has its own checksum, which includes the key. Objects with a

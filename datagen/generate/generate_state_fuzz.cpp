@@ -49,7 +49,7 @@ void read_segment(Backend& backend, std::span<const std::byte> bytes) {
     return success();
   });
   hold(read.ok() && read->next_segment == 4);
-  hold(rows + read->damaged == (bytes.size() + kRow - 1) / kRow);
+  hold(rows + read->damaged_parts == (bytes.size() + kRow - 1) / kRow);
 }
 
 }  // namespace

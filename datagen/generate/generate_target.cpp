@@ -56,17 +56,18 @@ Result<GenerationState> load_finished(Tier& tier) {
 Result<bool> is_finished(Tier& tier, const GenerationState& state) {
   const Result<GenerationState> existing = load_finished(tier);
   if (existing.ok()) return difference(*existing, state).empty();
-  const Errc why = existing.error().code;
-  if (why == Errc::not_found || why == Errc::corrupt || why == Errc::unsupported) return false;
+  const Errc code = existing.error().code;
+  if (code == Errc::not_found || code == Errc::corrupt || code == Errc::unsupported) return false;
   return existing.error();
 }
 
 // True if the finished corpus is the requested one, else an error that says how it differs.
 Result<bool> check_finished(Tier& tier, const GenerationState& requested) {
   PENSTOCK_ASSIGN(const GenerationState existing, load_finished(tier));
-  const std::string differs = difference(existing, requested);
-  if (differs.empty()) return true;
-  return occupied_error(tier, fmt::format("holds a finished corpus of {}", differs), "choose another folder");
+  const std::string how_differs = difference(existing, requested);
+  if (how_differs.empty()) return true;
+  return occupied_error(tier, fmt::format("holds a finished corpus of {}", how_differs),
+                        "choose another folder");
 }
 
 }  // namespace
@@ -77,32 +78,33 @@ Result<void> check_free_space(Tier& tier, const Generation& generation, bool sta
   // `own_files` counts .penstock, the state, the lock, the journal's folder, one segment, and finally the
   // manifest.
   const std::uint64_t own_files = started ? 1 : 6;
-  const double blocks = static_cast<double>(generation.objects) * static_cast<double>(space->block_bytes);
-  double missing = std::max(static_cast<double>(generation.bytes_expected), blocks);
+  const double least_bytes =
+      static_cast<double>(generation.objects) * static_cast<double>(space->block_bytes);
+  double missing_bytes = std::max(static_cast<double>(generation.bytes_expected), least_bytes);
   std::uint64_t objects = generation.objects;
-  std::uint64_t folders = space->objects || space->folder_bytes != 0 ? generation.folders() : 0;
+  std::uint64_t folders = space->inodes || space->folder_bytes != 0 ? generation.folders() : 0;
   // Refuses only if this share of the estimate does not fit, because the estimate may be too high.
   constexpr double kShareThatMustFit = 0.98;
-  const auto all_bytes = [&] {
-    return missing + static_cast<double>(folders) * static_cast<double>(space->folder_bytes);
+  const auto sum_bytes = [&] {
+    return missing_bytes + static_cast<double>(folders) * static_cast<double>(space->folder_bytes);
   };
-  const auto bytes_fit = [&] { return all_bytes() * kShareThatMustFit <= static_cast<double>(space->bytes); };
-  const auto inodes = [&] { return objects + folders + own_files; };
-  const auto inodes_fit = [&] { return inodes() <= space->objects.value_or(inodes()); };
+  const auto bytes_fit = [&] { return sum_bytes() * kShareThatMustFit <= static_cast<double>(space->bytes); };
+  const auto needed_inodes = [&] { return objects + folders + own_files; };
+  const auto inodes_fit = [&] { return needed_inodes() <= space->inodes.value_or(needed_inodes()); };
   if (started && !(bytes_fit() && inodes_fit())) {
     PENSTOCK_ASSIGN(const FolderWalk walked, walk_folders(tier.backend->names(), worker_threads(0),
                                                           [](const Entry&) { return std::uint16_t{0}; }));
-    std::uint64_t existing = 0;
+    std::uint64_t existing_objects = 0;
     std::uint64_t existing_folders = 0;
     for (const FolderListing& folder : walked.folders) {
-      existing += folder.items.size();
+      existing_objects += folder.items.size();
       if (!folder.path.empty()) ++existing_folders;
     }
-    objects -= std::min(existing, objects);
+    objects -= std::min(existing_objects, objects);
     folders -= std::min(existing_folders, folders);
     // Scales the estimate by the number of missing objects. Subtracting the bytes on disk instead would put
     // the whole error of the estimate on the missing part.
-    missing *=
+    missing_bytes *=
         static_cast<double>(objects) / static_cast<double>(std::max<std::uint64_t>(generation.objects, 1));
   }
   if (!bytes_fit())
@@ -111,8 +113,8 @@ Result<void> check_free_space(Tier& tier, const Generation& generation, bool sta
         fmt::format("{} samples of '{}' take {} {}{}{}, and '{}' has {} free: make fewer with --samples, "
                     "--bytes or --scale, make room, or choose another place",
                     format_count(generation.state.samples), generation.state.recipe, generation.size_prefix(),
-                    format_size(static_cast<std::uint64_t>(all_bytes())), started ? " more" : "",
-                    all_bytes() > static_cast<double>(generation.bytes_expected) ? " in whole blocks" : "",
+                    format_size(static_cast<std::uint64_t>(sum_bytes())), started ? " more" : "",
+                    sum_bytes() > static_cast<double>(generation.bytes_expected) ? " in whole blocks" : "",
                     tier.root, format_size(space->bytes)));
   if (!inodes_fit())
     return make_error(
@@ -121,9 +123,9 @@ Result<void> check_free_space(Tier& tier, const Generation& generation, bool sta
             "{} samples of '{}' make {}{} files and folders ({} objects, {} folders, {} of penstock's "
             "own), and the file system of '{}' has room for {} more: make fewer, put several samples "
             "into each object (--format), or choose another place",
-            format_count(generation.state.samples), generation.state.recipe, format_count(inodes()),
+            format_count(generation.state.samples), generation.state.recipe, format_count(needed_inodes()),
             started ? " more" : "", format_count(objects), format_count(folders), own_files, tier.root,
-            format_count(*space->objects)));
+            format_count(*space->inodes)));
   return success();
 }
 
@@ -131,24 +133,24 @@ Result<void> check_space_for_repair(Tier& tier, const Manifest& manifest,
                                     std::span<const ObjectVerdict> wrong) {
   const Result<FreeSpace> space = free_space_of(*tier.backend);
   if (!space.ok()) return success();
-  std::uint64_t missing = 0;
+  std::uint64_t missing_bytes = 0;
   std::uint64_t objects = 0;
   for (const ObjectVerdict& one : wrong) {
-    const std::uint64_t requested = space->bytes_on_device(manifest.object_bytes(one.object));
-    missing += requested - std::min(space->bytes_on_device(one.bytes), requested);
+    const std::uint64_t wanted_bytes = space->bytes_on_device(manifest.object_bytes(one.object));
+    missing_bytes += wanted_bytes - std::min(space->bytes_on_device(one.bytes), wanted_bytes);
     if (one.state == ObjectState::vanished) ++objects;
   }
-  if (missing <= space->bytes && objects <= space->objects.value_or(objects)) return success();
+  if (missing_bytes <= space->bytes && objects <= space->inodes.value_or(objects)) return success();
   return make_error(
       Errc::no_space,
-      missing > space->bytes
+      missing_bytes > space->bytes
           ? fmt::format("{} objects of '{}' are to be made again and take {} more, and there is {} "
                         "free: make room",
-                        format_count(wrong.size()), tier.root, format_size(missing),
+                        format_count(wrong.size()), tier.root, format_size(missing_bytes),
                         format_size(space->bytes))
           : fmt::format("{} objects of '{}' are gone and to be made again, and its file system has room for "
                         "{} more: make room",
-                        format_count(objects), tier.root, format_count(*space->objects)));
+                        format_count(objects), tier.root, format_count(*space->inodes)));
 }
 
 void remove_leftovers(Backend& backend) {
@@ -162,7 +164,7 @@ void remove_leftovers(Backend& backend) {
 Result<std::optional<GenerationState>> read_started_generation(Tier& tier) {
   PENSTOCK_ASSIGN(std::optional<GenerationState> state, read_generation_state(*tier.backend, tier.root));
   if (state) return state;
-  // check_target() reports errors of reading the manifest.
+  // An error is ignored here: check_target() also reads the manifest, and reports it.
   const Result<GenerationState> finished = load_finished(tier);
   if (finished.ok() && !finished->recipe.empty()) state = *finished;
   return state;
@@ -172,7 +174,8 @@ Result<void> check_no_writer(Tier& tier) {
   const auto path = tier.backend->native_path(kGenerationLockName);
   if (!path) return success();
   const Fd file(::open(path->c_str(), O_RDONLY | O_CLOEXEC | O_NONBLOCK));
-  // F_OFD_GETLK only asks who holds the lock, without taking it. The text of the file names the holder.
+  // F_OFD_GETLK only tells whether a process holds the lock, and does not take it. The text of the file names
+  // that process.
   struct flock lock_query {};
   lock_query.l_type = F_WRLCK;
   lock_query.l_whence = SEEK_SET;
@@ -209,13 +212,13 @@ Result<bool> check_target(Tier& tier, const GenerationState& requested, bool res
     if (!resume)
       return occupied_error(tier, "holds an unfinished data set of 'penstock generate'",
                             "add --resume to go on with it, or remove the folder");
-    const std::string differs = difference(*state, requested);
-    if (differs.empty() && state->fingerprint != requested.fingerprint)
+    const std::string how_differs = difference(*state, requested);
+    if (how_differs.empty() && state->fingerprint != requested.fingerprint)
       return occupied_error(
           tier, fmt::format("was started by another build, whose '{}' makes other bytes", requested.recipe),
           "go on with that build, or remove the folder");
-    if (differs.empty()) return is_finished(tier, requested);
-    return occupied_error(tier, fmt::format("was started with {}", differs),
+    if (how_differs.empty()) return is_finished(tier, requested);
+    return occupied_error(tier, fmt::format("was started with {}", how_differs),
                           "say the same to --resume, or choose another folder");
   }
   const bool finished = backend.names().stat(kManifestName).ok();

@@ -163,7 +163,7 @@ TEST(Generate, ResumeKeepsWhatIsRightAndMakesTheRestAgain) {
   ASSERT_TRUE(healthy.backend->names().remove(objects[3]).ok());
   const auto resumed = make(healthy, 2, true);
   ASSERT_TRUE(resumed.ok()) << resumed.error().what;
-  EXPECT_EQ(resumed->damaged, 4U);
+  EXPECT_EQ(resumed->damaged_objects, 4U);
   EXPECT_EQ(resumed->samples_kept, objects.size() - 4);
   EXPECT_EQ(resumed->samples_made + resumed->samples_kept, 17U);
   expect_complete(healthy);
@@ -186,8 +186,8 @@ TEST(Generate, WhatCannotBeReadIsMadeAgain) {
       EXPECT_EQ(resumed.error().code, Errc::io);
       ASSERT_TRUE(make(healthy, 1, true).ok());
     } else {
-      made_again += resumed->damaged;
-      lost_journals += resumed->journal_damaged;
+      made_again += resumed->damaged_objects;
+      lost_journals += resumed->damaged_journal_parts;
     }
     expect_complete(healthy);
   }
@@ -223,7 +223,7 @@ TEST(Generate, DamagedJournalsCostTimeOnly) {
   const auto read =
       read_journal(*healthy.backend, journal_key(small().state), [](const auto&) { return success(); });
   ASSERT_TRUE(read.ok());
-  EXPECT_EQ(read->damaged, 5U);
+  EXPECT_EQ(read->damaged_parts, 5U);
   ASSERT_TRUE(healthy.backend->names().remove(std::string(kJournalFolder) + "/notes").ok());
   ASSERT_TRUE(make(healthy, 2, true).ok());
   expect_complete(healthy);
@@ -244,7 +244,7 @@ TEST(Generate, AJournalIsThatOfItsStateAlone) {
   const auto resumed = penstock::make(healthy, other, 2, true);
   ASSERT_TRUE(resumed.ok()) << resumed.error().message();
   EXPECT_EQ(resumed->samples_kept, 0U);
-  EXPECT_GT(resumed->journal_damaged, 0U);
+  EXPECT_GT(resumed->damaged_journal_parts, 0U);
   Tier whole = tier("generate-whole-of-other-seed");
   ASSERT_TRUE(penstock::make(whole, other, 1).ok());
   EXPECT_EQ(tree_of(healthy), tree_of(whole));
@@ -360,8 +360,8 @@ TEST(Generation, PlansForWhatCompressionMakesAtMost) {
   };
   const Generation plain = planned("none", {.samples = 100});
   const Generation compressed = planned("gzip", {.samples = 100});
-  EXPECT_FALSE(plain.bytes_at_most);
-  EXPECT_TRUE(compressed.bytes_at_most);
+  EXPECT_FALSE(plain.bytes_are_limit);
+  EXPECT_TRUE(compressed.bytes_are_limit);
   EXPECT_GT(compressed.bytes_expected, plain.bytes_expected);
   EXPECT_LT(compressed.bytes_expected, plain.bytes_expected + std::uint64_t{100} * 100);
   Tier target = tier("compressed");

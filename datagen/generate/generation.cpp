@@ -19,8 +19,8 @@
 namespace penstock {
 namespace {
 
-constexpr std::uint64_t kPlansInspected = 16384;
-constexpr std::uint64_t kMostBytes = std::numeric_limits<std::int64_t>::max();
+constexpr std::uint64_t kMostPlansInspected = 16384;
+constexpr std::uint64_t kMostCorpusBytes = std::numeric_limits<std::int64_t>::max();
 constexpr std::uint64_t kMostObjects = 0xfffffffe;  // a manifest counts objects in 32 bits
 constexpr std::uint64_t kManifestBytesPerSample = 64;
 // TensorFlow's guide recommends 100 to 200 MB per file.
@@ -31,27 +31,27 @@ struct PlannedSize {
   double bytes = 0;
 };
 
-// How many of the recipe's samples fit into `budget` bytes (0: no budget, all samples), by their plans. After
-// kPlansInspected samples, uses their mean.
+// How many of the recipe's samples fit into `budget` bytes, by their plans. 0: there is no budget, so all
+// fit. After kMostPlansInspected samples, uses their mean size.
 PlannedSize plan_size(const Recipe& recipe, double budget) {
   PlannedSize out;
-  const std::uint64_t inspected = std::min(recipe.samples(), kPlansInspected);
+  const std::uint64_t inspected = std::min(recipe.samples(), kMostPlansInspected);
   while (out.samples < inspected) {
     const auto bytes = static_cast<double>(recipe.bytes_expected(out.samples));
     if (budget > 0 && out.samples > 0 && out.bytes + bytes > budget) return out;
     out.bytes += bytes;
     ++out.samples;
   }
-  const double mean = out.bytes / static_cast<double>(std::max<std::uint64_t>(1, out.samples));
+  const double mean_bytes = out.bytes / static_cast<double>(std::max<std::uint64_t>(1, out.samples));
   if (budget > 0)
-    out.samples = static_cast<std::uint64_t>(std::min(budget / std::max(1.0, mean), 9e18));
+    out.samples = static_cast<std::uint64_t>(std::min(budget / std::max(1.0, mean_bytes), 9e18));
   else
     out.samples = recipe.samples();
-  out.bytes = mean * static_cast<double>(out.samples);
+  out.bytes = mean_bytes * static_cast<double>(out.samples);
   return out;
 }
 
-// `per_object`: the number of samples per object, if it is given.
+// `per_object`: the number of samples per object; 1 if it is not given.
 Result<SampleCount> count_samples(const RecipeInfo& info, const Options& options,
                                   const SampleCountRequest& count_request, std::uint64_t seed,
                                   std::uint64_t per_object) {
@@ -61,27 +61,27 @@ Result<SampleCount> count_samples(const RecipeInfo& info, const Options& options
     return make_error(Errc::invalid_argument,
                       "say how many by one of --samples, --bytes, --scale and --size-for");
   if (count_request.samples != 0) return SampleCount{count_request.samples, ""};
-  PENSTOCK_ASSIGN(const auto whole, info.make({0, seed}, options));
+  PENSTOCK_ASSIGN(const auto full_recipe, info.make({0, seed}, options));
   if (count_request.scale != 0) {
-    const double samples = count_request.scale * static_cast<double>(whole->samples());
+    const double samples = count_request.scale * static_cast<double>(full_recipe->samples());
     if (!(samples > 0 && samples < 9e18))
       return make_error(Errc::invalid_argument,
                         fmt::format("--scale {}: a positive part or multiple of the {} samples of '{}'",
-                                    count_request.scale, whole->samples(), info.name));
+                                    count_request.scale, full_recipe->samples(), info.name));
     return SampleCount{std::max<std::uint64_t>(1, static_cast<std::uint64_t>(std::llround(samples))), ""};
   }
-  if (count_request.bytes == 0 && !count_request.size_for) return SampleCount{whole->samples(), ""};
-  PENSTOCK_ASSIGN(const auto recipe, info.make({kPlansInspected, seed}, options));
+  if (count_request.bytes == 0 && !count_request.size_for) return SampleCount{full_recipe->samples(), ""};
+  PENSTOCK_ASSIGN(const auto recipe, info.make({kMostPlansInspected, seed}, options));
   if (count_request.size_for) {
-    const PlannedSize all = plan_size(*recipe, 0);
-    return samples_for(*count_request.size_for, all.bytes / static_cast<double>(all.samples), per_object);
+    const PlannedSize sum = plan_size(*recipe, 0);
+    return samples_for(*count_request.size_for, sum.bytes / static_cast<double>(sum.samples), per_object);
   }
   return SampleCount{plan_size(*recipe, static_cast<double>(count_request.bytes)).samples, ""};
 }
 
 Result<void> check_size(const Generation& generation, double bytes) {
   const std::uint64_t samples = generation.state.samples;
-  if (!(bytes < static_cast<double>(kMostBytes)))
+  if (!(bytes < static_cast<double>(kMostCorpusBytes)))
     return make_error(Errc::invalid_argument,
                       fmt::format("{} samples of '{}' are more bytes than a file system counts (2^63)",
                                   samples, generation.state.recipe));
@@ -115,7 +115,7 @@ bool gives_object_size(const std::vector<OptionWord>& settings) {
 }
 
 // Adds the recipe's settings for its own format where the user gave none. "shards" and "samples_per_file"
-// exclude each other, so giving one replaces the recipe's other.
+// exclude each other, so if the user gives one of them, the recipe's is not added.
 void add_settings(std::vector<OptionWord>& settings, const Options& given, const RecipeInfo& recipe) {
   const bool user_gives_size = gives_object_size(settings);
   if (recipe.format_settings == nullptr) return;
@@ -133,10 +133,10 @@ std::uint64_t usual_shards(double bytes) {
 
 // K of "dirs=hash:K"; 0 for any other value.
 std::uint64_t hashed_folders(const std::map<std::string, std::string>& settings) {
-  constexpr std::string_view kHash = "hash:";
-  const auto dirs = settings.find(std::string(kDirsOption.name));
-  if (dirs == settings.end() || !dirs->second.starts_with(kHash)) return 0;
-  return parse_count(std::string_view(dirs->second).substr(kHash.size())).value_or(0);
+  constexpr std::string_view kHashPrefix = "hash:";
+  const auto folder_setting = settings.find(std::string(kDirsOption.name));
+  if (folder_setting == settings.end() || !folder_setting->second.starts_with(kHashPrefix)) return 0;
+  return parse_count(std::string_view(folder_setting->second).substr(kHashPrefix.size())).value_or(0);
 }
 
 // The expected number of folders with at least one object, if objects are placed in random folders.
@@ -170,20 +170,20 @@ std::uint64_t Generation::object_of(std::uint64_t sample) const {
 std::uint64_t Generation::folders() const {
   // Labels alternate or are random, so this number of samples contains nearly all of them.
   const std::uint64_t inspected =
-      std::min(objects, std::max<std::uint64_t>(kPlansInspected, 2 * recipe->label_names().size()));
+      std::min(objects, std::max<std::uint64_t>(kMostPlansInspected, 2 * recipe->label_names().size()));
   if (const std::uint64_t hashed = hashed_folders(state.settings); hashed != 0 && inspected < objects)
     return expected_folders(hashed, objects);
-  std::set<std::string, std::less<>> seen;
+  std::set<std::string, std::less<>> folder_names;
   SamplePlan plan;
   for (std::uint64_t object = 0; object < inspected; ++object) {
     recipe->plan(first_sample(object), plan);
     std::string folder = object_name(object, plan);
     for (std::size_t end = folder.rfind('/'); end != std::string::npos; end = folder.rfind('/')) {
       folder.resize(end);
-      if (!seen.insert(folder).second) break;
+      if (!folder_names.insert(folder).second) break;
     }
   }
-  return seen.size();
+  return folder_names.size();
 }
 
 std::string Generation::object_name(std::uint64_t object, const SamplePlan& first) const {
@@ -197,23 +197,23 @@ Result<Generation> plan_payload(std::string_view recipe, std::string_view format
                                 std::vector<OptionWord> settings, const SampleCountRequest& count_request,
                                 std::uint64_t seed, unsigned threads) {
   PENSTOCK_ASSIGN(const RecipeInfo* const recipe_info, recipe_registry().find(recipe));
-  const bool own_format = format.empty() || format == recipe_info->format;
+  const bool is_own_format = format.empty() || format == recipe_info->format;
   if (format.empty()) format = recipe_info->format;
   PENSTOCK_ASSIGN(const FormatInfo* const format_info, format_registry().find(format));
   const OptionTable tables[] = {recipe_info->options, format_info->options};
   PENSTOCK_ASSIGN(Options options, Options::parse(tables, settings, "setting"));
-  if (own_format) add_settings(settings, options, *recipe_info);
+  if (is_own_format) add_settings(settings, options, *recipe_info);
   PENSTOCK_ASSIGN(options, Options::parse(tables, settings, "setting"));
   if (has_option(format_info->options, "types") && options.given("types"))
     return make_error(Errc::invalid_argument,
                       "types has no effect on what is made: leave it out (--types of --scan says what is "
                       "taken for samples; pictures are PNG with codec=png)");
-  const std::string_view per_object = kSamplesPerFileOption.name;
-  const bool has_per_object = has_option(format_info->options, per_object) && options.has(per_object);
+  const std::string_view per_object_key = kSamplesPerFileOption.name;
+  const bool has_per_object = has_option(format_info->options, per_object_key) && options.has(per_object_key);
   PENSTOCK_ASSIGN(
       const SampleCount count,
       count_samples(*recipe_info, options, count_request, seed,
-                    has_per_object ? static_cast<std::uint64_t>(options.integer(per_object)) : 1));
+                    has_per_object ? static_cast<std::uint64_t>(options.integer(per_object_key)) : 1));
   Generation generation;
   generation.size_explanation = count.explanation;
   if (count_request.size_for) generation.size_for_app = count_request.size_for->app;
@@ -232,9 +232,9 @@ Result<Generation> plan_payload(std::string_view recipe, std::string_view format
                       .settings = settings_of(*recipe_info, options)};
   generation.objects = generation.format->objects(generation.state.samples);
   PENSTOCK_TRY(check_size(generation, bytes));
-  PENSTOCK_TRY(check_largest(*generation.recipe, *generation.format));
+  PENSTOCK_TRY(check_largest_sample(*generation.recipe, *generation.format));
   PENSTOCK_ASSIGN(const double overhead, format_overhead(*generation.recipe, *generation.format));
-  generation.bytes_at_most = !generation.format->wrapping().empty();
+  generation.bytes_are_limit = !generation.format->wrapping().empty();
   generation.payload_expected = static_cast<std::uint64_t>(bytes);
   generation.bytes_expected = static_cast<std::uint64_t>(bytes + std::max(overhead, 0.0));
   return generation;
@@ -247,14 +247,14 @@ Result<Generation> plan_generation(std::string_view recipe, std::string_view for
                                    std::uint64_t seed, unsigned threads) {
   PENSTOCK_ASSIGN(Generation generation,
                   plan_payload(recipe, format, settings, count_request, seed, threads));
-  const auto wanted = static_cast<double>(count_request.bytes);
+  const auto wanted_bytes = static_cast<double>(count_request.bytes);
   const auto bytes = static_cast<double>(generation.bytes_expected);
-  if (count_request.bytes == 0 || generation.state.samples == 1 || bytes <= wanted) return generation;
-  // In a smaller data set, the share of the bytes around samples is about the same.
-  SampleCountRequest payload = count_request;
-  payload.bytes = std::max<std::uint64_t>(
-      1, static_cast<std::uint64_t>(wanted * static_cast<double>(generation.payload_expected) / bytes));
-  return plan_payload(recipe, format, std::move(settings), payload, seed, threads);
+  if (count_request.bytes == 0 || generation.state.samples == 1 || bytes <= wanted_bytes) return generation;
+  // Plans again for a smaller payload. The bytes around samples have about the same share of it.
+  SampleCountRequest payload_request = count_request;
+  payload_request.bytes = std::max<std::uint64_t>(
+      1, static_cast<std::uint64_t>(wanted_bytes * static_cast<double>(generation.payload_expected) / bytes));
+  return plan_payload(recipe, format, std::move(settings), payload_request, seed, threads);
 }
 
 }  // namespace penstock

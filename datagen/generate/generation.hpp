@@ -20,8 +20,8 @@ namespace penstock {
 // How many samples to make: at most one of the four is set. If none is, the recipe's own number.
 struct SampleCountRequest {
   std::uint64_t samples = 0;
-  std::uint64_t bytes = 0;  // the largest number of samples that fits into it, but at least one
-  double scale = 0;         // factor on the recipe's own number
+  std::uint64_t bytes = 0;  // as many samples as fit into this size, but at least one
+  double scale = 0;         // multiplies the recipe's own number of samples
   std::optional<SizeFor> size_for{};
   bool is_set() const { return samples != 0 || bytes != 0 || scale != 0 || size_for; }
 };
@@ -33,14 +33,14 @@ struct Generation {
   std::unique_ptr<Format> format;
   std::uint64_t objects = 0;
   std::uint64_t payload_expected = 0;  // bytes of all fields, from the plans of at most 16384 samples
-  std::uint64_t bytes_expected = 0;    // of all objects, with the bytes that the format adds around samples
-  // True: the format compresses, so `bytes_expected` is an upper limit, the size without compression.
-  bool bytes_at_most = false;
+  std::uint64_t bytes_expected = 0;    // bytes of all objects, with those that the format adds around samples
+  // The format compresses, so `bytes_expected` is only an upper limit: the size without compression.
+  bool bytes_are_limit = false;
   std::string size_explanation{};  // how SampleCountRequest::size_for led to the number; "" without it
   std::string size_for_app{};      // application of SampleCountRequest::size_for; "" without it
 
   // The word before a printed number of bytes: "about", or "at most about".
-  std::string_view size_prefix() const { return bytes_at_most ? "at most about" : "about"; }
+  std::string_view size_prefix() const { return bytes_are_limit ? "at most about" : "about"; }
 
   // The samples of an object, in order: from first_sample() up to, but without, end_sample().
   std::uint64_t first_sample(std::uint64_t object) const;
@@ -49,8 +49,8 @@ struct Generation {
   std::uint64_t object_of(std::uint64_t sample) const;
   // Number of folders with objects, below the root; an estimate if there are many thousands.
   std::uint64_t folders() const;
-  std::string object_name(std::uint64_t object,
-                          const SamplePlan& first) const;  // `first`: plan of its first sample
+  // `first`: the plan of the object's first sample.
+  std::string object_name(std::uint64_t object, const SamplePlan& first) const;
 };
 
 // Decides a data set. A `format` of "" means the recipe's own format; settings that are not given then come

@@ -25,7 +25,7 @@
 namespace penstock {
 namespace {
 
-constexpr std::size_t kMostUnflushed = 65536;  // samples
+constexpr std::size_t kMostUnflushedSamples = 65536;
 
 }  // namespace
 
@@ -42,8 +42,8 @@ Generator::Generator(const Generation& generation, Tier& tier, TargetSync sync, 
       labels_(generation.recipe->label_names()),
       companions_(generation.recipe->companions()),
       builder_(facts()),
-      results_(generation, ranks, builder_),
-      done_(share_.objects()) {
+      object_results_(generation, ranks, builder_),
+      done_objects_(share_.objects()) {
   for (unsigned i = 0; i < threads_; ++i)
     workers_.emplace_back(MakerSetup{generation_, backend_, sync_.object_durability(), resume_, labels_});
 }
@@ -55,10 +55,10 @@ void Generator::start_journal(std::uint64_t next_segment) {
 }
 
 GeneratedCounts Generator::counts() const {
-  GeneratedCounts mine;
-  for (const Worker& worker : workers_) mine.count(worker.counts);
-  mine.seconds = seconds_;
-  return mine;
+  GeneratedCounts sum;
+  for (const Worker& worker : workers_) sum.add(worker.counts);
+  sum.seconds = making_seconds_;
+  return sum;
 }
 
 ManifestFacts Generator::facts() const {
@@ -105,13 +105,13 @@ Result<JournalRead> Generator::accept_existing_objects() {
   };
   const auto gather = [&](const JournalSegment& segment) -> Result<void> {
     gathered.append(segment);
-    const bool enough =
+    const bool is_full =
         gathered.objects.size() >= kObjectsAtOnce || gathered.samples.size() >= kSamplesAtOnce;
-    return enough ? check_gathered() : success();
+    return is_full ? check_gathered() : success();
   };
-  PENSTOCK_ASSIGN(const JournalRead read, read_journal(backend_, journal_key(generation_.state), gather));
+  PENSTOCK_ASSIGN(const JournalRead journal, read_journal(backend_, journal_key(generation_.state), gather));
   PENSTOCK_TRY(check_gathered());
-  return read;
+  return journal;
 }
 
 Result<void> Generator::accept_existing_object(Worker& worker, PublishedObject published,
@@ -121,15 +121,15 @@ Result<void> Generator::accept_existing_object(Worker& worker, PublishedObject p
   const std::uint64_t object = generation_.object_of(first);
   if (first != generation_.first_sample(object) || samples.size() != generation_.samples_of(object))
     return success();
-  if (done_.get(object - share_.first_object)) return success();
-  const auto right = is_intact(worker, worker.maker.name(object), published);
-  if (!right.ok() && !concerns_object(right.error())) return right.error();
-  if (!right.ok() || !*right) {
-    ++worker.counts.damaged;
+  if (done_objects_.is_set(object - share_.first_object)) return success();
+  const auto intact = is_intact(worker, worker.maker.name(object), published);
+  if (!intact.ok() && !concerns_object(intact.error())) return intact.error();
+  if (!intact.ok() || !*intact) {
+    ++worker.counts.damaged_objects;
     return success();
   }
   // The journal names an object twice if an earlier --resume made it again.
-  if (!done_.set(object - share_.first_object)) return success();
+  if (!done_objects_.set(object - share_.first_object)) return success();
   worker.labels.clear();
   for (const JournalSample& sample : samples) worker.labels.push_back(worker.maker.label(sample.index));
   record_object(worker, object, published, samples);
@@ -148,15 +148,16 @@ Result<bool> Generator::is_intact(Worker& worker, std::string_view name, Publish
 
 void Generator::record_object(const Worker& worker, std::uint64_t object, PublishedObject published,
                               std::span<const JournalSample> samples) {
-  results_.record(object, published, samples, worker.labels);
+  object_results_.record(object, published, samples, worker.labels);
   progress_.advance(samples.size());
 }
 
 Result<void> Generator::make_share() {
-  start_ = Clock::now();
-  for (Worker& worker : workers_) worker.last_flush = start_;
+  start_time_ = Clock::now();
+  for (Worker& worker : workers_) worker.last_flush = start_time_;
   Result<void> made = parallel_for(share_.objects(), threads_, 4, [this](unsigned worker, std::uint64_t i) {
-    return stopped() || done_.get(i) ? success() : make(workers_[worker], share_.first_object + i);
+    return stopped() || done_objects_.is_set(i) ? success()
+                                                : make_object(workers_[worker], share_.first_object + i);
   });
   if (made.ok()) {
     made = flush_all();
@@ -167,17 +168,17 @@ Result<void> Generator::make_share() {
   if (made.ok() && !stopped() && ranks_.root()) made = make_companions();
   // On every rank, before send_to_root(): the manifest is published only after all ranks have synced.
   if (made.ok() && !stopped()) made = sync_.sync();
-  seconds_ = std::chrono::duration<double>(Clock::now() - start_).count();
+  making_seconds_ = std::chrono::duration<double>(Clock::now() - start_time_).count();
   return made;
 }
 
-Result<void> Generator::make(Worker& worker, std::uint64_t object) {
-  std::vector<JournalSample>& rows = worker.unflushed.samples;
+Result<void> Generator::make_object(Worker& worker, std::uint64_t object) {
+  std::vector<JournalSample>& rows = worker.unflushed_rows.samples;
   const std::size_t begin = rows.size();
   PENSTOCK_ASSIGN(const PublishedObject published, worker.maker.make(object, rows, worker.labels));
   const JournalObject& made =
-      worker.unflushed.objects.emplace_back(JournalObject{published, begin, rows.size()});
-  const std::span<const JournalSample> samples = worker.unflushed.samples_of(made);
+      worker.unflushed_rows.objects.emplace_back(JournalObject{published, begin, rows.size()});
+  const std::span<const JournalSample> samples = worker.unflushed_rows.samples_of(made);
   worker.counts.samples_made += samples.size();
   for (const JournalSample& sample : samples) worker.counts.bytes_made += sample.length;
   record_object(worker, object, published, samples);
@@ -198,43 +199,44 @@ Result<void> Generator::make_companions() {
 
 bool Generator::has_spare_inodes(std::uint64_t made) const {
   const Result<FreeSpace> space = free_space_of(backend_);
-  if (!space.ok() || !space->objects) return true;
-  // For a last segment, the manifest and other small files at the end.
+  if (!space.ok() || !space->inodes) return true;
+  // These inodes are for a last segment, the manifest and other small files at the end.
   constexpr std::uint64_t kReservedInodes = 16;
-  return *space->objects >
+  return *space->inodes >
          generation_.objects - made + generation_.folders() + companions_.size() + kReservedInodes;
 }
 
 Result<void> Generator::flush_if_due(Worker& worker, std::uint64_t made) {
   const Clock::time_point now = Clock::now();
-  const auto interval =
-      std::clamp<Clock::duration>((now - start_) / 20, std::chrono::seconds(1), std::chrono::seconds(30));
-  if (now - worker.last_flush < interval && worker.unflushed.samples.size() < kMostUnflushed)
+  const auto interval = std::clamp<Clock::duration>((now - start_time_) / 20, std::chrono::seconds(1),
+                                                    std::chrono::seconds(30));
+  if (now - worker.last_flush < interval && worker.unflushed_rows.samples.size() < kMostUnflushedSamples)
     return success();
   worker.last_flush = now;
   if (has_spare_inodes(made)) return flush(worker);
   // Inodes are scarce: the journal must not prevent the data set from fitting. Samples whose rows are dropped
   // are made again after a kill.
-  if (worker.unflushed.samples.size() >= kMostUnflushed) worker.unflushed.clear();
+  if (worker.unflushed_rows.samples.size() >= kMostUnflushedSamples) worker.unflushed_rows.clear();
   return success();
 }
 
 Result<void> Generator::flush_all() {
-  Worker& first = workers_.front();
+  Worker& first_worker = workers_.front();
   for (Worker& worker : workers_) {
-    if (&worker == &first) continue;
-    if (first.unflushed.samples.size() + worker.unflushed.samples.size() > kMostUnflushed)
-      PENSTOCK_TRY(flush(first));
-    first.unflushed.append(worker.unflushed);
-    worker.unflushed.clear();
+    if (&worker == &first_worker) continue;
+    if (first_worker.unflushed_rows.samples.size() + worker.unflushed_rows.samples.size() >
+        kMostUnflushedSamples)
+      PENSTOCK_TRY(flush(first_worker));
+    first_worker.unflushed_rows.append(worker.unflushed_rows);
+    worker.unflushed_rows.clear();
   }
-  return flush(first);
+  return flush(first_worker);
 }
 
 Result<void> Generator::flush(Worker& worker) {
-  PENSTOCK_TRY(journal_->append(worker.unflushed));
-  worker.counts.samples_journaled += worker.unflushed.samples.size();
-  worker.unflushed.clear();
+  PENSTOCK_TRY(journal_->append(worker.unflushed_rows));
+  worker.counts.samples_journaled += worker.unflushed_rows.samples.size();
+  worker.unflushed_rows.clear();
   return success();
 }
 

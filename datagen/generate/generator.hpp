@@ -34,12 +34,12 @@ class Generator {
             Communicator& ranks, Progress& progress);
 
   // The steps, in this order.
-  Result<void> name_objects();                     // on rank 0
-  Result<JournalRead> accept_existing_objects();   // on a resume
-  void start_journal(std::uint64_t next_segment);  // the same number on every rank
+  Result<void> name_objects();                     // only on rank 0
+  Result<JournalRead> accept_existing_objects();   // only for --resume
+  void start_journal(std::uint64_t next_segment);  // `next_segment` is the same on every rank
   Result<void> make_share();
   GeneratedCounts counts() const;
-  ObjectResults& results() { return results_; }
+  ObjectResults& results() { return object_results_; }
   Result<void> publish_manifest();  // on rank 0, with the results of all ranks
 
   // Makes accept_existing_objects() and make_share() return soon. Any thread. Relaxed is enough: a thread
@@ -58,7 +58,7 @@ class Generator {
       const std::uint64_t bit = std::uint64_t{1} << (i % 64);
       return (words_[i / 64].fetch_or(bit, std::memory_order_relaxed) & bit) == 0;
     }
-    bool get(std::uint64_t i) const {
+    bool is_set(std::uint64_t i) const {
       return ((words_[i / 64].load(std::memory_order_relaxed) >> (i % 64)) & 1) != 0;
     }
 
@@ -70,8 +70,8 @@ class Generator {
     explicit Worker(const MakerSetup& setup) : maker(setup) {}
 
     ObjectMaker maker;
-    std::vector<std::uint32_t> labels;  // of the samples of the current object
-    JournalSegment unflushed;
+    std::vector<std::uint32_t> labels;  // labels of the current object's samples
+    JournalSegment unflushed_rows;
     Clock::time_point last_flush;
     GeneratedCounts counts;
     Buffer buffer;
@@ -88,14 +88,14 @@ class Generator {
   // Records an object that is complete and correct. worker.labels contains the labels of its samples.
   void record_object(const Worker& worker, std::uint64_t object, PublishedObject published,
                      std::span<const JournalSample> samples);
-  // Makes an object. Its rows for the journal become the last ones of worker.unflushed.
-  Result<void> make(Worker& worker, std::uint64_t object);
+  // Makes an object, and appends its rows for the journal to worker.unflushed_rows.
+  Result<void> make_object(Worker& worker, std::uint64_t object);
   // Companions are small, so every --resume makes them again.
   Result<void> make_companions();
-  // Flushes the worker's rows to the journal if it is time. The interval limits the work that a kill loses:
-  // one second of each worker's time at first, later one twentieth of the run so far, at most 30 seconds. A
-  // flush is also due when the worker has kMostUnflushed samples in memory. `made`: approximate number of
-  // finished objects of the share.
+  // Flushes the worker's rows to the journal if the interval since the last flush has passed. The interval
+  // limits the work that a kill loses: one second of each worker's time at first, later one twentieth of the
+  // run so far, at most 30 seconds. A flush is also due when the worker has kMostUnflushedSamples samples in
+  // memory. `made`: approximate number of finished objects of the share.
   Result<void> flush_if_due(Worker& worker, std::uint64_t made);
   // Whether the target has more free inodes than the rest of the data set needs.
   bool has_spare_inodes(std::uint64_t made) const;
@@ -110,18 +110,18 @@ class Generator {
   const GenerateShare share_;
   const unsigned threads_;
   const bool resume_;
-  const TargetSync sync_;  // on every rank, so that each learns of failed writes of its own host
+  const TargetSync sync_;  // every rank has one, so that each learns of failed writes of its own host
   Progress& progress_;
   const std::vector<std::string> labels_;
   const std::vector<Companion> companions_;
-  ManifestBuilder builder_;  // used on rank 0
-  ObjectResults results_;
-  DoneBits done_;  // one per object of the share
+  ManifestBuilder builder_;  // used only on rank 0
+  ObjectResults object_results_;
+  DoneBits done_objects_;  // one bit per object of the share
   std::deque<Worker> workers_;
   std::optional<JournalWriter> journal_;
   std::atomic<bool> stopped_{false};  // set if another rank has failed or was asked to stop
-  Clock::time_point start_;
-  double seconds_ = 0;
+  Clock::time_point start_time_;
+  double making_seconds_ = 0;
 };
 
 }  // namespace penstock

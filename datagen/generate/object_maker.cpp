@@ -6,9 +6,9 @@ namespace penstock {
 
 // Keeps the last plan: if a file is one sample, its plan is needed for the name, the sample and the manifest.
 const SamplePlan& ObjectMaker::plan(std::uint64_t index) {
-  if (planned_index_ != index) setup_.generation.recipe->plan(index, plan_);
+  if (planned_index_ != index) setup_.generation.recipe->plan(index, last_plan_);
   planned_index_ = index;
-  return plan_;
+  return last_plan_;
 }
 
 std::string ObjectMaker::name(std::uint64_t object) {
@@ -71,12 +71,12 @@ std::string companion_name(const Format& format, const Companion& companion) {
   constexpr std::string_view kOnlyShard = "-00000-of-00001";
   std::string name =
       format.object_name(0, 1, companion.name, companion.name, companion.fields.front().extension);
-  const std::size_t folder = companion.name.rfind('/') + 1;
-  const std::string_view last = std::string_view(companion.name).substr(folder);
+  const std::size_t name_begin = companion.name.rfind('/') + 1;
+  const std::string_view base_name = std::string_view(companion.name).substr(name_begin);
   name.erase(0, name.rfind('/') + 1);
-  if (name.starts_with(last) && name.compare(last.size(), kOnlyShard.size(), kOnlyShard) == 0)
-    name.erase(last.size(), kOnlyShard.size());
-  return companion.name.substr(0, folder) + name;
+  if (name.starts_with(base_name) && name.compare(base_name.size(), kOnlyShard.size(), kOnlyShard) == 0)
+    name.erase(base_name.size(), kOnlyShard.size());
+  return companion.name.substr(0, name_begin) + name;
 }
 
 Result<PublishedObject> write_companion(const Format& format, Backend& backend, const Companion& companion,

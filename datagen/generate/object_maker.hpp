@@ -17,11 +17,11 @@
 
 namespace penstock {
 
-// Like Approval, with the object's samples and their labels.
+// Like Approval, but also gets the samples of the written object and their labels.
 using SamplesApproval = std::function<Result<void>(
     const PublishedObject& written, std::span<const JournalSample>, std::span<const std::uint32_t> labels)>;
 
-// Shared by all makers of a data set. Borrowed.
+// What all makers of a data set share. Makers borrow it.
 struct MakerSetup {
   const Generation& generation;
   Backend& backend;
@@ -30,7 +30,7 @@ struct MakerSetup {
   const std::vector<std::string>& label_names;
 };
 
-// One thread.
+// Makes one object after another. Used by one thread.
 class ObjectMaker {
  public:
   explicit ObjectMaker(const MakerSetup& setup) : setup_(setup) {}
@@ -50,8 +50,8 @@ class ObjectMaker {
 
   const MakerSetup setup_;
   std::unique_ptr<SampleMaker> maker_;
-  SamplePlan plan_;
-  std::uint64_t planned_index_ = UINT64_MAX;  // index of the sample that plan_ describes
+  SamplePlan last_plan_;
+  std::uint64_t planned_index_ = UINT64_MAX;  // index of the sample that last_plan_ describes
   std::vector<FieldBytes> fields_;
 };
 

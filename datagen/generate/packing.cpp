@@ -14,12 +14,12 @@ namespace {
 
 // The most samples of the trial object, from which the overhead is computed.
 constexpr std::uint64_t kTrialSamples = 256;
-// Samples whose size check_largest() inspects first. If all are below kStorableByAll, it takes the others to
-// be small too.
+// Samples whose size check_largest_sample() inspects first. If all are below kAlwaysStorableBytes, it takes
+// the others to be small too.
 constexpr std::uint64_t kInspectedPlans = 16384;
 // Every format can store a sample below this size.
-constexpr std::uint64_t kStorableByAll = std::uint64_t{128} << 20U;
-constexpr std::size_t kZeros = std::size_t{1} << 20U;
+constexpr std::uint64_t kAlwaysStorableBytes = std::uint64_t{128} << 20U;
+constexpr std::size_t kZeroBytes = std::size_t{1} << 20U;
 
 // A back end that discards everything written to it.
 class DiscardBackend final : public Backend, private Namespace {
@@ -64,80 +64,82 @@ class DiscardBackend final : public Backend, private Namespace {
 };
 
 // Fields of zeros of any size. One thread. The result of sample_of() is valid until the next call.
-class Zeros final : public Crc32Source {
+class ZeroSamples final : public Crc32Source {
  public:
-  explicit Zeros(std::span<const Field> fields) : fields_(fields), pieces_(fields.size()) {}
+  explicit ZeroSamples(std::span<const Field> fields) : fields_(fields), pieces_(fields.size()) {}
 
   // A sample of `payload` bytes. Fixed fields get their size; fields of variable length share the rest.
   std::span<const FieldBytes> sample_of(std::uint64_t payload) {
-    std::uint64_t fixed = 0;
-    std::uint64_t varying = 0;
+    std::uint64_t fixed_bytes = 0;
+    std::uint64_t varying_fields = 0;
     for (const Field& field : fields_) {
       if (field.varies)
-        ++varying;
+        ++varying_fields;
       else
-        fixed += field_bytes(field);
+        fixed_bytes += field_bytes(field);
     }
-    const std::uint64_t each = varying == 0 ? 0 : (payload - std::min(fixed, payload)) / varying;
-    bytes_.clear();
+    const std::uint64_t each_bytes =
+        varying_fields == 0 ? 0 : (payload - std::min(fixed_bytes, payload)) / varying_fields;
+    field_bytes_.clear();
     for (std::size_t i = 0; i < fields_.size(); ++i)
-      bytes_.push_back(of(fields_[i].varies ? each : field_bytes(fields_[i]), pieces_[i]));
-    return bytes_;
+      field_bytes_.push_back(
+          zero_field(fields_[i].varies ? each_bytes : field_bytes(fields_[i]), pieces_[i]));
+    return field_bytes_;
   }
 
   std::uint32_t crc32() const override { return 0; }  // no reader checks it
 
  private:
-  FieldBytes of(std::uint64_t bytes, std::vector<std::span<const std::byte>>& pieces) const {
+  FieldBytes zero_field(std::uint64_t bytes, std::vector<std::span<const std::byte>>& pieces) const {
     pieces.clear();
     for (std::uint64_t left = bytes; left > 0; left -= pieces.back().size())
-      pieces.emplace_back(zeros_.data(), static_cast<std::size_t>(std::min<std::uint64_t>(left, kZeros)));
+      pieces.emplace_back(zeros_.data(), static_cast<std::size_t>(std::min<std::uint64_t>(left, kZeroBytes)));
     return {.pieces = pieces, .bytes = bytes, .crc32c = 0, .crc32 = this};
   }
 
   const std::span<const Field> fields_;
-  const std::vector<std::byte> zeros_ = std::vector<std::byte>(kZeros);
+  const std::vector<std::byte> zeros_ = std::vector<std::byte>(kZeroBytes);
   std::vector<std::vector<std::span<const std::byte>>> pieces_;
-  std::vector<FieldBytes> bytes_;
+  std::vector<FieldBytes> field_bytes_;
 };
 
 // The bytes around the samples in an object with `samples` samples of the recipe, starting at sample `first`.
 Result<double> overhead_of_object(const Recipe& recipe, const Format& format, std::uint64_t first,
                                   std::uint64_t samples, const std::vector<std::string>& labels) {
   DiscardBackend discard;
-  Zeros zeros(recipe.fields());
+  ZeroSamples zeros(recipe.fields());
   PENSTOCK_ASSIGN(
       const auto writer,
       format.create(discard,
-                    {.name = "object", .samples = samples, .fields = recipe.fields(), .for_size = true}));
+                    {.name = "object", .samples = samples, .fields = recipe.fields(), .size_only = true}));
   SamplePlan plan;
-  double payload = 0;
+  double payload_bytes = 0;
   for (std::uint64_t i = first; i < first + samples; ++i) {
     recipe.plan(i, plan);
     const std::span<const FieldBytes> fields = zeros.sample_of(recipe.bytes_expected(i));
-    for (const FieldBytes& field : fields) payload += static_cast<double>(field.bytes);
+    for (const FieldBytes& field : fields) payload_bytes += static_cast<double>(field.bytes);
     const std::string_view label = plan.label < labels.size() ? std::string_view(labels[plan.label]) : "";
     PENSTOCK_TRY(writer->add({.key = plan.key, .label = plan.label, .label_name = label, .fields = fields}));
   }
   PENSTOCK_ASSIGN(const PublishedObject object, writer->publish(Durability::visible));
-  return static_cast<double>(object.bytes) - payload;
+  return static_cast<double>(object.bytes) - payload_bytes;
 }
 
 }  // namespace
 
-Result<void> check_largest(const Recipe& recipe, const Format& format) {
-  std::uint64_t largest = 0;
-  std::uint64_t bytes = 0;
+Result<void> check_largest_sample(const Recipe& recipe, const Format& format) {
+  std::uint64_t largest_sample = 0;
+  std::uint64_t largest_bytes = 0;
   for (std::uint64_t i = 0; i < recipe.samples(); ++i) {
-    if (i == kInspectedPlans && bytes < kStorableByAll) return success();
+    if (i == kInspectedPlans && largest_bytes < kAlwaysStorableBytes) return success();
     const std::uint64_t sample_bytes = recipe.bytes_expected(i);
-    if (sample_bytes <= bytes) continue;
-    largest = i;
-    bytes = sample_bytes;
+    if (sample_bytes <= largest_bytes) continue;
+    largest_sample = i;
+    largest_bytes = sample_bytes;
   }
-  if (bytes < kStorableByAll) return success();
-  const Result<double> stored = overhead_of_object(recipe, format, largest, 1, recipe.label_names());
-  return stored.ok() ? success() : Result<void>(stored.error());
+  if (largest_bytes < kAlwaysStorableBytes) return success();
+  const Result<double> overhead = overhead_of_object(recipe, format, largest_sample, 1, recipe.label_names());
+  return overhead.ok() ? success() : Result<void>(overhead.error());
 }
 
 Result<double> format_overhead(const Recipe& recipe, const Format& format) {
@@ -147,11 +149,12 @@ Result<double> format_overhead(const Recipe& recipe, const Format& format) {
   if (samples_of_first == 0) return 0.0;
   const std::vector<std::string> labels = recipe.label_names();
   const std::uint64_t trial_samples = std::min(samples_of_first, kTrialSamples);
-  PENSTOCK_ASSIGN(const double whole, overhead_of_object(recipe, format, 0, trial_samples, labels));
-  if (trial_samples == 1) return whole * static_cast<double>(objects);
-  PENSTOCK_ASSIGN(const double half, overhead_of_object(recipe, format, 0, trial_samples / 2, labels));
-  const double per_sample = (whole - half) / static_cast<double>(trial_samples - trial_samples / 2);
-  const double per_object = whole - per_sample * static_cast<double>(trial_samples);
+  PENSTOCK_ASSIGN(const double full_bytes, overhead_of_object(recipe, format, 0, trial_samples, labels));
+  if (trial_samples == 1) return full_bytes * static_cast<double>(objects);
+  PENSTOCK_ASSIGN(const double half_bytes, overhead_of_object(recipe, format, 0, trial_samples / 2, labels));
+  const double per_sample =
+      (full_bytes - half_bytes) / static_cast<double>(trial_samples - trial_samples / 2);
+  const double per_object = full_bytes - per_sample * static_cast<double>(trial_samples);
   return per_object * static_cast<double>(objects) + per_sample * static_cast<double>(samples);
 }
 

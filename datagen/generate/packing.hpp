@@ -12,7 +12,7 @@ namespace penstock {
 // them. The difference of the trials gives the bytes per object and per sample. Errors are the format's.
 Result<double> format_overhead(const Recipe& recipe, const Format& format);
 
-// The format's error if it cannot store the recipe's largest sample, by its planned size.
-Result<void> check_largest(const Recipe& recipe, const Format& format);
+// Fails with the format's error if the format cannot store the recipe's largest sample, by its planned size.
+Result<void> check_largest_sample(const Recipe& recipe, const Format& format);
 
 }  // namespace penstock

@@ -16,13 +16,13 @@ namespace {
 
 constexpr std::uint64_t kMinSteps = 500;
 constexpr std::uint64_t kMemoryMultiple = 5;
-constexpr std::int64_t kMostPerKey = 1'000'000;  // limit of each number
+constexpr std::int64_t kMostCount = 1'000'000;
 
-struct App {
+struct MlperfApp {
   std::string_view name;
-  std::uint64_t batch;  // from the workload files for H100
+  std::uint64_t batch;  // samples per step, from the workload files of MLPerf Storage for the H100
 };
-constexpr App kApps[] = {{"cosmoflow", 1}, {"resnet50", 400}, {"unet3d", 7}};
+constexpr MlperfApp kApps[] = {{"cosmoflow", 1}, {"resnet50", 400}, {"unet3d", 7}};
 
 constexpr OptionSpec kKeys[] = {
     {.name = "accelerators",
@@ -53,14 +53,14 @@ std::vector<OptionWord> arguments_after_app(std::string_view text) {
 
 }  // namespace
 
-Result<SizeFor> parse_size_for(std::string_view text, std::uint64_t own_memory) {
+Result<SizeFor> parse_size_for(std::string_view text, std::uint64_t own_memory_bytes) {
   const std::string_view app = text.substr(0, text.find(','));
-  const auto known =
-      std::find_if(std::begin(kApps), std::end(kApps), [&](const App& row) { return row.name == app; });
-  if (known == std::end(kApps)) {
+  const auto app_row =
+      std::find_if(std::begin(kApps), std::end(kApps), [&](const MlperfApp& row) { return row.name == app; });
+  if (app_row == std::end(kApps)) {
     std::vector<std::string_view> names;
     names.reserve(std::size(kApps));
-    for (const App& row : kApps) names.push_back(row.name);
+    for (const MlperfApp& row : kApps) names.push_back(row.name);
     return unknown_name("application of --size-for", app, names);
   }
   PENSTOCK_ASSIGN(const Options options,
@@ -68,15 +68,15 @@ Result<SizeFor> parse_size_for(std::string_view text, std::uint64_t own_memory) 
   if (!options.given("accelerators"))
     return make_error(Errc::invalid_argument, fmt::format("--size-for {}: say accelerators=N", text));
   for (const char* key : {"accelerators", "hosts", "batch"})
-    if (options.has(key) && options.integer(key) > kMostPerKey)
+    if (options.has(key) && options.integer(key) > kMostCount)
       return make_error(Errc::invalid_argument,
-                        fmt::format("--size-for: {}={}: at most {}", key, options.integer(key), kMostPerKey));
+                        fmt::format("--size-for: {}={}: at most {}", key, options.integer(key), kMostCount));
   const auto number = [&](std::string_view key) { return static_cast<std::uint64_t>(options.integer(key)); };
   SizeFor rule{.app = std::string(app),
-               .batch = options.given("batch") ? number("batch") : known->batch,
+               .batch = options.given("batch") ? number("batch") : app_row->batch,
                .accelerators = number("accelerators"),
                .hosts = number("hosts"),
-               .memory_bytes = options.given("memory") ? options.size("memory") : own_memory};
+               .memory_bytes = options.given("memory") ? options.size("memory") : own_memory_bytes};
   if (rule.memory_bytes == 0)
     return make_error(
         Errc::invalid_argument,
@@ -93,22 +93,22 @@ std::string size_for_warning(std::string_view app, std::string_view recipe) {
 }
 
 SampleCount samples_for(const SizeFor& rule, double mean_sample_bytes, std::uint64_t per_object) {
-  const std::uint64_t by_steps = kMinSteps * rule.batch * rule.accelerators;
-  const double memory =
+  const std::uint64_t samples_by_steps = kMinSteps * rule.batch * rule.accelerators;
+  const double data_bytes =
       static_cast<double>(rule.memory_bytes) * static_cast<double>(rule.hosts) * kMemoryMultiple;
-  const auto by_memory =
-      static_cast<std::uint64_t>(std::min(std::ceil(memory / std::max(1.0, mean_sample_bytes)), 9e17));
-  const std::uint64_t samples = std::max(by_steps, by_memory);
+  const auto samples_by_memory =
+      static_cast<std::uint64_t>(std::min(std::ceil(data_bytes / std::max(1.0, mean_sample_bytes)), 9e17));
+  const std::uint64_t samples = std::max(samples_by_steps, samples_by_memory);
   const std::uint64_t objects = (samples + per_object - 1) / per_object;
-  SampleCount sized{.samples = objects * per_object};
-  sized.explanation = fmt::format(
+  SampleCount count{.samples = objects * per_object};
+  count.explanation = fmt::format(
       "{} steps x batch {} x {} accelerators = {} samples; {} x {} hosts x {} / {:.0f} bytes a sample = {}; "
       "the "
       "larger",
-      kMinSteps, rule.batch, rule.accelerators, by_steps, kMemoryMultiple, rule.hosts,
-      format_size(rule.memory_bytes), mean_sample_bytes, by_memory);
-  if (sized.samples != samples) sized.explanation += fmt::format(", in whole files of {}", per_object);
-  return sized;
+      kMinSteps, rule.batch, rule.accelerators, samples_by_steps, kMemoryMultiple, rule.hosts,
+      format_size(rule.memory_bytes), mean_sample_bytes, samples_by_memory);
+  if (count.samples != samples) count.explanation += fmt::format(", in whole files of {}", per_object);
+  return count;
 }
 
 }  // namespace penstock

@@ -19,20 +19,20 @@ struct SizeFor {
   std::uint64_t memory_bytes = 0;  // of one host
 };
 
-// Parses "unet3d,accelerators=8,hosts=2". `memory=256GiB` of one host replaces `own_memory`, which is that of
-// this machine; `batch=4` replaces the application's batch. `invalid_argument` names the missing or unknown
-// part.
-Result<SizeFor> parse_size_for(std::string_view text, std::uint64_t own_memory);
+// Parses "unet3d,accelerators=8,hosts=2". `memory=256GiB` of one host replaces `own_memory_bytes`, which is
+// that of this machine; `batch=4` replaces the application's batch. `invalid_argument` names the missing or
+// unknown part.
+Result<SizeFor> parse_size_for(std::string_view text, std::uint64_t own_memory_bytes);
 
-// A warning if the recipe's samples are not those of the application, so that the number is not the one of
-// the rules. "" if they are.
+// A warning if the recipe's samples are not those of the application, because then the rules require another
+// number. "" if they are.
 std::string size_for_warning(std::string_view app, std::string_view recipe);
 
 struct SampleCount {
   std::uint64_t samples = 0;
-  std::string explanation{};  // how it came to the number
+  std::string explanation{};  // how the number was computed
 };
-// Rounded to whole objects of `per_object` samples.
+// The number of samples that the rules require, rounded up to whole objects of `per_object` samples.
 SampleCount samples_for(const SizeFor& rule, double mean_sample_bytes, std::uint64_t per_object);
 
 }  // namespace penstock

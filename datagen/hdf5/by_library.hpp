@@ -1,5 +1,5 @@
-// The two implementations of Hdf5Input::open: with the HDF5 library that the program links, and with the
-// parallel HDF5 library in a separate module.
+// The two functions behind Hdf5Input::open. One uses the HDF5 library that the program links. The other uses
+// the parallel HDF5 library in a separate module.
 #pragma once
 
 #include <memory>
@@ -24,7 +24,7 @@ Result<std::string> path_for_hdf5(const Backend& backend, std::string_view name,
 // The interface of libpenstock_hdf5_mpio.so. Its symbol `penstock_hdf5_mpio_module` is a function that
 // returns this.
 struct Hdf5MpioModule {
-  const char* version;  // of the build
+  const char* version;  // version of Penstock when the module was built; must be the program's
   // Collective; MPI is already initialized. A rank without a readable file passes an empty `path`, and then
   // no rank opens the file.
   Result<std::unique_ptr<Hdf5Input>> (*open)(const std::string& path, std::string_view name,

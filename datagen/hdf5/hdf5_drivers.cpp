@@ -10,18 +10,18 @@
 namespace penstock {
 namespace {
 
-constexpr std::array<std::string_view, 5> kDrivers{"reader", "sec2", "core", "mpio", "mpio-collective"};
+constexpr std::array<std::string_view, 5> kDriverNames{"reader", "sec2", "core", "mpio", "mpio-collective"};
 
 }  // namespace
 
 std::string_view hdf5_driver_name(Hdf5Driver driver) {
-  return kDrivers[static_cast<std::size_t>(driver)];
+  return kDriverNames[static_cast<std::size_t>(driver)];
 }
 
 Result<Hdf5Driver> parse_hdf5_driver(std::string_view name) {
-  const auto* const found = std::find(kDrivers.begin(), kDrivers.end(), name);
-  if (found != kDrivers.end()) return static_cast<Hdf5Driver>(found - kDrivers.begin());
-  return unknown_name("HDF5 driver", name, {kDrivers.begin(), kDrivers.end()});
+  const auto* const found = std::find(kDriverNames.begin(), kDriverNames.end(), name);
+  if (found != kDriverNames.end()) return static_cast<Hdf5Driver>(found - kDriverNames.begin());
+  return unknown_name("HDF5 driver", name, {kDriverNames.begin(), kDriverNames.end()});
 }
 
 Result<std::string> path_for_hdf5(const Backend& backend, std::string_view name, Hdf5Driver driver) {
@@ -34,8 +34,8 @@ Result<std::string> path_for_hdf5(const Backend& backend, std::string_view name,
 
 Result<std::unique_ptr<Hdf5Input>> Hdf5Input::open(Backend& backend, std::string_view name,
                                                    Hdf5Driver driver) {
-  const bool parallel = driver == Hdf5Driver::mpio || driver == Hdf5Driver::mpio_collective;
-  return parallel ? open_by_mpio(backend, name, driver) : open_by_library(backend, name, driver);
+  const bool is_parallel = driver == Hdf5Driver::mpio || driver == Hdf5Driver::mpio_collective;
+  return is_parallel ? open_by_mpio(backend, name, driver) : open_by_library(backend, name, driver);
 }
 
 }  // namespace penstock

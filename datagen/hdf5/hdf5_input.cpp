@@ -6,7 +6,7 @@
 namespace penstock {
 namespace {
 
-constexpr std::size_t kCoreGrowth = std::size_t{1} << 20U;
+constexpr std::size_t kCoreGrowthBytes = std::size_t{1} << 20U;
 
 }  // namespace
 
@@ -27,9 +27,10 @@ Result<std::unique_ptr<Hdf5Input>> open_by_library(Backend& backend, std::string
     PENSTOCK_TRY(use_reader_driver(access.get(), input->source()));
   } else {
     PENSTOCK_ASSIGN(path, path_for_hdf5(backend, name, driver));
-    const bool core = driver == Hdf5Driver::core;
-    const herr_t set = core ? H5Pset_fapl_core(access.get(), kCoreGrowth, 0) : H5Pset_fapl_sec2(access.get());
-    if (set < 0)
+    const bool is_core = driver == Hdf5Driver::core;
+    const herr_t status =
+        is_core ? H5Pset_fapl_core(access.get(), kCoreGrowthBytes, 0) : H5Pset_fapl_sec2(access.get());
+    if (status < 0)
       return make_error(Errc::internal, fmt::format("HDF5's library refuses to set up its driver {}",
                                                     hdf5_driver_name(driver)));
   }

@@ -16,14 +16,14 @@ namespace penstock {
 
 // How the library reads the file's bytes.
 enum class Hdf5Driver : std::uint8_t {
-  reader,  // through any back end
+  reader,  // by calls of a Reader, so with any back end
   sec2,    // by the library's own system calls; needs Caps::native_path
   core,    // like sec2, but reads the whole file into memory when it opens it (as the climate benchmark does)
   // By MPI-IO: all ranks of the job open and close the file together, and each rank reads independently;
   // needs Caps::native_path.
   mpio,
-  // Like mpio, but all ranks make every read together; a rank that needs no data asks for a block without
-  // elements. If the read of one rank fails, the others may wait forever in theirs. The caller must then
+  // Like mpio, but all ranks make every read together. A rank that needs no data reads a block without
+  // elements. If the read of one rank fails, the reads of the others may wait forever. The caller must then
   // abandon the job (Communicator::abandon).
   mpio_collective,
 };
@@ -37,7 +37,8 @@ Result<void> hdf5_available();
 // One open file, for reading. Any thread; the library runs one call at a time.
 class Hdf5Input {
  public:
-  // `not_found`, `corrupt` (no HDF5 file) and so on, naming the object. The back end outlives the input.
+  // Errors name the object: `not_found`, `corrupt` if it is no HDF5 file, and others. The back end must
+  // outlive the input.
   static Result<std::unique_ptr<Hdf5Input>> open(Backend& backend, std::string_view name, Hdf5Driver driver);
   virtual ~Hdf5Input() = default;
 

@@ -26,72 +26,73 @@ Result<Element> parse_element(std::string_view name) {
   return make_error(Errc::invalid_argument, "unknown element '" + std::string(name) + "'");
 }
 
-struct Share {
+struct RankResult {
   Communicator& ranks;
-  std::uint64_t verified = 0;  // samples of this rank so far
+  std::uint64_t verified = 0;  // samples that this rank has verified so far
 };
 
-// Checks the samples `first` .. `first` + `count` - 1 of the manifest. They are the rows of the file's data
-// set, or the only sample is the whole data set.
+// Checks the samples `first` .. `first` + `count` - 1 of the manifest. They are the rows of the data set. A
+// single sample may also be the whole data set.
 Result<void> check_file(const Corpus& corpus, Hdf5Input& file, std::uint64_t first, std::uint64_t count,
-                        const std::string& data_set, Element element, Share& share) {
+                        const std::string& data_set, Element element, RankResult& result) {
   PENSTOCK_ASSIGN(const std::vector<std::uint64_t> shape, file.shape(data_set));
-  const bool rows = !shape.empty() && shape.front() == count;
-  if (!rows && count != 1)
+  const bool rows_are_samples = !shape.empty() && shape.front() == count;
+  if (!rows_are_samples && count != 1)
     return make_error(Errc::corrupt, fmt::format("'{}' has not {} rows", data_set, count));
-  const auto size = static_cast<std::uint64_t>(share.ranks.size());
+  const auto rank_count = static_cast<std::uint64_t>(result.ranks.size());
   std::vector<std::byte> bytes;
-  for (std::uint64_t round = 0; round < count; round += size) {
-    const std::uint64_t row = round + static_cast<std::uint64_t>(share.ranks.rank());
-    const bool mine = row < count;
+  for (std::uint64_t round = 0; round < count; round += rank_count) {
+    const std::uint64_t row = round + static_cast<std::uint64_t>(result.ranks.rank());
+    const bool has_row = row < count;
     std::vector<std::uint64_t> begin(shape.size(), 0);
     std::vector<std::uint64_t> counts = shape;
-    if (rows) begin.front() = mine ? row : 0;
-    if (rows) counts.front() = 1;
-    if (!mine) counts.front() = 0;
+    if (rows_are_samples) begin.front() = has_row ? row : 0;
+    if (rows_are_samples) counts.front() = 1;
+    if (!has_row) counts.front() = 0;
     std::uint64_t elements = 1;
     for (const std::uint64_t side : counts) elements *= side;
     bytes.resize(elements * element_bytes(element));
     PENSTOCK_TRY(file.read(data_set, begin, counts, element, bytes));
-    if (!mine) continue;
+    if (!has_row) continue;
     if (crc32c(bytes) != corpus.manifest.sample(first + row).crc32c)
       return make_error(Errc::corrupt, fmt::format("wrong bytes in row {} of '{}'", row, data_set));
-    ++share.verified;
+    ++result.verified;
   }
   return success();
 }
 
 Result<void> check_driver(Corpus& corpus, Hdf5Driver driver, const std::string& data_set, Element element,
                           Communicator& ranks) {
-  Share share{ranks};
+  RankResult result{ranks};
   const Manifest& manifest = corpus.manifest;
-  std::string scratch;
+  std::string name_buffer;
   for (std::uint64_t first = 0; first < manifest.samples();) {
     const auto object = manifest.sample(first).object;
     std::uint64_t end = first;
     while (end < manifest.samples() && manifest.sample(end).object == object) ++end;
     PENSTOCK_ASSIGN(const auto file,
-                    Hdf5Input::open(*corpus.tier.backend, manifest.object_name(object, scratch), driver));
-    PENSTOCK_TRY(check_file(corpus, *file, first, end - first, data_set, element, share));
+                    Hdf5Input::open(*corpus.tier.backend, manifest.object_name(object, name_buffer), driver));
+    PENSTOCK_TRY(check_file(corpus, *file, first, end - first, data_set, element, result));
     first = end;
   }
-  PENSTOCK_TRY(ranks.all_reduce(std::span(&share.verified, 1), Reduction::sum));
-  if (share.verified != manifest.samples())
+  PENSTOCK_TRY(ranks.all_reduce(std::span(&result.verified, 1), Reduction::sum));
+  if (result.verified != manifest.samples())
     return make_error(Errc::internal,
-                      fmt::format("{} samples were read, not {}", share.verified, manifest.samples()));
+                      fmt::format("{} samples were read, not {}", result.verified, manifest.samples()));
   if (ranks.root())
-    fmt::print("{}: {} samples verified by {} rank{}\n", hdf5_driver_name(driver), share.verified,
+    fmt::print("{}: {} samples verified by {} rank{}\n", hdf5_driver_name(driver), result.verified,
                ranks.size(), ranks.size() == 1 ? "" : "s");
   return success();
 }
 
-Result<void> check(std::span<char*> arguments, Communicator& ranks) {
+Result<void> check_drivers(std::span<char*> arguments, Communicator& ranks) {
   if (arguments.size() != 4)
     return make_error(Errc::invalid_argument, "usage: hdf5_mpio_check CORPUS DATA_SET ELEMENT");
   PENSTOCK_ASSIGN(Corpus corpus, open_corpus(arguments[1], {}));
   PENSTOCK_ASSIGN(const Element element, parse_element(arguments[3]));
   std::vector<Hdf5Driver> drivers{Hdf5Driver::mpio, Hdf5Driver::mpio_collective};
-  // Also tests the other HDF5 library in the same process, between two uses of the first.
+  // Uses the program's own HDF5 library between two uses of the module's, to test that both work in one
+  // process.
   if (hdf5_available().ok()) drivers.insert(drivers.begin() + 1, Hdf5Driver::reader);
   for (const Hdf5Driver driver : drivers)
     PENSTOCK_TRY(check_driver(corpus, driver, arguments[2], element, ranks));
@@ -110,9 +111,9 @@ int main(int argc, char** argv) {
   using namespace penstock;
   auto ranks = join_ranks(look_for_launcher());
   if (!ranks.ok()) return print_error(ranks.error());
-  const Result<void> done = check({argv, static_cast<std::size_t>(argc)}, **ranks);
-  if (done.ok()) return 0;
-  const int code = print_error(done.error());
-  (*ranks)->abandon(code);  // the others may wait for this rank
+  const Result<void> checked = check_drivers({argv, static_cast<std::size_t>(argc)}, **ranks);
+  if (checked.ok()) return 0;
+  const int code = print_error(checked.error());
+  (*ranks)->abandon(code);  // ends the other ranks, which may wait for this one
   return code;
 }

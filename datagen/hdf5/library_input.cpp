@@ -18,7 +18,7 @@ namespace {
 
 hid_t native_type(Element element) {
   const std::array types{H5T_NATIVE_UINT8, H5T_NATIVE_INT32, H5T_NATIVE_INT64, H5T_NATIVE_FLOAT,
-                         H5T_NATIVE_DOUBLE};  // indexed by Element
+                         H5T_NATIVE_DOUBLE};  // in the order of Element
   return types[static_cast<std::size_t>(element)];
 }
 
@@ -61,26 +61,26 @@ Result<void> LibraryInput::read(const std::string& data_set, std::span<const std
   const Hdf5Quiet quiet;
   // `opened` is destroyed before the lock, so its identifiers are closed with the lock held.
   PENSTOCK_ASSIGN(const OpenDataSet opened, open_data_set(data_set));
-  const auto& [set, space, shape] = opened;
+  const auto& [handle, space, shape] = opened;
   // Must come before the library gets `out`: the library writes the whole block without checking the size of
   // `out`.
   PENSTOCK_TRY(check_block(data_set, shape, begin, counts, element, out.size()));
-  const std::vector<hsize_t> from(begin.begin(), begin.end());
+  const std::vector<hsize_t> first(begin.begin(), begin.end());
   const std::vector<hsize_t> lengths(counts.begin(), counts.end());
   const hid_t transfer = transfer_ ? transfer_.get() : H5P_DEFAULT;
   const Hdf5Id memory(lengths.empty()
                           ? H5Screate(H5S_SCALAR)
                           : H5Screate_simple(static_cast<int>(lengths.size()), lengths.data(), nullptr),
                       &H5Sclose);
-  if (out.empty()) {  // a rank without data still takes part in the collective read
+  if (out.empty()) {  // a rank without data must still make the collective read
     H5Sselect_none(memory.get());
     H5Sselect_none(space.get());
   }
-  const bool selected =
+  const bool is_selected =
       out.empty() || lengths.empty() ||
-      H5Sselect_hyperslab(space.get(), H5S_SELECT_SET, from.data(), nullptr, lengths.data(), nullptr) >= 0;
-  if (!memory || !selected) return library_error("cannot choose a block of", data_set);
-  if (H5Dread(set.get(), native_type(element), memory.get(), space.get(), transfer, out.data()) < 0)
+      H5Sselect_hyperslab(space.get(), H5S_SELECT_SET, first.data(), nullptr, lengths.data(), nullptr) >= 0;
+  if (!memory || !is_selected) return library_error("cannot choose a block of", data_set);
+  if (H5Dread(handle.get(), native_type(element), memory.get(), space.get(), transfer, out.data()) < 0)
     return library_error("cannot read", data_set);
   return success();
 }
@@ -89,12 +89,12 @@ Result<LibraryInput::OpenDataSet> LibraryInput::open_data_set(const std::string&
   // Without this, library_error() could return the Reader's error of an earlier call.
   source_.failure.reset();
   OpenDataSet opened;
-  opened.set = Hdf5Id(H5Dopen2(file_.get(), data_set.c_str(), H5P_DEFAULT), &H5Dclose);
-  if (!opened.set) {
+  opened.handle = Hdf5Id(H5Dopen2(file_.get(), data_set.c_str(), H5P_DEFAULT), &H5Dclose);
+  if (!opened.handle) {
     if (source_.failure) return *source_.failure;
     return make_error(Errc::not_found, fmt::format("'{}' has no data set '{}'", name_, data_set));
   }
-  opened.space = Hdf5Id(H5Dget_space(opened.set.get()), &H5Sclose);
+  opened.space = Hdf5Id(H5Dget_space(opened.handle.get()), &H5Sclose);
   const hid_t space = opened.space.get();
   const int dimensions = opened.space ? H5Sget_simple_extent_ndims(space) : -1;
   if (dimensions < 0) return library_error("cannot look at", data_set);
@@ -109,13 +109,13 @@ Result<void> LibraryInput::check_block(const std::string& data_set, std::span<co
                                        std::span<const std::uint64_t> begin,
                                        std::span<const std::uint64_t> counts, Element element,
                                        std::size_t out_bytes) const {
-  bool fits = begin.size() == shape.size() && counts.size() == shape.size();
+  bool is_inside = begin.size() == shape.size() && counts.size() == shape.size();
   std::uint64_t elements = 1;
-  for (std::size_t i = 0; fits && i < counts.size(); ++i) {
-    fits = begin[i] <= shape[i] && counts[i] <= shape[i] - begin[i];
+  for (std::size_t i = 0; is_inside && i < counts.size(); ++i) {
+    is_inside = begin[i] <= shape[i] && counts[i] <= shape[i] - begin[i];
     elements *= counts[i];
   }
-  if (!fits)
+  if (!is_inside)
     return make_error(Errc::invalid_argument,
                       fmt::format("'{}' of '{}' has the sides {}: no block of {} at {}", data_set, name_,
                                   fmt::join(shape, " x "), fmt::join(counts, " x "), fmt::join(begin, ", ")));
@@ -125,7 +125,7 @@ Result<void> LibraryInput::check_block(const std::string& data_set, std::span<co
                                 elements * element_bytes(element), out_bytes));
 }
 
-// Returns the Reader's own error if there is one, otherwise the lowest entry of the library's error stack.
+// Returns the Reader's own error if there is one, otherwise the innermost entry of the library's error stack.
 // Call it right after the failure: each call of the library first clears that stack.
 Error LibraryInput::library_error(std::string_view what, std::string_view data_set) {
   if (source_.failure) return *source_.failure;
@@ -137,8 +137,9 @@ Error LibraryInput::library_error(std::string_view what, std::string_view data_s
         return 0;
       },
       &why);
-  const std::string of = data_set.empty() ? "" : fmt::format(" '{}' of", data_set);
-  if (!data_set.empty()) return make_error(Errc::corrupt, fmt::format("{}{} '{}': {}", what, of, name_, why));
+  const std::string prefix = data_set.empty() ? "" : fmt::format(" '{}' of", data_set);
+  if (!data_set.empty())
+    return make_error(Errc::corrupt, fmt::format("{}{} '{}': {}", what, prefix, name_, why));
   return make_error(Errc::corrupt, fmt::format("'{}' {} {}", name_, what, why));
 }
 

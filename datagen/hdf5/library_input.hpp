@@ -47,21 +47,21 @@ class Hdf5Id {
 class Hdf5Quiet {
  public:
   Hdf5Quiet() {
-    H5Eget_auto2(H5E_DEFAULT, &print_, &data_);
+    H5Eget_auto2(H5E_DEFAULT, &saved_print_, &saved_print_data_);
     H5Eset_auto2(H5E_DEFAULT, nullptr, nullptr);
   }
-  ~Hdf5Quiet() { H5Eset_auto2(H5E_DEFAULT, print_, data_); }
+  ~Hdf5Quiet() { H5Eset_auto2(H5E_DEFAULT, saved_print_, saved_print_data_); }
   Hdf5Quiet(const Hdf5Quiet&) = delete;
   Hdf5Quiet& operator=(const Hdf5Quiet&) = delete;
 
  private:
-  H5E_auto2_t print_ = nullptr;
-  void* data_ = nullptr;
+  H5E_auto2_t saved_print_ = nullptr;
+  void* saved_print_data_ = nullptr;
 };
 
 class LibraryInput final : public Hdf5Input {
  public:
-  // `reader`: the source of bytes for Hdf5Driver::reader; null for other drivers.
+  // `reader` gives the bytes for Hdf5Driver::reader. It is null for other drivers.
   LibraryInput(std::string_view name, std::unique_ptr<Reader> reader)
       : name_(name), reader_(std::move(reader)) {
     source_.reader = reader_.get();
@@ -81,11 +81,12 @@ class LibraryInput final : public Hdf5Input {
 
  private:
   struct OpenDataSet {
-    Hdf5Id set;
-    Hdf5Id space;  // of the whole data set
+    Hdf5Id handle;
+    Hdf5Id space;  // the data space of the whole data set
     std::vector<std::uint64_t> shape;
   };
-  // First step of a call: clears an earlier error of the Reader. Call it with hdf5_mutex() held.
+  // shape() and read() call this first. It forgets the Reader's error of an earlier call. Call it with
+  // hdf5_mutex() held.
   Result<OpenDataSet> open_data_set(const std::string& data_set);
   Result<void> check_block(const std::string& data_set, std::span<const std::uint64_t> shape,
                            std::span<const std::uint64_t> begin, std::span<const std::uint64_t> counts,

@@ -13,9 +13,9 @@ constexpr const char* kModuleFile = "libpenstock_hdf5_mpio.so";
 // The program may have loaded another HDF5 library with functions of the same names, so the module must
 // prefer its own.
 #ifdef PENSTOCK_ADDRESS_SANITIZER
-constexpr int kOwnNamesFirst = RTLD_LOCAL;  // the sanitizer's functions must come first
+constexpr int kLoadFlags = RTLD_LOCAL;  // the sanitizer's functions must come first
 #else
-constexpr int kOwnNamesFirst = RTLD_LOCAL | RTLD_DEEPBIND;
+constexpr int kLoadFlags = RTLD_LOCAL | RTLD_DEEPBIND;
 #endif
 
 Result<const Hdf5MpioModule*> mpio_module() {
@@ -27,11 +27,11 @@ Result<const Hdf5MpioModule*> mpio_module() {
   };
   PENSTOCK_ASSIGN(const MpiModule* const mpi, mpi_module());
   PENSTOCK_TRY(mpi->files({}));  // initializes MPI if it is not running
-  static const Result<void*> symbol = module_symbol(kModuleFile, kHdf5MpioModuleSymbol, kOwnNamesFirst);
+  static const Result<void*> symbol = module_symbol(kModuleFile, kHdf5MpioModuleSymbol, kLoadFlags);
   if (!symbol.ok()) return missing(symbol.error().what);
-  const Hdf5MpioModule* const found = reinterpret_cast<Hdf5MpioModuleFunction>(*symbol)();
-  if (build_info().version == found->version) return found;
-  return missing("the one that is there belongs to Penstock " + std::string(found->version));
+  const Hdf5MpioModule* const module = reinterpret_cast<Hdf5MpioModuleFunction>(*symbol)();
+  if (build_info().version == module->version) return module;
+  return missing("the one that is there belongs to Penstock " + std::string(module->version));
 }
 
 }  // namespace

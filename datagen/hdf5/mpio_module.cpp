@@ -9,15 +9,15 @@
 namespace penstock {
 namespace {
 
-bool on_all_ranks(bool mine) {
-  int missing = mine ? 0 : 1;
-  MPI_Allreduce(MPI_IN_PLACE, &missing, 1, MPI_INT, MPI_MAX, MPI_COMM_WORLD);
-  return missing == 0;
+bool true_on_all_ranks(bool true_here) {
+  int false_count = true_here ? 0 : 1;
+  MPI_Allreduce(MPI_IN_PLACE, &false_count, 1, MPI_INT, MPI_MAX, MPI_COMM_WORLD);
+  return false_count == 0;
 }
 
 Result<std::unique_ptr<Hdf5Input>> open_on_all_ranks(const std::string& path, std::string_view name,
                                                      Hdf5Driver driver) {
-  if (!on_all_ranks(!path.empty()))
+  if (!true_on_all_ranks(!path.empty()))
     return make_error(Errc::io, fmt::format("cannot open '{}': another rank of the job could not", name));
   auto input = std::make_unique<LibraryInput>(name, nullptr);
   const std::scoped_lock lock(hdf5_mutex());

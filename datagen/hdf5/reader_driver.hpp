@@ -1,5 +1,5 @@
-// A virtual file driver for HDF5's own library that reads through a Reader. So unchanged HDF5 can read from
-// any back end, with its decorators, counters and faults.
+// A virtual file driver for HDF5's own library that reads through a Reader. So unchanged HDF5 code can read
+// from any back end, with its decorators, counters and injected faults.
 #pragma once
 
 #include <hdf5.h>

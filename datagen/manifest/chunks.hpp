@@ -24,14 +24,14 @@ class Chunks {
     at(size_ - 1) = value;
   }
   void append(std::span<const T> values) {
-    std::uint64_t to = size_;
+    std::uint64_t index = size_;
     resize(size_ + values.size());
     while (!values.empty()) {
-      const auto space = kPerChunk - static_cast<std::size_t>(to % kPerChunk);
+      const auto space = kPerChunk - static_cast<std::size_t>(index % kPerChunk);
       const auto part = values.first(std::min(space, values.size()));
-      std::copy(part.begin(), part.end(), &at(to));
+      std::copy(part.begin(), part.end(), &at(index));
       values = values.subspan(part.size());
-      to += part.size();
+      index += part.size();
     }
   }
   // Elements that never existed before are T{}. Shrinking does not clear.
@@ -53,7 +53,7 @@ class Chunks {
   }
   // Like for_each_chunk(), but frees each chunk after its visit.
   template <class Visit>
-  void drain(Visit visit) {
+  void visit_and_free(Visit visit) {
     std::uint64_t left = size_;
     for (auto& chunk : chunks_) {
       const auto part = static_cast<std::size_t>(std::min<std::uint64_t>(left, kPerChunk));

@@ -19,7 +19,7 @@ void put_varint(std::vector<std::byte>& out, std::uint64_t value) {
   out.push_back(static_cast<std::byte>(value));
 }
 
-std::uint64_t Cursor::varint() {
+std::uint64_t Cursor::read_varint() {
   std::uint64_t value = 0;
   for (unsigned shift = 0; shift < 64 && !bytes_.empty(); shift += 7) {
     const auto byte = std::to_integer<std::uint64_t>(bytes_.front());
@@ -32,7 +32,7 @@ std::uint64_t Cursor::varint() {
   return 0;
 }
 
-std::string_view Cursor::take(std::uint64_t length) {
+std::string_view Cursor::read_text(std::uint64_t length) {
   if (length > bytes_.size()) {
     ok_ = false;
     bytes_ = {};
@@ -43,11 +43,11 @@ std::string_view Cursor::take(std::uint64_t length) {
   return {reinterpret_cast<const char*>(taken.data()), taken.size()};
 }
 
-void Cursor::name(std::string& name) {
-  const std::uint64_t shared = varint();
-  const std::uint64_t suffix = varint();
+void Cursor::read_name(std::string& name) {
+  const std::uint64_t shared = read_varint();
+  const std::uint64_t suffix = read_varint();
   if (shared > name.size() || suffix > kLongestName || shared + suffix > kLongestName) ok_ = false;
-  const std::string_view tail = ok_ ? take(suffix) : std::string_view{};
+  const std::string_view tail = ok_ ? read_text(suffix) : std::string_view{};
   if (!ok_) {
     name.clear();
     bytes_ = {};
@@ -75,7 +75,7 @@ void put_text(std::vector<std::byte>& out, std::string_view text) {
 }
 
 std::string get_text(Cursor& in) {
-  return std::string(in.take(in.varint()));
+  return std::string(in.read_text(in.read_varint()));
 }
 
 }  // namespace
@@ -101,17 +101,17 @@ bool decode_facts(std::span<const std::byte> bytes, ManifestFacts& out) {
   out.recipe = get_text(in);
   out.format = get_text(in);
   out.codec = get_text(in);
-  out.seed = in.varint();
-  const std::uint64_t settings = in.varint();
-  if (settings > kMostSettings) return false;
-  for (std::uint64_t left = settings; left > 0 && in.ok(); --left) {
+  out.seed = in.read_varint();
+  const std::uint64_t setting_count = in.read_varint();
+  if (setting_count > kMostSettings) return false;
+  for (std::uint64_t left = setting_count; left > 0 && in.ok(); --left) {
     std::string key = get_text(in);
     out.settings[std::move(key)] = get_text(in);
   }
-  const std::uint64_t labels = in.varint();
-  if (labels > in.left() || labels > most_label_names(bytes.size())) return false;
-  out.label_names.reserve(static_cast<std::size_t>(labels));
-  for (std::uint64_t left = labels; left > 0 && in.ok(); --left) out.label_names.push_back(get_text(in));
+  const std::uint64_t label_count = in.read_varint();
+  if (label_count > in.left() || label_count > most_label_names(bytes.size())) return false;
+  out.label_names.reserve(static_cast<std::size_t>(label_count));
+  for (std::uint64_t left = label_count; left > 0 && in.ok(); --left) out.label_names.push_back(get_text(in));
   return in.ok() && in.at_end();
 }
 

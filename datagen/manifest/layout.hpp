@@ -25,7 +25,8 @@ static_assert(std::endian::native == std::endian::little, "the manifest is used 
 
 inline constexpr std::array<char, 8> kMagic{'P', 'E', 'N', 'S', 'T', 'K', 'M', 'F'};
 inline constexpr std::uint32_t kVersion = 2;
-inline constexpr std::uint32_t kVersionWithoutObjectCrcs = 1;  // can still be read; it has one section less
+// Older version that can still be read; it has one section less.
+inline constexpr std::uint32_t kVersionWithoutObjectCrcs = 1;
 inline constexpr std::uint32_t kNamesPerBlock = 16;
 inline constexpr std::size_t kLongestName = 4096;  // the limit that file systems have for paths
 inline constexpr std::size_t kSectionAlignment = 64;
@@ -40,7 +41,7 @@ enum Section : std::uint32_t { kFacts, kEntries, kObjectBytes, kObjectCrcs, kNam
 struct SectionRow {
   std::uint64_t offset = 0;  // from the start of the file, a multiple of kSectionAlignment
   std::uint64_t bytes = 0;   // without the zeros that pad it to the next section
-  std::uint32_t kind = 0;    // enum Section; each exists once, in that order
+  std::uint32_t kind = 0;    // a value of enum Section; the rows have the order of the enum, without gaps
   std::uint32_t crc32c = 0;
 };
 static_assert(sizeof(SectionRow) == 24);
@@ -50,7 +51,7 @@ static_assert(sizeof(SectionRow) == 24);
 struct Header {
   std::array<char, 8> magic = kMagic;
   std::uint32_t header_bytes = 0;
-  std::uint32_t header_crc32c = 0;  // of header_bytes bytes, with this field as zero
+  std::uint32_t header_crc32c = 0;  // CRC32C of the first header_bytes bytes, with this field as zero
   std::uint32_t version = kVersion;
   std::uint32_t sections = kSections;
   std::uint64_t file_bytes = 0;
@@ -72,11 +73,12 @@ constexpr std::uint64_t aligned(std::uint64_t offset) {
 
 std::uint32_t header_crc32c(Header header);
 
-// Computes the totals of the header and the flag kOneObjectPerSample from all out.samples entries. `entry_at`
-// returns an entry, `bytes_of` the size of an object. Returns the first mistake in an entry, or "".
+// Sets the totals and the flag kOneObjectPerSample of the header `out` from its entries, whose number is
+// out.samples. `entry_at` returns an entry, `bytes_of` the size of an object. Returns the first mistake in an
+// entry, or "".
 template <class EntryAt, class BytesOf>
 std::string sum_entries(Header& out, std::size_t label_names, EntryAt entry_at, BytesOf bytes_of) {
-  bool own_objects = out.samples == out.objects;
+  bool each_sample_is_object = out.samples == out.objects;
   for (std::uint64_t i = 0; i < out.samples; ++i) {
     const SampleEntry& entry = entry_at(i);
     if (entry.object >= out.objects) return fmt::format("sample {} is in no object", i);
@@ -88,9 +90,9 @@ std::string sum_entries(Header& out, std::size_t label_names, EntryAt entry_at, 
     if (__builtin_add_overflow(out.payload_bytes, entry.length, &out.payload_bytes))
       return "more than 2^64 bytes";
     out.largest_sample = std::max(out.largest_sample, entry.length);
-    own_objects = own_objects && entry.object == i && entry.length == size;
+    each_sample_is_object = each_sample_is_object && entry.object == i && entry.length == size;
   }
-  if (own_objects) out.flags |= kOneObjectPerSample;
+  if (each_sample_is_object) out.flags |= kOneObjectPerSample;
   return "";
 }
 
@@ -104,11 +106,11 @@ class Cursor {
   bool ok() const { return ok_; }
   bool at_end() const { return bytes_.empty(); }
   std::size_t left() const { return bytes_.size(); }
-  std::uint64_t varint();
-  std::string_view take(std::uint64_t length);
+  std::uint64_t read_varint();
+  std::string_view read_text(std::uint64_t length);
   // Decodes the next front-coded name. `name` contains the previous name and is overwritten. Refuses names
   // longer than kLongestName.
-  void name(std::string& name);
+  void read_name(std::string& name);
 
  private:
   std::span<const std::byte> bytes_;

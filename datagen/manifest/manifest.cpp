@@ -32,9 +32,10 @@ using manifest_layout::Section;
 using manifest_layout::SectionRow;
 
 using manifest_layout::kSections;
-constexpr std::uint64_t kMostBytes = INT64_MAX;  // of one object, and of all; the limit of file systems
+// Largest size of an object, and of all objects together; file systems have the same limit.
+constexpr std::uint64_t kMostBytes = INT64_MAX;
 
-Error damaged(std::string_view mistake) {
+Error damage(std::string_view mistake) {
   return make_error(Errc::corrupt, fmt::format("the manifest is damaged: {}", mistake));
 }
 
@@ -50,37 +51,38 @@ void add_object_crcs(Header& header) {
     rows[i] = rows[i - 1];
     ++rows[i].kind;
   }
-  const SectionRow& before = rows[manifest_layout::kObjectBytes];
-  rows[manifest_layout::kObjectCrcs] = {.offset = aligned(before.offset + before.bytes),
+  const SectionRow& previous = rows[manifest_layout::kObjectBytes];
+  rows[manifest_layout::kObjectCrcs] = {.offset = aligned(previous.offset + previous.bytes),
                                         .kind = manifest_layout::kObjectCrcs};
 }
 
 Result<Header> parse_header(std::span<const std::byte> bytes) {
   Header header;
-  if (bytes.size() < 16) return damaged(fmt::format("it has {} bytes, less than any header", bytes.size()));
+  if (bytes.size() < 16) return damage(fmt::format("it has {} bytes, less than any header", bytes.size()));
   std::memcpy(&header, bytes.data(), std::min(bytes.size(), sizeof header));
-  if (header.magic != manifest_layout::kMagic) return damaged("it does not start like one");
+  if (header.magic != manifest_layout::kMagic) return damage("it does not start like one");
   if (header.header_bytes < 24 || header.header_bytes > std::min<std::size_t>(bytes.size(), 65536))
-    return damaged("its header is cut short");
+    return damage("its header is cut short");
   // The checksum is computed with its own field (bytes 12 to 15) as zero.
-  const std::uint32_t before = crc32c(bytes.first(12));
-  const std::array<std::byte, 4> zero{};
-  if (crc32c(bytes.first(header.header_bytes).subspan(16), crc32c(zero, before)) != header.header_crc32c)
-    return damaged("its header does not match its checksum");
-  const bool object_crcs = header.version != manifest_layout::kVersionWithoutObjectCrcs;
-  if (object_crcs && header.version != manifest_layout::kVersion)
+  const std::uint32_t crc_before = crc32c(bytes.first(12));
+  const std::array<std::byte, 4> zeros{};
+  if (crc32c(bytes.first(header.header_bytes).subspan(16), crc32c(zeros, crc_before)) != header.header_crc32c)
+    return damage("its header does not match its checksum");
+  const bool has_object_crcs = header.version != manifest_layout::kVersionWithoutObjectCrcs;
+  if (has_object_crcs && header.version != manifest_layout::kVersion)
     return make_error(
         Errc::unsupported,
         fmt::format("the manifest has version {}, this penstock reads versions {} and {}: use a "
                     "newer penstock, or make the manifest again",
                     header.version, manifest_layout::kVersionWithoutObjectCrcs, manifest_layout::kVersion));
-  if (header.header_bytes != sizeof header || header.sections != (object_crcs ? kSections : kSections - 1))
-    return damaged("odd header size");
-  if (!object_crcs) add_object_crcs(header);
+  if (header.header_bytes != sizeof header ||
+      header.sections != (has_object_crcs ? kSections : kSections - 1))
+    return damage("odd header size");
+  if (!has_object_crcs) add_object_crcs(header);
   if (header.file_bytes != bytes.size())
-    return damaged(fmt::format("it has {} bytes, its header says {}", bytes.size(), header.file_bytes));
+    return damage(fmt::format("it has {} bytes, its header says {}", bytes.size(), header.file_bytes));
   if (header.names_per_block != manifest_layout::kNamesPerBlock)
-    return damaged(fmt::format("{} names in a block", header.names_per_block));
+    return damage(fmt::format("{} names in a block", header.names_per_block));
   return header;
 }
 
@@ -89,27 +91,27 @@ bool all_zero(std::span<const std::byte> bytes) {
 }
 
 Result<void> check_sections(const Header& header, std::span<const std::byte> bytes) {
-  constexpr std::uint64_t kNames = manifest_layout::kNamesPerBlock;
-  const std::uint64_t blocks = header.objects / kNames + (header.objects % kNames == 0 ? 0 : 1);
-  const bool object_crcs = (header.flags & manifest_layout::kObjectChecksums) != 0;
-  const std::array<std::uint64_t, kSections> counts{
-      0, header.samples, header.objects, object_crcs ? header.objects : 0, blocks, 0};
-  const std::array<std::uint64_t, kSections> sizes{0, sizeof(SampleEntry), 8, 4, 8, 0};
+  constexpr std::uint64_t kPerBlock = manifest_layout::kNamesPerBlock;
+  const std::uint64_t blocks = header.objects / kPerBlock + (header.objects % kPerBlock == 0 ? 0 : 1);
+  const bool has_object_crcs = (header.flags & manifest_layout::kObjectChecksums) != 0;
+  const std::array<std::uint64_t, kSections> item_counts{
+      0, header.samples, header.objects, has_object_crcs ? header.objects : 0, blocks, 0};
+  const std::array<std::uint64_t, kSections> item_bytes{0, sizeof(SampleEntry), 8, 4, 8, 0};
   std::uint64_t end = header.header_bytes;
   for (std::uint32_t i = 0; i < kSections; ++i) {
     const SectionRow& row = header.rows[i];
     if (row.kind != i || row.offset != aligned(end) || row.offset > header.file_bytes ||
         row.bytes > header.file_bytes - row.offset)
-      return damaged(fmt::format("section {} lies outside", i));
-    if (sizes[i] != 0 && (row.bytes % sizes[i] != 0 || row.bytes / sizes[i] != counts[i]))
-      return damaged(fmt::format("section {} has the wrong size", i));
+      return damage(fmt::format("section {} lies outside", i));
+    if (item_bytes[i] != 0 && (row.bytes % item_bytes[i] != 0 || row.bytes / item_bytes[i] != item_counts[i]))
+      return damage(fmt::format("section {} has the wrong size", i));
     if (!all_zero(bytes.subspan(static_cast<std::size_t>(end), static_cast<std::size_t>(row.offset - end))))
-      return damaged(fmt::format("something stands before section {}", i));
+      return damage(fmt::format("something stands before section {}", i));
     end = row.offset + row.bytes;
   }
-  if (end != header.file_bytes) return damaged("bytes behind the last section");
+  if (end != header.file_bytes) return damage("bytes behind the last section");
   if (header.rows[manifest_layout::kFacts].bytes > manifest_layout::kMostFactsBytes)
-    return damaged("its facts are too long");
+    return damage("its facts are too long");
   return success();
 }
 
@@ -121,22 +123,22 @@ std::span<const T> as_array(std::span<const std::byte> bytes) {
 }  // namespace
 
 struct Manifest::State {
-  explicit State(std::vector<std::byte> bytes) : owned(std::move(bytes)), all(owned) {}
-  State(void* map, std::size_t size) : mapped(map), all(static_cast<const std::byte*>(map), size) {}
+  explicit State(std::vector<std::byte> bytes) : owned_bytes(std::move(bytes)), all_bytes(owned_bytes) {}
+  State(void* map, std::size_t size) : mapped(map), all_bytes(static_cast<const std::byte*>(map), size) {}
   State(const State&) = delete;
   State& operator=(const State&) = delete;
   ~State() {
-    if (mapped != nullptr) ::munmap(mapped, all.size());
+    if (mapped != nullptr) ::munmap(mapped, all_bytes.size());
   }
 
   std::span<const std::byte> section(Section which) const {
     const SectionRow& row = header.rows[which];
-    return all.subspan(static_cast<std::size_t>(row.offset), static_cast<std::size_t>(row.bytes));
+    return all_bytes.subspan(static_cast<std::size_t>(row.offset), static_cast<std::size_t>(row.bytes));
   }
 
-  std::vector<std::byte> owned;  // empty if a file is mapped
-  void* mapped = nullptr;        // read-only mapping; null if the bytes are in `owned`
-  std::span<const std::byte> all;
+  std::vector<std::byte> owned_bytes;  // empty if a file is mapped
+  void* mapped = nullptr;              // read-only mapping; null if the bytes are in `owned_bytes`
+  std::span<const std::byte> all_bytes;
   Header header;
   ManifestFacts facts;
 };
@@ -149,22 +151,22 @@ Manifest& Manifest::operator=(Manifest&&) noexcept = default;
 Manifest::~Manifest() = default;
 
 Result<Manifest> Manifest::parse(std::unique_ptr<State> state) {
-  PENSTOCK_ASSIGN(state->header, parse_header(state->all));
-  PENSTOCK_TRY(check_sections(state->header, state->all));
+  PENSTOCK_ASSIGN(state->header, parse_header(state->all_bytes));
+  PENSTOCK_TRY(check_sections(state->header, state->all_bytes));
   // The spans below point into the bytes that the State owns. They stay valid when the Manifest is moved.
   Manifest out(std::move(state));
-  State& from = *out.state_;
-  const auto facts = from.section(manifest_layout::kFacts);
-  if (crc32c(facts) != from.header.rows[manifest_layout::kFacts].crc32c ||
-      !manifest_layout::decode_facts(facts, from.facts))
-    return damaged("its facts are wrong");
-  from.facts.checksums = (from.header.flags & manifest_layout::kChecksums) != 0;
-  from.facts.object_checksums = (from.header.flags & manifest_layout::kObjectChecksums) != 0;
-  out.entries_ = as_array<SampleEntry>(from.section(manifest_layout::kEntries));
-  out.object_bytes_ = as_array<std::uint64_t>(from.section(manifest_layout::kObjectBytes));
-  out.object_crcs_ = as_array<std::uint32_t>(from.section(manifest_layout::kObjectCrcs));
-  out.name_blocks_ = as_array<std::uint64_t>(from.section(manifest_layout::kNameBlocks));
-  out.names_ = from.section(manifest_layout::kNames);
+  State& own_state = *out.state_;
+  const auto facts = own_state.section(manifest_layout::kFacts);
+  if (crc32c(facts) != own_state.header.rows[manifest_layout::kFacts].crc32c ||
+      !manifest_layout::decode_facts(facts, own_state.facts))
+    return damage("its facts are wrong");
+  own_state.facts.checksums = (own_state.header.flags & manifest_layout::kChecksums) != 0;
+  own_state.facts.object_checksums = (own_state.header.flags & manifest_layout::kObjectChecksums) != 0;
+  out.entries_ = as_array<SampleEntry>(own_state.section(manifest_layout::kEntries));
+  out.object_bytes_ = as_array<std::uint64_t>(own_state.section(manifest_layout::kObjectBytes));
+  out.object_crcs_ = as_array<std::uint32_t>(own_state.section(manifest_layout::kObjectCrcs));
+  out.name_blocks_ = as_array<std::uint64_t>(own_state.section(manifest_layout::kNameBlocks));
+  out.names_ = own_state.section(manifest_layout::kNames);
   return out;
 }
 
@@ -179,7 +181,7 @@ Result<Manifest> Manifest::open(const std::filesystem::path& file) {
     return make_error(Errc::invalid_argument, fmt::format("'{}' is no regular file", file.native()));
   const auto size = static_cast<std::size_t>(status.st_size);
   if (size < sizeof(Header))
-    return with_file_name(damaged(fmt::format("it has {} bytes, less than any header", size)), file.native());
+    return with_file_name(damage(fmt::format("it has {} bytes, less than any header", size)), file.native());
   void* const mapped = ::mmap(nullptr, size, PROT_READ, MAP_SHARED, descriptor.get(), 0);
   if (mapped == MAP_FAILED) return errno_error(errno, "cannot map manifest", file.native());
   auto parsed = parse(std::make_unique<State>(mapped, size));
@@ -204,7 +206,7 @@ Result<Manifest> Manifest::load(Backend& backend, std::string_view name) {
 }
 
 Result<Manifest> Manifest::from_bytes(std::vector<std::byte> bytes) {
-  // Untrusted bytes, so the whole manifest is checked.
+  // The bytes are untrusted, so the whole manifest is checked.
   PENSTOCK_ASSIGN(Manifest manifest, parse(std::make_unique<State>(std::move(bytes))));
   PENSTOCK_TRY(manifest.check());
   return manifest;
@@ -216,14 +218,14 @@ Result<void> Manifest::check() const {
        {manifest_layout::kEntries, manifest_layout::kObjectBytes, manifest_layout::kObjectCrcs,
         manifest_layout::kNameBlocks, manifest_layout::kNames})
     if (crc32c(state.section(which)) != state.header.rows[which].crc32c)
-      return damaged(fmt::format("section {} does not match its checksum", static_cast<unsigned>(which)));
+      return damage(fmt::format("section {} does not match its checksum", static_cast<unsigned>(which)));
 
-  std::uint64_t all_bytes = 0;
+  std::uint64_t total_bytes = 0;
   for (std::uint64_t i = 0; i < objects(); ++i) {
     const std::uint64_t size = object_bytes_[i];
-    if (size > kMostBytes) return damaged(fmt::format("object {} is larger than 2^63", i));
-    if (size > kMostBytes - all_bytes) return damaged("its objects are larger than 2^63 together");
-    all_bytes += size;
+    if (size > kMostBytes) return damage(fmt::format("object {} is larger than 2^63", i));
+    if (size > kMostBytes - total_bytes) return damage("its objects are larger than 2^63 together");
+    total_bytes += size;
   }
 
   Header sums;
@@ -233,11 +235,11 @@ Result<void> Manifest::check() const {
       sums, state.facts.label_names.size(),
       [&](std::uint64_t i) -> const SampleEntry& { return entries_[i]; },
       [&](std::uint32_t object) { return object_bytes_[object]; });
-  if (!mistake.empty()) return damaged(mistake);
-  const bool own_objects = (sums.flags & manifest_layout::kOneObjectPerSample) != 0;
+  if (!mistake.empty()) return damage(mistake);
+  const bool each_sample_is_object = (sums.flags & manifest_layout::kOneObjectPerSample) != 0;
   if (sums.payload_bytes != payload_bytes() || sums.largest_sample != largest_sample() ||
-      own_objects != one_object_per_sample())
-    return damaged("its totals are not those of its entries");
+      each_sample_is_object != one_object_per_sample())
+    return damage("its totals are not those of its entries");
 
   Cursor in(names_);
   std::string name;
@@ -245,13 +247,13 @@ Result<void> Manifest::check() const {
     if (object % manifest_layout::kNamesPerBlock == 0) {
       name.clear();
       if (name_blocks_[object / manifest_layout::kNamesPerBlock] != names_.size() - in.left())
-        return damaged(fmt::format("the names from object {} on are misplaced", object));
+        return damage(fmt::format("the names from object {} on are misplaced", object));
     }
-    in.name(name);
+    in.read_name(name);
     if (!in.ok() || !check_object_name(name).ok() || name.empty())
-      return damaged(fmt::format("object {} has no proper name", object));
+      return damage(fmt::format("object {} has no proper name", object));
   }
-  if (!in.at_end()) return damaged("bytes behind the last name");
+  if (!in.at_end()) return damage("bytes behind the last name");
   return success();
 }
 
@@ -265,7 +267,7 @@ std::uint64_t Manifest::largest_sample() const {
   return state_->header.largest_sample;
 }
 std::span<const std::byte> Manifest::bytes() const {
-  return state_->all;
+  return state_->all_bytes;
 }
 
 bool Manifest::one_object_per_sample() const {
@@ -281,18 +283,18 @@ std::optional<std::uint32_t> Manifest::object_crc32c(std::uint64_t object) const
 std::string_view Manifest::object_name(std::uint64_t object, std::string& scratch) const {
   scratch.clear();
   if (object >= objects()) return {};
-  const std::uint64_t start = name_blocks_[object / manifest_layout::kNamesPerBlock];
+  const std::uint64_t block_start = name_blocks_[object / manifest_layout::kNamesPerBlock];
   // A damaged manifest may have a wrong start. Cursor checks all later bounds.
-  if (start > names_.size()) return {};
-  Cursor in(names_.subspan(static_cast<std::size_t>(start)));
+  if (block_start > names_.size()) return {};
+  Cursor in(names_.subspan(static_cast<std::size_t>(block_start)));
   for (std::uint64_t left = object % manifest_layout::kNamesPerBlock + 1; left > 0 && in.ok(); --left)
-    in.name(scratch);
+    in.read_name(scratch);
   return scratch;
 }
 
 std::string Manifest::checksum() const {
   std::uint64_t digest = 0;
-  const auto words = as_array<std::uint64_t>(state_->all.first(sizeof(Header)));
+  const auto words = as_array<std::uint64_t>(state_->all_bytes.first(sizeof(Header)));
   for (const std::uint64_t word : words) digest = mix64(digest ^ word) * 3 + 1;
   return fmt::format("{:016x}", digest);
 }

@@ -32,7 +32,7 @@ inline constexpr std::uint32_t kNoLabel = 0xffffffffU;
 // The bytes on disk, little endian. 32 bytes per sample. If each object is one sample, the manifest takes
 // 40.5 bytes per sample plus its name.
 struct SampleEntry {
-  std::uint64_t offset = 0;  // in the object
+  std::uint64_t offset = 0;  // offset of the sample in the object
   std::uint64_t length = 0;
   std::uint32_t object = 0;  // index of the object
   std::uint32_t label = kNoLabel;
@@ -66,9 +66,10 @@ struct ManifestFacts {
 // consistent manifest may still claim sizes that its objects do not have. Reads of those are `truncated`.
 class Manifest {
  public:
-  static Result<Manifest> open(const std::filesystem::path& file);        // by mmap; not checked
-  static Result<Manifest> load(Backend& backend, std::string_view name);  // into memory; checked
-  static Result<Manifest> from_bytes(std::vector<std::byte> bytes);       // checked
+  static Result<Manifest> open(const std::filesystem::path& file);  // maps the file, does not call check()
+  // Reads the object into memory and calls check().
+  static Result<Manifest> load(Backend& backend, std::string_view name);
+  static Result<Manifest> from_bytes(std::vector<std::byte> bytes);  // calls check()
   Manifest(Manifest&&) noexcept;
   Manifest& operator=(Manifest&&) noexcept;
   ~Manifest();
@@ -95,14 +96,14 @@ class Manifest {
   // `scratch` is large enough. Any thread, each with its own scratch.
   std::string_view object_name(std::uint64_t object, std::string& scratch) const;
 
-  const ManifestFacts& facts() const;  // valid as long as the bytes, even after this is moved
+  const ManifestFacts& facts() const;  // valid as long as the bytes, even after the Manifest is moved
   bool one_object_per_sample() const;  // for all n, sample n is the whole object n
   std::uint64_t largest_sample() const;
   // Identifies the corpus in result records, as 16 hex digits. It is a digest of the header, which contains
   // the counts and the checksum of every section. O(1). As reliable as check().
   std::string checksum() const;
 
-  std::span<const std::byte> bytes() const;  // as on disk
+  std::span<const std::byte> bytes() const;  // the whole manifest, as on disk
 
  private:
   struct State;
@@ -173,8 +174,8 @@ class ManifestBuilder {
   Chunks<std::uint64_t, 1 << 14> name_blocks_;
   Chunks<std::byte, 1 << 20> names_;
   std::string last_name_;
-  std::vector<std::byte> coded_;
-  std::optional<Error> mistake_;  // the first one
+  std::vector<std::byte> coded_name_;
+  std::optional<Error> mistake_;  // the first mistake of a caller
 };
 
 }  // namespace penstock

@@ -38,9 +38,9 @@ Result<Header> ManifestBuilder::totals() const {
       out, facts_.label_names.size(), [&](std::uint64_t i) -> const SampleEntry& { return entries_.at(i); },
       [&](std::uint32_t object) { return object_bytes_.at(object); });
   if (!mistake.empty()) return builder_error(mistake);
-  const bool own_objects = (out.flags & manifest_layout::kOneObjectPerSample) != 0;
+  const bool each_sample_is_object = (out.flags & manifest_layout::kOneObjectPerSample) != 0;
   if (facts_.checksums) out.flags |= manifest_layout::kChecksums;
-  if (has_object_crcs_ && !own_objects) out.flags |= manifest_layout::kObjectChecksums;
+  if (has_object_crcs_ && !each_sample_is_object) out.flags |= manifest_layout::kObjectChecksums;
   return out;
 }
 
@@ -98,17 +98,17 @@ std::uint32_t ManifestBuilder::add_object(std::string_view name, std::uint64_t b
     record_mistake("more than 2^32 - 1 objects");
     return 0xffffffffU;
   }
-  if (const auto proper = check_object_name(name); !proper.ok())
-    record_mistake(proper.error().what);
+  if (const auto name_check = check_object_name(name); !name_check.ok())
+    record_mistake(name_check.error().what);
   else if (name.empty() || name.size() > manifest_layout::kLongestName)
     record_mistake(fmt::format("object {} has a name of {} bytes", index, name.size()));
   else if (index > 0 && name == last_name_)
     record_mistake(fmt::format("object '{}' comes twice", name));
-  coded_.clear();
+  coded_name_.clear();
   const bool begins_block = index % manifest_layout::kNamesPerBlock == 0;
   if (begins_block) name_blocks_.push_back(names_.size());
-  manifest_layout::put_name(coded_, begins_block ? std::string_view{} : last_name_, name);
-  names_.append(coded_);
+  manifest_layout::put_name(coded_name_, begins_block ? std::string_view{} : last_name_, name);
+  names_.append(coded_name_);
   last_name_ = name;
   object_bytes_.push_back(bytes);
   if (has_object_crcs_) object_crcs_.push_back(0);
@@ -132,26 +132,26 @@ Result<std::vector<std::byte>> ManifestBuilder::finish() {
     return make_error(Errc::exhausted,
                       fmt::format("no memory for a manifest of {} bytes", header.file_bytes));
   }
-  const auto put = [&out](auto piece) {
+  const auto append_bytes = [&out](auto piece) {
     const auto bytes = std::as_bytes(piece);
     out.insert(out.end(), bytes.begin(), bytes.end());
   };
-  const auto start = [&](Section section) {
+  const auto pad_to = [&](Section section) {
     out.resize(static_cast<std::size_t>(header.rows[section].offset));
   };
-  put(std::span(&header, 1));
-  start(manifest_layout::kFacts);
-  put(std::span(facts));
-  start(manifest_layout::kEntries);
-  entries_.drain(put);
-  start(manifest_layout::kObjectBytes);
-  object_bytes_.drain(put);
-  start(manifest_layout::kObjectCrcs);
-  if ((header.flags & manifest_layout::kObjectChecksums) != 0) object_crcs_.drain(put);
-  start(manifest_layout::kNameBlocks);
-  name_blocks_.drain(put);
-  start(manifest_layout::kNames);
-  names_.drain(put);
+  append_bytes(std::span(&header, 1));
+  pad_to(manifest_layout::kFacts);
+  append_bytes(std::span(facts));
+  pad_to(manifest_layout::kEntries);
+  entries_.visit_and_free(append_bytes);
+  pad_to(manifest_layout::kObjectBytes);
+  object_bytes_.visit_and_free(append_bytes);
+  pad_to(manifest_layout::kObjectCrcs);
+  if ((header.flags & manifest_layout::kObjectChecksums) != 0) object_crcs_.visit_and_free(append_bytes);
+  pad_to(manifest_layout::kNameBlocks);
+  name_blocks_.visit_and_free(append_bytes);
+  pad_to(manifest_layout::kNames);
+  names_.visit_and_free(append_bytes);
   return out;
 }
 
@@ -160,17 +160,17 @@ Result<void> ManifestBuilder::publish(Backend& backend, std::string_view name, D
   PENSTOCK_ASSIGN(const Header header, this->header(facts));
   PENSTOCK_ASSIGN(const auto writer, backend.create(name, header.file_bytes));
   PENSTOCK_TRY(writer->append(std::as_bytes(std::span(&header, 1))));
-  std::uint64_t written = sizeof header;
+  std::uint64_t bytes_written = sizeof header;
   const std::array<std::byte, manifest_layout::kSectionAlignment> zeros{};
   Result<void> result;
   for (std::uint32_t i = 0; i < kSections && result.ok(); ++i) {
-    const auto gap = static_cast<std::size_t>(header.rows[i].offset - written);
-    if (gap > 0) PENSTOCK_TRY(writer->append(std::span(zeros).first(gap)));
+    const auto padding_bytes = static_cast<std::size_t>(header.rows[i].offset - bytes_written);
+    if (padding_bytes > 0) PENSTOCK_TRY(writer->append(std::span(zeros).first(padding_bytes)));
     for_each_piece(static_cast<Section>(i), header, facts, [&](std::span<const std::byte> piece) {
       result = writer->append(piece);
       return result.ok();
     });
-    written = header.rows[i].offset + header.rows[i].bytes;
+    bytes_written = header.rows[i].offset + header.rows[i].bytes;
   }
   PENSTOCK_TRY(std::move(result));
   return writer->publish(durability);

@@ -35,7 +35,7 @@ inline void put_header(std::span<std::byte> bytes, manifest_layout::Header heade
 
 // Recomputes the checksums of the header and of those sections that are within the bytes. `bytes` has at
 // least the size of a header.
-inline void seal(std::span<std::byte> bytes) {
+inline void update_checksums(std::span<std::byte> bytes) {
   manifest_layout::Header header = header_of(bytes);
   for (auto& row : header.rows)
     if (row.offset <= bytes.size() && row.bytes <= bytes.size() - row.offset)
@@ -58,7 +58,7 @@ inline std::vector<std::byte> as_version_1(std::vector<std::byte> bytes) {
 }
 
 // Calls all accessors for every index, and for some indexes out of range.
-inline void use(const Manifest& manifest) {
+inline void call_all_accessors(const Manifest& manifest) {
   std::string scratch;
   std::uint64_t sum = manifest.payload_bytes() + manifest.largest_sample() + manifest.checksum().size();
   for (std::uint64_t i = 0; i < manifest.samples() + 3; ++i) {

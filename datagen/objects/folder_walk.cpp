@@ -2,9 +2,10 @@
 // writes to its own FolderWalk, without a lock. They share only the FolderQueue. The parts are merged after
 // the threads have ended.
 // Lock: FolderQueue::mutex_. It is not held while a folder is listed.
-// Memory: everything allocates. A std::bad_alloc in a thread stops all of them (AtScopeEnd), and
-// on_threads() turns it into an error.
-// Ctrl-C: a thread checks for it at each entry and then stops the others. This also ends a wait in take().
+// Memory: everything allocates. A std::bad_alloc in a thread stops all of them (AtScopeEnd), and on_threads()
+// turns it into an error.
+// Ctrl-C: a thread checks for it at each entry and then stops the others. This also ends a wait in
+// wait_for_folder().
 // Crash: nothing is written.
 #include "datagen/objects/folder_walk.hpp"
 
@@ -21,35 +22,35 @@ namespace penstock {
 
 namespace {
 
-// Folders that are not listed yet. Any thread. The walk ends when waiting_ is empty and no thread lists a
-// folder, because such a thread may still add more.
+// Folders that are not listed yet. Any thread. The walk ends when waiting_folders_ is empty and no thread
+// lists a folder, because such a thread may still add more.
 class FolderQueue {
  public:
-  explicit FolderQueue(std::string root) { waiting_.push_back(std::move(root)); }
+  explicit FolderQueue(std::string root) { waiting_folders_.push_back(std::move(root)); }
 
-  // Waits for a folder. False if none is left or stop() was called. After true, the thread must call done()
-  // or stop(), or the other threads wait forever.
-  bool take(std::string& folder) {
+  // Waits for a folder. False if none is left or stop() was called. After true, the thread must call
+  // finish_folder() or stop(), or the other threads wait forever.
+  bool wait_for_folder(std::string& folder) {
     std::unique_lock lock(mutex_);
-    changed_.wait(lock, [&] { return !waiting_.empty() || busy_ == 0 || stopped_; });
-    if (waiting_.empty() || stopped_) return false;
-    folder = std::move(waiting_.back());
-    waiting_.pop_back();
-    ++busy_;
+    changed_.wait(lock, [&] { return !waiting_folders_.empty() || listing_threads_ == 0 || stopped_; });
+    if (waiting_folders_.empty() || stopped_) return false;
+    folder = std::move(waiting_folders_.back());
+    waiting_folders_.pop_back();
+    ++listing_threads_;
     return true;
   }
   // Makes both changes under one lock. Otherwise another thread could see no folder and no busy thread, and
   // end the walk too early.
-  void done(std::vector<std::string> found) {
+  void finish_folder(std::vector<std::string> found) {
     {
       std::lock_guard lock(mutex_);
-      --busy_;
-      for (std::string& folder : found) waiting_.push_back(std::move(folder));
+      --listing_threads_;
+      for (std::string& folder : found) waiting_folders_.push_back(std::move(folder));
     }
     changed_.notify_all();
   }
-  // Stops all threads permanently. Waiting threads return from take(). Threads that list a folder end after
-  // it.
+  // Stops all threads permanently. Waiting threads return from wait_for_folder(). Threads that list a folder
+  // end after it.
   void stop() {
     {
       std::lock_guard lock(mutex_);
@@ -61,32 +62,32 @@ class FolderQueue {
  private:
   std::mutex mutex_;
   std::condition_variable changed_;
-  std::vector<std::string> waiting_;
-  std::size_t busy_ = 0;  // number of threads that list a folder
+  std::vector<std::string> waiting_folders_;
+  std::size_t listing_threads_ = 0;  // number of threads that list a folder
   bool stopped_ = false;
 };
 
 // Counts by extension. Long extensions, and new ones after the first 32 of this thread, are counted together.
 void count_left_out(FolderWalk& walk, std::string_view extension) {
   constexpr std::size_t kMostKinds = 32;
-  const auto known = walk.left_out.find(extension);
-  if (known != walk.left_out.end())
-    ++known->second;
-  else if (walk.left_out.size() < kMostKinds && extension.size() <= kMostKinds)
-    walk.left_out.emplace(extension, 1);
+  const auto counted = walk.left_out_by_extension.find(extension);
+  if (counted != walk.left_out_by_extension.end())
+    ++counted->second;
+  else if (walk.left_out_by_extension.size() < kMostKinds && extension.size() <= kMostKinds)
+    walk.left_out_by_extension.emplace(extension, 1);
   else
-    ++walk.left_out["..."];
+    ++walk.left_out_by_extension["..."];
 }
 
 std::string_view last_part(std::string_view name) {
-  return name.substr(name.rfind('/') + 1);  // also without '/': npos + 1 is 0
+  return name.substr(name.rfind('/') + 1);  // right without '/', too: npos + 1 is 0
 }
 
 // Adds the content of one folder to `walk`, and its subfolders to `subfolders`. Runs without a lock on the
 // thread that took the folder; only this thread uses `walk` and `subfolders`.
-Result<void> list_one(Namespace& names, const std::string& folder,
-                      const std::function<std::uint16_t(const Entry&)>& classify, FolderWalk& walk,
-                      std::vector<std::string>& subfolders) {
+Result<void> list_folder(Namespace& names, const std::string& folder,
+                         const std::function<std::uint16_t(const Entry&)>& classify, FolderWalk& walk,
+                         std::vector<std::string>& subfolders) {
   FolderListing listing;
   listing.path = folder;
   bool stopped = false;
@@ -95,16 +96,16 @@ Result<void> list_one(Namespace& names, const std::string& folder,
     stopped = interrupted();
     const std::string_view name = last_part(entry.name);
     if (name.starts_with('.')) {
-      ++walk.hidden;
+      ++walk.hidden_entries;
     } else if (entry.folder) {
-      const bool proper = entry.link || check_object_name(entry.name).ok();
-      (entry.link ? walk.links : proper ? subfolders : walk.too_long_names).push_back(entry.name);
+      const bool valid = entry.link || check_object_name(entry.name).ok();
+      (entry.link ? walk.folder_links : valid ? subfolders : walk.too_long_names).push_back(entry.name);
     } else if (const std::uint16_t kind = classify(entry); kind == kNotWanted) {
       count_left_out(walk, extension_of(name));
     } else if (!check_object_name(entry.name).ok()) {
       walk.too_long_names.push_back(entry.name);
     } else if (entry.dangling) {
-      walk.dangling.push_back(entry.name);
+      walk.dangling_links.push_back(entry.name);
     } else {
       too_long = too_long || name.size() > UINT16_MAX || listing.names.size() + name.size() > UINT32_MAX;
       listing.items.push_back({entry.bytes, static_cast<std::uint32_t>(listing.names.size()),
@@ -114,7 +115,7 @@ Result<void> list_one(Namespace& names, const std::string& folder,
     return !stopped && !too_long;
   };
   PENSTOCK_TRY(names.list_all(folder, visit, [&](std::string_view name) {
-    if (!last_part(name).starts_with('.')) walk.special.emplace_back(name);
+    if (!last_part(name).starts_with('.')) walk.special_files.emplace_back(name);
   }));
   if (stopped) return check_interrupt();
   if (too_long) return make_error(Errc::exhausted, "more than 4 GiB of names in the folder '" + folder + "'");
@@ -145,33 +146,35 @@ Result<FolderWalk> walk_folders(Namespace& names, unsigned threads,
   std::vector<FolderWalk> parts(threads);
   const auto work = [&](unsigned worker) -> Result<void> {
     std::string folder;
-    while (queue.take(folder)) {
-      // Must follow take() directly: if this thread failed without it, the others would wait forever.
+    while (queue.wait_for_folder(folder)) {
+      // Must follow wait_for_folder() directly: if this thread ended without stop(), the others would wait
+      // forever.
       AtScopeEnd stop([&] { queue.stop(); });
       std::vector<std::string> subfolders;
-      PENSTOCK_TRY(list_one(names, folder, classify, parts[worker], subfolders));
-      queue.done(std::move(subfolders));
+      PENSTOCK_TRY(list_folder(names, folder, classify, parts[worker], subfolders));
+      queue.finish_folder(std::move(subfolders));
       stop.cancel();
     }
     return success();
   };
   PENSTOCK_TRY(on_threads(threads, work));
   // The parts depend on which thread took which folder. The sorts below make the result deterministic.
-  FolderWalk all = std::move(parts[0]);
+  FolderWalk merged = std::move(parts[0]);
   for (std::size_t i = 1; i < parts.size(); ++i) {
-    std::move(parts[i].folders.begin(), parts[i].folders.end(), std::back_inserter(all.folders));
-    for (const auto& [extension, count] : parts[i].left_out) all.left_out[extension] += count;
-    all.hidden += parts[i].hidden;
+    std::move(parts[i].folders.begin(), parts[i].folders.end(), std::back_inserter(merged.folders));
+    for (const auto& [extension, count] : parts[i].left_out_by_extension)
+      merged.left_out_by_extension[extension] += count;
+    merged.hidden_entries += parts[i].hidden_entries;
   }
-  std::sort(all.folders.begin(), all.folders.end(),
+  std::sort(merged.folders.begin(), merged.folders.end(),
             [](const auto& a, const auto& b) { return a.path < b.path; });
-  for (const auto list :
-       {&FolderWalk::links, &FolderWalk::dangling, &FolderWalk::special, &FolderWalk::too_long_names}) {
+  for (const auto list : {&FolderWalk::folder_links, &FolderWalk::dangling_links, &FolderWalk::special_files,
+                          &FolderWalk::too_long_names}) {
     for (std::size_t i = 1; i < parts.size(); ++i)
-      std::move((parts[i].*list).begin(), (parts[i].*list).end(), std::back_inserter(all.*list));
-    std::sort((all.*list).begin(), (all.*list).end());
+      std::move((parts[i].*list).begin(), (parts[i].*list).end(), std::back_inserter(merged.*list));
+    std::sort((merged.*list).begin(), (merged.*list).end());
   }
-  return all;
+  return merged;
 }
 
 }  // namespace penstock

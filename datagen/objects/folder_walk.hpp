@@ -39,11 +39,13 @@ struct FolderWalk {
   std::vector<FolderListing> folders;  // in byte order of their paths; folders without items are omitted
   // Extension -> number of objects that are not wanted. "": no extension. "...": long extensions, and new
   // ones once a limit is reached.
-  std::map<std::string, std::uint64_t, std::less<>> left_out;
-  std::uint64_t hidden = 0;           // objects and folders whose name starts with a dot; they are skipped
-  std::vector<std::string> links;     // links to folders; they are not entered, since they may form a circle
-  std::vector<std::string> dangling;  // wanted links whose target does not exist
-  std::vector<std::string> special;   // neither objects nor folders: pipes, sockets, devices, links to such
+  std::map<std::string, std::uint64_t, std::less<>> left_out_by_extension;
+  std::uint64_t hidden_entries = 0;  // objects and folders whose name starts with a dot; they are skipped
+  // Links to folders. They are not entered, since they may form a circle.
+  std::vector<std::string> folder_links;
+  std::vector<std::string> dangling_links;  // wanted links whose target does not exist
+  // Neither objects nor folders: pipes, sockets, devices, and links to these.
+  std::vector<std::string> special_files;
   // Wanted objects, and folders, whose names are too long for any back end.
   std::vector<std::string> too_long_names;
   std::uint64_t objects() const;

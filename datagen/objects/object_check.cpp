@@ -20,20 +20,21 @@
 
 namespace penstock {
 
-ObjectIndex::ObjectIndex(const Manifest& manifest) : identity_(manifest.one_object_per_sample()) {
-  if (identity_) return;
-  starts_.resize(static_cast<std::size_t>(manifest.objects()) + 1);
-  bool sorted = true;
+ObjectIndex::ObjectIndex(const Manifest& manifest) : object_is_sample_(manifest.one_object_per_sample()) {
+  if (object_is_sample_) return;
+  object_starts_.resize(static_cast<std::size_t>(manifest.objects()) + 1);
+  bool is_sorted = true;
   for (std::uint64_t i = 0; i < manifest.samples(); ++i) {
     const std::uint32_t object = manifest.sample(i).object;
-    ++starts_[std::size_t{object} + 1];
-    sorted = sorted && (i == 0 || manifest.sample(i - 1).object <= object);
+    ++object_starts_[std::size_t{object} + 1];
+    is_sorted = is_sorted && (i == 0 || manifest.sample(i - 1).object <= object);
   }
-  for (std::size_t i = 1; i < starts_.size(); ++i) starts_[i] += starts_[i - 1];
-  if (sorted) return;
-  order_.resize(static_cast<std::size_t>(manifest.samples()));
-  std::vector<std::uint64_t> next(starts_.begin(), starts_.end() - 1);
-  for (std::uint64_t i = 0; i < manifest.samples(); ++i) order_[next[manifest.sample(i).object]++] = i;
+  for (std::size_t i = 1; i < object_starts_.size(); ++i) object_starts_[i] += object_starts_[i - 1];
+  if (is_sorted) return;
+  by_object_.resize(static_cast<std::size_t>(manifest.samples()));
+  std::vector<std::uint64_t> next_index(object_starts_.begin(), object_starts_.end() - 1);
+  for (std::uint64_t i = 0; i < manifest.samples(); ++i)
+    by_object_[next_index[manifest.sample(i).object]++] = i;
 }
 
 std::string_view object_state_name(ObjectState state) {
@@ -62,13 +63,13 @@ namespace {
 class PieceReader {
  public:
   PieceReader(Reader& reader, std::uint64_t bytes, Buffer& buffer)
-      : reader_(reader), bytes_(bytes), buffer_(buffer) {
+      : reader_(reader), object_bytes_(bytes), buffer_(buffer) {
     if (buffer_.capacity() == 0) buffer_.grow(std::size_t{1} << 20);
   }
 
-  std::uint64_t at() const { return read_ - piece_.size(); }
-  std::uint64_t left() const { return bytes_ - at(); }
-  std::uint32_t whole() const { return whole_; }  // CRC32C of all bytes that next() has passed
+  std::uint64_t position() const { return bytes_read_ - piece_.size(); }
+  std::uint64_t left() const { return object_bytes_ - position(); }
+  std::uint32_t whole_crc() const { return whole_crc_; }  // CRC32C of all bytes that next() has used
 
   // The CRC32C of the next `length` bytes; at most left().
   Result<std::uint32_t> next(std::uint64_t length) {
@@ -80,27 +81,27 @@ class PieceReader {
       piece_ = piece_.subspan(part.size());
       left -= part.size();
     }
-    whole_ = crc32c_combine(whole_, crc, length);
+    whole_crc_ = crc32c_combine(whole_crc_, crc, length);
     return crc;
   }
 
  private:
   Result<void> read_piece() {
     PENSTOCK_TRY(check_interrupt());
-    const auto piece =
-        buffer_.first(static_cast<std::size_t>(std::min<std::uint64_t>(bytes_ - read_, buffer_.capacity())));
-    PENSTOCK_TRY(reader_.read_at(read_, piece));
-    read_ += piece.size();
+    const auto piece = buffer_.first(
+        static_cast<std::size_t>(std::min<std::uint64_t>(object_bytes_ - bytes_read_, buffer_.capacity())));
+    PENSTOCK_TRY(reader_.read_at(bytes_read_, piece));
+    bytes_read_ += piece.size();
     piece_ = piece;
     return success();
   }
 
   Reader& reader_;
-  const std::uint64_t bytes_;
+  const std::uint64_t object_bytes_;
   Buffer& buffer_;
-  std::uint64_t read_ = 0;
-  std::span<const std::byte> piece_;  // bytes that were read but not yet passed by next()
-  std::uint32_t whole_ = 0;
+  std::uint64_t bytes_read_ = 0;
+  std::span<const std::byte> piece_;  // bytes that were read but that next() has not used yet
+  std::uint32_t whole_crc_ = 0;
 };
 
 }  // namespace
@@ -119,8 +120,8 @@ Result<std::uint32_t> checksums_of(
   Result<void> visited = index.for_each_sample(object, [&](std::uint64_t sample) -> Result<void> {
     const SampleEntry& entry = manifest.sample(sample);
     const bool is_in_order =
-        entry.offset >= pieces.at() && entry.offset <= bytes && entry.length <= bytes - entry.offset;
-    if (is_in_order) PENSTOCK_TRY(pieces.next(entry.offset - pieces.at()));
+        entry.offset >= pieces.position() && entry.offset <= bytes && entry.length <= bytes - entry.offset;
+    if (is_in_order) PENSTOCK_TRY(pieces.next(entry.offset - pieces.position()));
     PENSTOCK_ASSIGN(const std::uint32_t crc,
                     is_in_order ? pieces.next(entry.length)
                                 : crc32c_of(reader, entry.offset, entry.length, second_buffer));
@@ -129,17 +130,17 @@ Result<std::uint32_t> checksums_of(
   });
   PENSTOCK_TRY(std::move(visited));
   PENSTOCK_TRY(pieces.next(pieces.left()));
-  return pieces.whole();
+  return pieces.whole_crc();
 }
 
 bool concerns_object(const Error& error) {
   return error.code != Errc::interrupted && error.code != Errc::exhausted && error.code != Errc::internal;
 }
 
-// Their codes would blame the command line.
+// The codes of these errors say that the command line is wrong, but here the data are.
 Error as_data_error(Error error) {
-  const int failed = error.sys_errno;
-  if (failed == EISDIR || failed == ELOOP || failed == ENAMETOOLONG) error.code = Errc::corrupt;
+  const int cause = error.sys_errno;
+  if (cause == EISDIR || cause == ELOOP || cause == ENAMETOOLONG) error.code = Errc::corrupt;
   return error;
 }
 
@@ -182,9 +183,9 @@ Result<ObjectVerdict> check_object_size(Namespace& names, const Manifest& manife
 
 Result<std::vector<ObjectVerdict>> check_object_sizes(Namespace& names, const Manifest& manifest,
                                                       unsigned threads) {
-  // One call per command. parallel_for() calls `check` on several threads. The lock protects only `wrong`; no
-  // I/O happens under it. Ctrl-C ends it before the next object.
-  std::vector<ObjectVerdict> wrong;
+  // parallel_for() calls `check` on several threads. The mutex protects only `wrong_objects`, and is not held
+  // during I/O. After Ctrl-C, parallel_for() ends before the next object.
+  std::vector<ObjectVerdict> wrong_objects;
   std::mutex mutex;
   std::vector<std::string> scratch(threads);
   const auto check = [&](unsigned worker, std::uint64_t object) -> Result<void> {
@@ -192,13 +193,13 @@ Result<std::vector<ObjectVerdict>> check_object_sizes(Namespace& names, const Ma
     PENSTOCK_ASSIGN(ObjectVerdict inspected, check_object_size(names, manifest, object, name));
     if (inspected.state == ObjectState::right) return success();
     const std::lock_guard lock(mutex);
-    wrong.push_back(std::move(inspected));
+    wrong_objects.push_back(std::move(inspected));
     return success();
   };
   PENSTOCK_TRY(parallel_for(manifest.objects(), threads, 64, check));
-  std::sort(wrong.begin(), wrong.end(),
+  std::sort(wrong_objects.begin(), wrong_objects.end(),
             [](const ObjectVerdict& a, const ObjectVerdict& b) { return a.object < b.object; });
-  return wrong;
+  return wrong_objects;
 }
 
 Result<ObjectVerdict> check_object(Backend& backend, const Manifest& manifest, const ObjectIndex& index,
@@ -227,13 +228,13 @@ Result<ObjectVerdict> check_object(Backend& backend, const Manifest& manifest, c
     return verdict;
   }
   if (!manifest.facts().checksums) return verdict;
-  const Result<void> read = index.for_each_sample(object, [&](std::uint64_t sample) -> Result<void> {
+  const Result<void> compared = index.for_each_sample(object, [&](std::uint64_t sample) -> Result<void> {
     const SampleEntry& entry = manifest.sample(sample);
     PENSTOCK_ASSIGN(const std::uint32_t crc, crc32c_of(**reader, entry.offset, entry.length, buffer));
     compare_sample(sample, crc);
     return success();
   });
-  if (!read.ok()) return verdict_of(read.error());
+  if (!compared.ok()) return verdict_of(compared.error());
   return verdict;
 }
 

@@ -20,20 +20,21 @@ class ObjectIndex {
  public:
   explicit ObjectIndex(const Manifest& manifest);
 
-  // Calls `visit` with the index of every sample of `object`, in the order of the manifest, until it fails.
+  // Calls `visit` with the index of every sample of `object`, in the order of the manifest, until `visit`
+  // fails.
   template <class Visit>
   Result<void> for_each_sample(std::uint64_t object, Visit visit) const {
-    if (identity_) return visit(object);
-    for (std::uint64_t i = starts_[object]; i < starts_[object + 1]; ++i)
-      if (Result<void> done = visit(order_.empty() ? i : order_[i]); !done.ok()) return done;
+    if (object_is_sample_) return visit(object);
+    for (std::uint64_t i = object_starts_[object]; i < object_starts_[object + 1]; ++i)
+      if (Result<void> done = visit(by_object_.empty() ? i : by_object_[i]); !done.ok()) return done;
     return success();
   }
 
  private:
-  bool identity_;
-  std::vector<std::uint64_t> starts_;  // objects + 1 entries
+  bool object_is_sample_;
+  std::vector<std::uint64_t> object_starts_;  // objects + 1 entries
   // Samples sorted by object; empty if the manifest already has this order.
-  std::vector<std::uint64_t> order_;
+  std::vector<std::uint64_t> by_object_;
 };
 
 enum class ObjectState : std::uint8_t {
@@ -51,7 +52,7 @@ struct ObjectVerdict {
   std::string detail;  // "8 192 bytes, the manifest says 112 640"; "" if right
   // Set only by check_object_sizes().
   std::uint64_t object = 0;
-  std::uint64_t bytes = 0;  // the size found
+  std::uint64_t bytes = 0;  // size of the object that was found
 };
 
 // Reads the whole range and returns its CRC32C. Reads pieces of at most buffer.capacity() bytes (1 MiB if

@@ -189,7 +189,7 @@ TEST(ObjectCheck, TellsStatesApart) {
   const auto extra = find_extra_objects(place.backend->names(), *manifest, 2);
   ASSERT_TRUE(extra.ok());
   EXPECT_EQ(extra->count, 1U);
-  EXPECT_EQ(extra->first, (std::vector<std::string>{"extra/y.jpg"}));
+  EXPECT_EQ(extra->first_names, (std::vector<std::string>{"extra/y.jpg"}));
 }
 
 TEST(ObjectCheck, SizesAreCheckedWithoutReading) {

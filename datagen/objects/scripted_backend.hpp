@@ -29,7 +29,7 @@ class ScriptedBackend final : public Backend, private Namespace {
   ScriptedBackend() { caps_.native_path = true; }
 
   void put(const std::string& name, std::vector<std::byte> bytes) { objects_[name] = std::move(bytes); }
-  void fail_on(const std::string& name) { failing_.insert(name); }
+  void fail_on(const std::string& name) { failing_objects_.insert(name); }
   Caps& change_caps() { return caps_; }
 
   // Names of the objects in the order in which their reads began.
@@ -56,11 +56,11 @@ class ScriptedBackend final : public Backend, private Namespace {
   }
   Namespace& names() override { return *this; }
   Result<std::unique_ptr<Queue>> queue(std::size_t depth) override {
-    queues_.fetch_add(1);
+    queues_made_.fetch_add(1);
     return Backend::queue(depth);
   }
-  int queues() const { return queues_.load(); }
-  MovedBytes moved_bytes() const override { return {.read = moved_.load(), .written = 0}; }
+  int queues() const { return queues_made_.load(); }
+  MovedBytes moved_bytes() const override { return {.read = bytes_read_.load(), .written = 0}; }
   std::optional<std::filesystem::path> native_path(std::string_view name) const override {
     return std::filesystem::path("/scripted") / name;
   }
@@ -92,11 +92,12 @@ class ScriptedBackend final : public Backend, private Namespace {
       std::lock_guard lock(mutex_);
       reads_.push_back(std::string(name) + (offset == 0 ? "" : "+" + std::to_string(offset)));
     }
-    if (failing_.contains(name)) return make_error(Errc::io, "cannot read '" + std::string(name) + "'");
+    if (failing_objects_.contains(name))
+      return make_error(Errc::io, "cannot read '" + std::string(name) + "'");
     if (offset + out.size() > bytes.size())
       return make_error(Errc::truncated, "'" + std::string(name) + "' ends before the bytes asked for");
     if (!out.empty()) std::memcpy(out.data(), bytes.data() + offset, out.size());
-    moved_ += out.size();
+    bytes_read_ += out.size();
     return success();
   }
 
@@ -117,10 +118,10 @@ class ScriptedBackend final : public Backend, private Namespace {
   Result<std::uint64_t> free_bytes() override { return refuse(); }
 
   Caps caps_;
-  std::atomic<int> queues_ = 0;  // queues that were made
+  std::atomic<int> queues_made_ = 0;  // queues that were made
   std::map<std::string, std::vector<std::byte>, std::less<>> objects_;
-  std::set<std::string, std::less<>> failing_;
-  std::atomic<std::uint64_t> moved_{0};
+  std::set<std::string, std::less<>> failing_objects_;
+  std::atomic<std::uint64_t> bytes_read_{0};
   mutable std::mutex mutex_;  // guards reads_; not held while bytes are copied
   std::vector<std::string> reads_;
 };

@@ -16,9 +16,9 @@ ManifestFacts facts_of(const Manifest& from) {
   return facts;
 }
 
-// A manifest in which these objects of `from` are the samples.
+// Makes a manifest whose samples are the given objects of `from`.
 Result<WholeObjects> collect(const Manifest& from, std::span<const std::uint64_t> objects,
-                             std::vector<WholeObjects::ObjectSamples> held) {
+                             std::vector<WholeObjects::ObjectSamples> samples_of_object) {
   ManifestBuilder builder(facts_of(from));
   std::string scratch;
   for (const std::uint64_t object : objects) {
@@ -28,14 +28,14 @@ Result<WholeObjects> collect(const Manifest& from, std::span<const std::uint64_t
   }
   PENSTOCK_ASSIGN(std::vector<std::byte> bytes, builder.finish());
   PENSTOCK_ASSIGN(Manifest manifest, Manifest::from_bytes(std::move(bytes)));
-  return WholeObjects{std::move(manifest), std::move(held)};
+  return WholeObjects{std::move(manifest), std::move(samples_of_object)};
 }
 
 Error out_of_memory(const Manifest& manifest) {
   return {Errc::exhausted, 0, "no memory for a list of " + std::to_string(manifest.objects()) + " objects"};
 }
 
-bool fewer(const WholeObjects::ObjectSamples& a, const WholeObjects::ObjectSamples& b) {
+bool has_fewer(const WholeObjects::ObjectSamples& a, const WholeObjects::ObjectSamples& b) {
   return a.samples < b.samples;
 }
 
@@ -44,27 +44,28 @@ bool fewer(const WholeObjects::ObjectSamples& a, const WholeObjects::ObjectSampl
 std::uint32_t WholeObjects::largest_sample_count() const {
   return samples_of_object.empty()
              ? 0
-             : std::max_element(samples_of_object.begin(), samples_of_object.end(), fewer)->samples;
+             : std::max_element(samples_of_object.begin(), samples_of_object.end(), has_fewer)->samples;
 }
 
 std::uint32_t WholeObjects::smallest_sample_count() const {
   return samples_of_object.empty()
              ? 0
-             : std::min_element(samples_of_object.begin(), samples_of_object.end(), fewer)->samples;
+             : std::min_element(samples_of_object.begin(), samples_of_object.end(), has_fewer)->samples;
 }
 
 Result<WholeObjects> whole_objects(const Manifest& manifest) {
   try {
     std::vector<std::uint64_t> objects;
-    std::vector<WholeObjects::ObjectSamples> all_held;
+    std::vector<WholeObjects::ObjectSamples> samples_of_objects;
     std::vector<bool> seen(static_cast<std::size_t>(manifest.objects()), false);
     std::string scratch;
     for (std::uint64_t i = 0; i < manifest.samples();) {
       const std::uint32_t object = manifest.sample(i).object;
-      WholeObjects::ObjectSamples held{.first = i};
-      for (; i < manifest.samples() && manifest.sample(i).object == object; ++i) ++held.samples;
+      WholeObjects::ObjectSamples object_samples{.first_sample = i};
+      for (; i < manifest.samples() && manifest.sample(i).object == object; ++i) ++object_samples.samples;
       if (object >= seen.size())
-        return make_error(Errc::corrupt, "the manifest is damaged: sample " + std::to_string(held.first) +
+        return make_error(Errc::corrupt, "the manifest is damaged: sample " +
+                                             std::to_string(object_samples.first_sample) +
                                              " is in no object");
       if (seen[object])
         return make_error(Errc::unsupported,
@@ -72,9 +73,9 @@ Result<WholeObjects> whole_objects(const Manifest& manifest) {
                               "' do not follow each other in the manifest: it cannot be loaded as a whole");
       seen[object] = true;
       objects.push_back(object);
-      all_held.push_back(held);
+      samples_of_objects.push_back(object_samples);
     }
-    return collect(manifest, objects, std::move(all_held));
+    return collect(manifest, objects, std::move(samples_of_objects));
   } catch (const std::bad_alloc&) {
     return out_of_memory(manifest);
   }
@@ -82,10 +83,10 @@ Result<WholeObjects> whole_objects(const Manifest& manifest) {
 
 Result<WholeObjects> select_objects(const WholeObjects& all, std::span<const std::uint64_t> indexes) {
   try {
-    std::vector<WholeObjects::ObjectSamples> held;
+    std::vector<WholeObjects::ObjectSamples> samples;
     for (const std::uint64_t index : indexes)
-      held.push_back(all.samples_of_object[static_cast<std::size_t>(index)]);
-    return collect(all.manifest, indexes, std::move(held));
+      samples.push_back(all.samples_of_object[static_cast<std::size_t>(index)]);
+    return collect(all.manifest, indexes, std::move(samples));
   } catch (const std::bad_alloc&) {
     return out_of_memory(all.manifest);
   }

@@ -15,7 +15,7 @@ struct WholeObjects {
   Manifest manifest;  // sample i is the whole object i; without labels
   // The samples of the corpus in each object. Entry i belongs to sample i of `manifest`.
   struct ObjectSamples {
-    std::uint64_t first = 0;
+    std::uint64_t first_sample = 0;
     std::uint32_t samples = 0;
   };
   std::vector<ObjectSamples> samples_of_object;

@@ -22,10 +22,10 @@ TEST(Arrivals, AreEvenlySpacedUnlessAskedOtherwise) {
 }
 
 TEST(Arrivals, OfARunOfWholeGapsAreAsManyAsGaps) {
-  EXPECT_EQ(Arrivals({.per_second = 5}, 0, {}, 0).between(0, 1'000'000'000), 5U);
+  EXPECT_EQ(Arrivals({.per_second = 5}, 0, {}, 0).count_due(0, 1'000'000'000), 5U);
   std::uint64_t all = 0;
   for (const std::uint64_t rank : {0U, 1U, 2U, 3U})
-    all += Arrivals({.per_second = 400}, 0, {.rank = rank, .ranks = 4}, 0).between(0, 500'000'000);
+    all += Arrivals({.per_second = 400}, 0, {.rank = rank, .ranks = 4}, 0).count_due(0, 500'000'000);
   EXPECT_EQ(all, 200U);
 }
 
@@ -39,7 +39,7 @@ TEST(Arrivals, AreCountedWhetherTheyWereGivenOutOrNot) {
       const auto wanted = std::count_if(all.begin(), all.end(), [first = from, end = to](std::int64_t one) {
         return one >= first && one < end;
       });
-      EXPECT_EQ(arrivals.between(from, to), static_cast<std::uint64_t>(wanted));
+      EXPECT_EQ(arrivals.count_due(from, to), static_cast<std::uint64_t>(wanted));
       static_cast<void>(arrivals.next_ns());
     }
   }

@@ -26,13 +26,13 @@ class CollectiveOrder {
   // `order`: only SampleOrder::sequential or SampleOrder::shuffled.
   CollectiveOrder(const SampleList& samples, SampleOrder order, std::uint64_t seed, RankShare share);
 
-  std::uint64_t rounds() const { return rounds_; }  // rounds of a pass, equal on every rank
+  std::uint64_t rounds() const { return rounds_per_pass_; }  // rounds of a pass, equal on every rank
   Round round(std::uint64_t pass, std::uint64_t position);
 
  private:
   struct SampleRun {  // neighbouring samples of one object
     std::uint32_t object = 0;
-    std::uint64_t first = 0;
+    std::uint64_t first_sample = 0;
     std::uint64_t samples = 0;
   };
   struct RunPosition {  // where a run starts in the pass
@@ -47,11 +47,11 @@ class CollectiveOrder {
   const std::uint64_t seed_;
   const RankShare share_;
   std::vector<SampleRun> runs_;
-  std::uint64_t rounds_ = 0;
+  std::uint64_t rounds_per_pass_ = 0;
   std::uint64_t pass_ = UINT64_MAX;
-  std::vector<RunPosition> positions_;   // of all runs, in the order of the pass
-  std::size_t current_ = 0;              // index into positions_ of the last round
-  std::uint64_t permuted_ = UINT64_MAX;  // the run to which permutation_ belongs
+  std::vector<RunPosition> positions_;       // where each run starts, in the order of the pass
+  std::size_t current_run_ = 0;              // index into positions_ of the run that has the last round
+  std::uint64_t permuted_run_ = UINT64_MAX;  // the run to which permutation_ belongs
   Permutation permutation_{1, 0};
 };
 

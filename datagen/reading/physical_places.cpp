@@ -29,7 +29,7 @@ struct Extent {
 };
 
 // The extents of one object, or its inode number if the file system does not report extents.
-class Layout {
+class ObjectLayout {
  public:
   // `folder`: descriptor of the root. False if the file system does not report extents.
   Result<bool> load_extents(int folder, const char* name, std::uint64_t bytes) {
@@ -39,7 +39,7 @@ class Layout {
     struct stat status {};
     if (::fstat(fd.get(), &status) != 0) return errno_error(errno, "cannot look at", name);
     inode_ = status.st_ino;
-    return query(fd.get(), bytes);
+    return query_extents(fd.get(), bytes);
   }
   std::uint64_t inode() const { return inode_; }
 
@@ -52,27 +52,27 @@ class Layout {
   }
 
  private:
-  bool query(int fd, std::uint64_t bytes) {
-    alignas(fiemap) std::array<std::byte, sizeof(fiemap) + kExtentsAtOnce * sizeof(fiemap_extent)> room;
-    for (std::uint64_t from = 0; from < bytes;) {
+  bool query_extents(int fd, std::uint64_t bytes) {
+    alignas(fiemap) std::array<std::byte, sizeof(fiemap) + kExtentsAtOnce * sizeof(fiemap_extent)> memory;
+    for (std::uint64_t file_offset = 0; file_offset < bytes;) {
       // Not initialised with {}: some compilers would apply that to the array of extents at its end, which
       // has no elements here.
-      fiemap head;
-      std::memset(&head, 0, sizeof head);
-      head.fm_start = from;
-      head.fm_length = bytes - from;
-      head.fm_extent_count = kExtentsAtOnce;
-      std::memcpy(room.data(), &head, sizeof head);
-      if (::ioctl(fd, FS_IOC_FIEMAP, room.data()) != 0) return false;
-      std::memcpy(&head, room.data(), sizeof head);
-      if (head.fm_mapped_extents == 0) return true;
-      for (std::size_t i = 0; i < head.fm_mapped_extents; ++i) {
-        fiemap_extent one{};
-        std::memcpy(&one, room.data() + sizeof head + i * sizeof one, sizeof one);
-        from = one.fe_logical + one.fe_length;
-        if ((one.fe_flags & (FIEMAP_EXTENT_UNKNOWN | FIEMAP_EXTENT_DELALLOC)) == 0)
-          extents_.push_back({one.fe_logical, from, one.fe_physical});
-        if ((one.fe_flags & FIEMAP_EXTENT_LAST) != 0) return true;
+      fiemap request;
+      std::memset(&request, 0, sizeof request);
+      request.fm_start = file_offset;
+      request.fm_length = bytes - file_offset;
+      request.fm_extent_count = kExtentsAtOnce;
+      std::memcpy(memory.data(), &request, sizeof request);
+      if (::ioctl(fd, FS_IOC_FIEMAP, memory.data()) != 0) return false;
+      std::memcpy(&request, memory.data(), sizeof request);
+      if (request.fm_mapped_extents == 0) return true;
+      for (std::size_t i = 0; i < request.fm_mapped_extents; ++i) {
+        fiemap_extent found{};
+        std::memcpy(&found, memory.data() + sizeof request + i * sizeof found, sizeof found);
+        file_offset = found.fe_logical + found.fe_length;
+        if ((found.fe_flags & (FIEMAP_EXTENT_UNKNOWN | FIEMAP_EXTENT_DELALLOC)) == 0)
+          extents_.push_back({found.fe_logical, file_offset, found.fe_physical});
+        if ((found.fe_flags & FIEMAP_EXTENT_LAST) != 0) return true;
       }
     }
     return true;
@@ -92,30 +92,32 @@ Result<DeviceOrder> device_order(const SampleList& samples, const Backend& backe
         "the order in which objects lie on their device is known of files of this machine alone");
   const Fd folder(::open(path->c_str(), O_PATH | O_DIRECTORY | O_CLOEXEC));
   if (!folder) return errno_error(errno, "cannot open folder", path->string());
-  std::vector<std::uint64_t> ends(samples.objects());  // for each object, the end of the bytes that are read
+  // For each object, the end of the bytes that are read.
+  std::vector<std::uint64_t> read_ends(samples.objects());
   for (std::uint64_t i = 0; i < samples.size(); ++i)
-    ends[samples[i].object] = std::max(ends[samples[i].object], samples[i].offset + samples[i].length);
+    read_ends[samples[i].object] =
+        std::max(read_ends[samples[i].object], samples[i].offset + samples[i].length);
 
   DeviceOrder order{std::vector<std::uint64_t>(samples.size()), "extent"};
   std::vector<std::uint64_t> inodes(samples.objects());
-  Layout layout;
-  constexpr std::uint32_t kNone = std::numeric_limits<std::uint32_t>::max();
-  std::uint32_t loaded = kNone;
+  ObjectLayout layout;
+  constexpr std::uint32_t kNoObject = std::numeric_limits<std::uint32_t>::max();
+  std::uint32_t loaded_object = kNoObject;
   for (std::uint64_t i = 0; i < samples.size(); ++i) {
     const std::uint32_t object = samples[i].object;
-    if (object != loaded) {
+    if (object != loaded_object) {
       PENSTOCK_TRY(check_interrupt());
-      PENSTOCK_ASSIGN(const bool known,
-                      layout.load_extents(folder.get(), samples.name(object).data(), ends[object]));
+      PENSTOCK_ASSIGN(const bool has_extents,
+                      layout.load_extents(folder.get(), samples.name(object).data(), read_ends[object]));
       inodes[object] = layout.inode();
-      if (!known) order.by = "inode";
-      loaded = object;
+      if (!has_extents) order.key_kind = "inode";
+      loaded_object = object;
     }
-    order.of_sample[i] = layout.offset_of(samples[i].offset);
+    order.sample_keys[i] = layout.offset_of(samples[i].offset);
   }
   // All samples must have the same kind of key, because extents and inodes cannot be compared.
-  if (order.by == "inode")
-    for (std::uint64_t i = 0; i < samples.size(); ++i) order.of_sample[i] = inodes[samples[i].object];
+  if (order.key_kind == "inode")
+    for (std::uint64_t i = 0; i < samples.size(); ++i) order.sample_keys[i] = inodes[samples[i].object];
   return order;
 }
 

@@ -12,11 +12,11 @@ namespace penstock {
 
 struct DeviceOrder {
   // A key for each sample; samples with smaller keys come first on the device.
-  std::vector<std::uint64_t> of_sample;
+  std::vector<std::uint64_t> sample_keys;
   // The kind of these keys. "extent": the byte offset on the device, which FIEMAP returns. "inode": the
   // file's inode number, used if FIEMAP is not available. Most local file systems place files in the order of
   // inodes.
-  std::string_view by;
+  std::string_view key_kind;
 };
 
 // Inspects every object that contains samples. Fails with `unsupported` if the back end's objects are not

@@ -26,15 +26,15 @@ TEST(DeviceOrder, RangesOfAFileLieBehindOneAnother) {
   }
   const auto places = device_order(samples, *tier->backend);
   ASSERT_OK(places);
-  ASSERT_EQ(places->of_sample.size(), 6U);
-  EXPECT_NE(places->of_sample[0], places->of_sample[3]);
+  ASSERT_EQ(places->sample_keys.size(), 6U);
+  EXPECT_NE(places->sample_keys[0], places->sample_keys[3]);
   for (const std::size_t first : {0U, 3U}) {
-    const std::uint64_t* const of = places->of_sample.data() + first;
-    if (places->by == "inode") {
+    const std::uint64_t* const of = places->sample_keys.data() + first;
+    if (places->key_kind == "inode") {
       EXPECT_EQ(of[0], of[2]);
       continue;
     }
-    EXPECT_EQ(places->by, "extent");
+    EXPECT_EQ(places->key_kind, "extent");
     EXPECT_EQ(of[1] + 1, of[2]) << "within a block";
     EXPECT_LT(of[0], of[2]) << "64 KiB in one piece, as far as a file system has it";
   }

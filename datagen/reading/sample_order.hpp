@@ -1,5 +1,5 @@
-// Decides which sample is read next, and when. It has the source from which the threads of a run take
-// samples, and the orders of a pass.
+// Decides which sample is read next, and when. SampleSource is the source from which the threads of a run
+// take samples, and PassOrder is the order of a pass.
 #pragma once
 
 #include <atomic>
@@ -30,33 +30,34 @@ struct Slice {
 class SampleSource {
  public:
   // `samples` > 0. Ends after `max_passes` whole passes (0: no limit), or after the first pass that ends
-  // later than `at_least_ns`. Slices of short passes are short, so that all threads finish at about the same
+  // later than `min_time_ns`. Slices of short passes are short, so that all threads finish at about the same
   // time.
-  SampleSource(std::uint64_t samples, unsigned threads, std::uint64_t max_passes, std::int64_t at_least_ns);
+  SampleSource(std::uint64_t samples, unsigned threads, std::uint64_t max_passes, std::int64_t min_time_ns);
 
   // Sets `slice` to the next positions. False after the last pass. `now_ns`: time since the start of the run.
   bool take(std::int64_t now_ns, Slice& slice) {
-    const std::uint64_t ticket = next_.fetch_add(1, std::memory_order_relaxed);
-    if (ticket >= limit_.load(std::memory_order_acquire) && !extend(ticket, now_ns)) return false;
-    slice.pass = ticket / slices_a_pass_;
-    slice.begin = (ticket % slices_a_pass_) * slice_samples_;
+    const std::uint64_t ticket = next_ticket_.fetch_add(1, std::memory_order_relaxed);
+    if (ticket >= ticket_limit_.load(std::memory_order_acquire) && !try_start_pass(ticket, now_ns))
+      return false;
+    slice.pass = ticket / slices_per_pass_;
+    slice.begin = (ticket % slices_per_pass_) * slice_samples_;
     slice.end = slice.begin + slice_samples_ < samples_ ? slice.begin + slice_samples_ : samples_;
     return true;
   }
 
   // Whole passes that were given to threads.
-  std::uint64_t passes() const { return limit_.load(std::memory_order_acquire) / slices_a_pass_; }
+  std::uint64_t passes() const { return ticket_limit_.load(std::memory_order_acquire) / slices_per_pass_; }
 
  private:
-  bool extend(std::uint64_t ticket, std::int64_t now_ns);
+  bool try_start_pass(std::uint64_t ticket, std::int64_t now_ns);
 
   const std::uint64_t samples_;
   const std::uint64_t slice_samples_;
-  const std::uint64_t slices_a_pass_;
+  const std::uint64_t slices_per_pass_;
   const std::uint64_t max_passes_;
-  const std::int64_t at_least_ns_;
-  alignas(64) std::atomic<std::uint64_t> next_{0};
-  alignas(64) std::atomic<std::uint64_t> limit_;
+  const std::int64_t min_time_ns_;
+  alignas(64) std::atomic<std::uint64_t> next_ticket_{0};
+  alignas(64) std::atomic<std::uint64_t> ticket_limit_;
   std::mutex mutex_;
   bool ended_ = false;
 };
@@ -77,7 +78,7 @@ struct RankShare {
   std::uint64_t end(std::uint64_t samples, std::uint64_t pass) const {
     return samples * (part_index(pass) + 1) / ranks;
   }
-  std::uint64_t longest(std::uint64_t samples) const { return (samples + ranks - 1) / ranks; }
+  std::uint64_t largest_part(std::uint64_t samples) const { return (samples + ranks - 1) / ranks; }
 };
 
 // Maps a position in a rank's share of a pass to a sample. If shuffled, every pass has a different
@@ -100,20 +101,22 @@ class PassOrder {
 
   // Starts a pass. Returns the number of its positions in this rank's share.
   std::uint64_t begin(std::uint64_t pass) {
-    if (pass == pass_) return length_;
+    if (pass == pass_) return share_samples_;
     pass_ = pass;
-    first_ = share_.begin(samples_, pass);
-    length_ = share_.end(samples_, pass) - first_;
-    sorted_.clear();
+    first_sample_ = share_.begin(samples_, pass);
+    share_samples_ = share_.end(samples_, pass) - first_sample_;
+    sorted_samples_.clear();
     if (order_ != SampleOrder::sequential)
-      permutation_ = Permutation(length_, pass_seed(seed_, pass * share_.ranks + share_.part_index(pass)));
-    return length_;
+      permutation_ =
+          Permutation(share_samples_, pass_seed(seed_, pass * share_.ranks + share_.part_index(pass)));
+    return share_samples_;
   }
 
   std::uint64_t sample(std::uint64_t pass, std::uint64_t position) {
     begin(pass);
-    if (order_ == SampleOrder::sequential) return first_ + position;
-    return order_ == SampleOrder::shuffled ? first_ + permutation_.at(position) : in_window(position);
+    if (order_ == SampleOrder::sequential) return first_sample_ + position;
+    return order_ == SampleOrder::shuffled ? first_sample_ + permutation_.at(position)
+                                           : in_window_order(position);
   }
 
   static std::uint64_t pass_seed(std::uint64_t seed, std::uint64_t pass) {
@@ -121,7 +124,7 @@ class PassOrder {
   }
 
  private:
-  std::uint64_t in_window(std::uint64_t position);
+  std::uint64_t in_window_order(std::uint64_t position);
 
   SampleOrder order_;
   std::uint64_t samples_;
@@ -130,12 +133,12 @@ class PassOrder {
   const std::vector<std::uint64_t>* offsets_;
   std::uint64_t window_;
   std::uint64_t pass_ = UINT64_MAX;
-  std::uint64_t first_ = 0;   // first sample of the share
-  std::uint64_t length_ = 0;  // samples of the share
+  std::uint64_t first_sample_ = 0;   // first sample of the share
+  std::uint64_t share_samples_ = 0;  // samples of the share
   Permutation permutation_;
   std::uint64_t sorted_from_ = 0;
   // The sorted samples of the window that starts at sorted_from_; empty: none.
-  std::vector<std::uint64_t> sorted_;
+  std::vector<std::uint64_t> sorted_samples_;
 };
 
 // In an open loop, samples are due at a fixed rate, as requests of users are, even if the tier is slow. In a
@@ -156,19 +159,19 @@ class Arrivals {
   // The time at which the next sample is due, from the start of the run. Each time is returned once.
   std::int64_t next_ns();
 
-  // The number of samples that are due in [from_ns, to_ns), including those that next_ns() did not return.
-  std::uint64_t between(std::int64_t from_ns, std::int64_t to_ns) const;
+  // The number of samples that are due in [from_ns, to_ns), including those that next_ns() has not returned.
+  std::uint64_t count_due(std::int64_t from_ns, std::int64_t to_ns) const;
 
  private:
   std::int64_t due_ns(std::uint64_t number, double& at_ns) const;
 
   const bool poisson_;
   const double gap_ns_;
-  const double first_in_gaps_;  // time of the first sample, in gaps, if the gaps are equal
+  const double first_due_gaps_;  // time of the first sample, in gaps, if the gaps are equal
   const RandomStream random_;
-  std::mutex mutex_;         // guards given_ and at_ns_
-  std::uint64_t given_ = 0;  // number of times that next_ns() has returned
-  double at_ns_ = 0;         // the last time that next_ns() has returned
+  std::mutex mutex_;               // guards times_given_ and last_due_ns_
+  std::uint64_t times_given_ = 0;  // how many due times next_ns() has returned
+  double last_due_ns_ = 0;         // the due time that next_ns() has returned last
 };
 
 }  // namespace penstock

@@ -125,7 +125,7 @@ TEST(PassOrder, RanksShareEveryPassAndMoveOnByTheShift) {
         const RankShare share{.rank = rank, .ranks = kRanks, .shift = 1};
         PassOrder order(how, kSamples, 7, share, &places, 16);
         const std::uint64_t positions = order.begin(pass);
-        EXPECT_LE(positions, share.longest(kSamples));
+        EXPECT_LE(positions, share.largest_part(kSamples));
         for (std::uint64_t i = 0; i < positions; ++i) {
           ++seen[order.sample(pass, i)];
           now[rank].insert(order.sample(pass, i));

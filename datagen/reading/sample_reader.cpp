@@ -1,7 +1,8 @@
 // Threads: any thread calls HeldObjects. A SampleReader belongs to one worker, and is used by one thread at
 // a time.
-// Lock: HeldObjects::mutex_ guards open_. It is not held during an open or a read. find() takes no lock.
-// Memory: HeldObjects::open() allocates, for open_ under the lock. use_queue() allocates.
+// Lock: HeldObjects::mutex_ guards owned_readers_. It is not held during an open or a read. find() takes no
+// lock.
+// Memory: HeldObjects::open() allocates, for owned_readers_ under the lock. use_queue() allocates.
 // Ctrl-C: not checked in this file. The callers check interrupted() between samples.
 // Crash: nothing is written.
 #include "datagen/reading/sample_reader.hpp"
@@ -28,8 +29,8 @@ void delay_reap() {
                                                    std::string_view object_name,
                                                    const SampleList::Sample& sample,
                                                    std::span<std::byte> out) {
-  PENSTOCK_ASSIGN(Reader* const by, reader.reader(slot, object_name, sample.object));
-  PENSTOCK_TRY(by->read_at(sample.offset, out.first(static_cast<std::size_t>(sample.length))));
+  PENSTOCK_ASSIGN(Reader* const object_reader, reader.reader(slot, object_name, sample.object));
+  PENSTOCK_TRY(object_reader->read_at(sample.offset, out.first(static_cast<std::size_t>(sample.length))));
   return sample.length;
 }
 
@@ -40,45 +41,45 @@ void delay_reap() {
 Result<Reader*> HeldObjects::open(std::uint64_t object, std::string_view name) {
   // Opened before the lock is taken: an open may take long, and other threads can open other objects at the
   // same time.
-  PENSTOCK_ASSIGN(std::unique_ptr<Reader> mine, backend_.open(name));
+  PENSTOCK_ASSIGN(std::unique_ptr<Reader> opened, backend_.open(name));
   const std::lock_guard lock(mutex_);
-  std::atomic<Reader*>& at = readers_[static_cast<std::size_t>(object)];
-  // Another thread may have opened the object at the same time. Then `mine` is closed, after the lock is
+  std::atomic<Reader*>& entry = readers_[static_cast<std::size_t>(object)];
+  // Another thread may have opened the object at the same time. Then `opened` is closed, after the lock is
   // released.
-  if (Reader* const others = at.load(std::memory_order_relaxed)) return others;
-  open_.push_back(std::move(mine));
-  at.store(open_.back().get(), std::memory_order_release);
-  return open_.back().get();
+  if (Reader* const existing = entry.load(std::memory_order_relaxed)) return existing;
+  owned_readers_.push_back(std::move(opened));
+  entry.store(owned_readers_.back().get(), std::memory_order_release);
+  return owned_readers_.back().get();
 }
 
 SampleReader::SampleReader(Backend& backend, HeldObjects& objects, bool whole_objects, std::size_t slots)
-    : backend_(backend), objects_(objects), whole_objects_(whole_objects), own_(slots) {}
+    : backend_(backend), objects_(objects), whole_objects_(whole_objects), slot_readers_(slots) {}
 
 Result<void> SampleReader::use_queue(std::size_t depth, std::span<std::byte> memory) {
   PENSTOCK_ASSIGN(queue_, deep_queue(backend_, depth));
   if (!memory.empty()) queue_->register_memory(memory);
-  added_.reserve(own_.size());
-  completions_.resize(own_.size());
+  added_reads_.reserve(slot_readers_.size());
+  completions_.resize(slot_readers_.size());
   return success();
 }
 
 Result<Reader*> SampleReader::reader(std::size_t slot, std::string_view object_name, std::uint32_t object) {
   if (Reader* const held = objects_.find(object)) return held;
   if (objects_.holds(object)) return objects_.open(object, object_name);
-  Own& own = own_[slot];
-  if (own.object != object) {
+  SlotReader& slot_reader = slot_readers_[slot];
+  if (slot_reader.object != object) {
     // The old object is closed first, because both together could exceed the limit of descriptors. After a
     // failed open the slot has no Reader.
     close(slot);
-    PENSTOCK_ASSIGN(own.reader, backend_.open(object_name));
-    own.object = object;
+    PENSTOCK_ASSIGN(slot_reader.reader, backend_.open(object_name));
+    slot_reader.object = object;
   }
-  return own.reader.get();
+  return slot_reader.reader.get();
 }
 
 std::unique_ptr<Reader> SampleReader::take_reader(std::size_t slot) {
-  own_[slot].object = UINT64_MAX;
-  return std::move(own_[slot].reader);
+  slot_readers_[slot].object = UINT64_MAX;
+  return std::move(slot_readers_[slot].reader);
 }
 
 Result<std::uint64_t> SampleReader::read(std::size_t slot, std::string_view object_name, const Sample& sample,
@@ -91,20 +92,20 @@ Result<std::uint64_t> SampleReader::read(std::size_t slot, std::string_view obje
 Result<void> SampleReader::add(std::size_t slot, std::string_view object_name, const Sample& sample,
                                std::span<std::byte> out) {
   if (whole_objects_) {
-    added_.push_back({.what = ReadObject{object_name, sample.length, out}, .tag = slot});
+    added_reads_.push_back({.what = ReadObject{object_name, sample.length, out}, .tag = slot});
     return success();
   }
-  PENSTOCK_ASSIGN(Reader* const by, reader(slot, object_name, sample.object));
+  PENSTOCK_ASSIGN(Reader* const object_reader, reader(slot, object_name, sample.object));
   out = out.first(static_cast<std::size_t>(sample.length));
-  added_.push_back({.what = ReadAt{by, sample.offset, out}, .tag = slot});
+  added_reads_.push_back({.what = ReadAt{object_reader, sample.offset, out}, .tag = slot});
   return success();
 }
 
-// Reads for which the queue has no room stay in added_ until the next call.
+// Reads for which the queue has no room stay in added_reads_ until the next call.
 void SampleReader::start(Start when) {
-  if (added_.empty()) return;
-  const std::size_t taken = queue_->submit(added_, when);
-  added_.erase(added_.begin(), added_.begin() + static_cast<std::ptrdiff_t>(taken));
+  if (added_reads_.empty()) return;
+  const std::size_t submitted = queue_->submit(added_reads_, when);
+  added_reads_.erase(added_reads_.begin(), added_reads_.begin() + static_cast<std::ptrdiff_t>(submitted));
 }
 
 std::span<Completion> SampleReader::reap() {

@@ -23,25 +23,25 @@ class HeldObjects {
  public:
   HeldObjects(Backend& backend, std::uint64_t held)
       : backend_(backend),
-        held_(held),
+        held_objects_(held),
         readers_(std::make_unique<std::atomic<Reader*>[]>(static_cast<std::size_t>(held))) {}
 
-  bool holds(std::uint64_t object) const { return object < held_; }
+  bool holds(std::uint64_t object) const { return object < held_objects_; }
   // Null if the object is not open yet, or is never held. Takes no lock.
   Reader* find(std::uint64_t object) const {
     return holds(object) ? readers_[static_cast<std::size_t>(object)].load(std::memory_order_acquire)
                          : nullptr;
   }
   // Opens an object for which holds() is true. Errors are those of Backend::open(). The Reader lives as long
-  // as this.
+  // as the HeldObjects.
   Result<Reader*> open(std::uint64_t object, std::string_view name);
 
  private:
   Backend& backend_;
-  const std::uint64_t held_;
+  const std::uint64_t held_objects_;
   std::unique_ptr<std::atomic<Reader*>[]> readers_;  // index: object; null: not open yet
-  std::mutex mutex_;                                 // guards open_
-  std::vector<std::unique_ptr<Reader>> open_;
+  std::mutex mutex_;                                 // guards owned_readers_
+  std::vector<std::unique_ptr<Reader>> owned_readers_;
 };
 
 // Reads samples for one worker. One thread at a time. While reads are in flight, only the thread that started
@@ -67,26 +67,26 @@ class SampleReader {
                              std::span<std::byte> out);
 
   // Adds a read that start() will submit. The completion's tag is the slot. The name and `out` must stay
-  // valid until then. Fails if the object cannot be opened.
+  // valid until the completion. Fails if the object cannot be opened.
   Result<void> add(std::size_t slot, std::string_view object_name, const Sample& sample,
                    std::span<std::byte> out);
-  std::span<const Operation> added() const { return added_; }  // reads that were added and not started
-  void start(Start when);                                      // submits added reads while the queue has room
-  void forget_added() { added_.clear(); }
+  std::span<const Operation> added() const { return added_reads_; }  // reads that were added and not started
+  void start(Start when);  // submits added reads while the queue has room
+  void forget_added() { added_reads_.clear(); }
   // Waits until a read in flight completes, and returns all completions so far. They are valid until the next
   // call. Empty if nothing is in flight or the queue is broken.
   std::span<Completion> reap();
   std::size_t in_flight() const { return queue_->in_flight(); }
 
-  // The Reader for an object: the shared one if the object is held open, else one of the slot. That one stays
-  // open for the slot's next sample.
+  // The Reader for an object: the shared one if the object is held open, else the Reader of the slot, which
+  // stays open for the slot's next sample.
   Result<Reader*> reader(std::size_t slot, std::string_view object_name, std::uint32_t object);
   void close(std::size_t slot) { static_cast<void>(take_reader(slot)); }  // closes the slot's own Reader
   // Moves the slot's own Reader to the caller; null if it has none.
   std::unique_ptr<Reader> take_reader(std::size_t slot);
 
  private:
-  struct Own {
+  struct SlotReader {
     std::unique_ptr<Reader> reader;
     std::uint64_t object = UINT64_MAX;
   };
@@ -94,8 +94,8 @@ class SampleReader {
   Backend& backend_;
   HeldObjects& objects_;
   const bool whole_objects_;
-  std::vector<Own> own_;  // by slot: Readers of objects that are not held open
-  std::vector<Operation> added_;
+  std::vector<SlotReader> slot_readers_;  // by slot: Readers of objects that are not held open
+  std::vector<Operation> added_reads_;
   std::vector<Completion> completions_;
   std::unique_ptr<Queue> queue_;  // last, so destroyed first: operations in flight use the Readers
 };

@@ -8,18 +8,18 @@
 namespace penstock {
 namespace {
 
-constexpr std::string_view kBuffer = "buffer";
+constexpr std::string_view kBufferName = "buffer";
 
 Result<Shuffle> parse_buffer(std::string_view text) {
-  const auto wrong = [&](const std::string& why) {
+  const auto shuffle_error = [&](const std::string& why) {
     return make_error(Errc::invalid_argument, "shuffle '" + std::string(text) + "': " + why +
                                                   "; write buffer:1000 for a buffer of 1000 samples");
   };
-  if (text == kBuffer) return wrong("of how many samples?");
-  const Result<std::uint64_t> places = parse_count(text.substr(kBuffer.size() + 1));
-  if (!places.ok()) return wrong(places.error().what);
-  if (*places == 0) return wrong("a buffer needs a place at least");
-  return Shuffle::buffer(*places);
+  if (text == kBufferName) return shuffle_error("of how many samples?");
+  const Result<std::uint64_t> entries = parse_count(text.substr(kBufferName.size() + 1));
+  if (!entries.ok()) return shuffle_error(entries.error().what);
+  if (*entries == 0) return shuffle_error("a buffer needs a place at least");
+  return Shuffle::buffer(*entries);
 }
 
 }  // namespace
@@ -28,12 +28,12 @@ Result<Shuffle> parse_shuffle(std::string_view text) {
   if (text == "none") return Shuffle::none;
   if (text == "local") return Shuffle::local;
   if (text == "global") return Shuffle::global;
-  if (text.substr(0, text.find(':')) == kBuffer) return parse_buffer(text);
+  if (text.substr(0, text.find(':')) == kBufferName) return parse_buffer(text);
   return unknown_name("shuffle", text, {"none", "local", "buffer:N", "global"});
 }
 
 std::string shuffle_text(const Shuffle& shuffle) {
-  constexpr std::string_view kNames[] = {"none", "local", kBuffer, "global"};
+  constexpr std::string_view kNames[] = {"none", "local", kBufferName, "global"};
   std::string text(kNames[static_cast<std::size_t>(shuffle.kind)]);
   if (shuffle.kind == Shuffle::Kind::buffer) text += ":" + std::to_string(shuffle.buffer_entries);
   return text;
@@ -43,7 +43,7 @@ std::uint64_t EpochOrder::next() {
   const std::uint64_t position = position_++;
   if (draws_) return from_buffer(position);
   const std::uint64_t i = unshuffled(position);
-  return offset_ + (permutation_ ? permutation_->at(i) : i);
+  return part_begin_ + (permutation_ ? permutation_->at(i) : i);
 }
 
 void EpochOrder::skip(std::uint64_t count) {
@@ -56,12 +56,12 @@ void EpochOrder::skip(std::uint64_t count) {
 }
 
 std::uint64_t EpochOrder::from_buffer(std::uint64_t position) {
-  std::uint64_t& place = buffer_[static_cast<std::size_t>(draws_->below(position, buffer_.size()))];
-  const std::uint64_t index = place;
-  if (buffered_ < size_) {
-    place = unshuffled(buffered_++);
+  std::uint64_t& entry = buffer_[static_cast<std::size_t>(draws_->below(position, buffer_.size()))];
+  const std::uint64_t index = entry;
+  if (buffered_count_ < size_) {
+    entry = unshuffled(buffered_count_++);
   } else {
-    place = buffer_.back();
+    entry = buffer_.back();
     buffer_.pop_back();
   }
   return index;
@@ -78,33 +78,33 @@ Sampler::Sampler(std::uint64_t samples, Shuffle shuffle, std::uint64_t seed, int
 EpochOrder Sampler::epoch(std::uint64_t number, std::uint64_t used) const {
   const RandomStream seeds(seed_, "train.order");
   used = std::min(used, samples_);
-  // All ranks take samples in turn from one order. So the samples after `used` can be divided among any
-  // number of ranks.
-  const bool shared = shuffle_.kind == Shuffle::Kind::none || shuffle_.kind == Shuffle::Kind::global;
+  // All ranks share one order, of which each takes every ranks_-th sample. So the samples after `used` can be
+  // divided among any number of ranks.
+  const bool shared_order = shuffle_.kind == Shuffle::Kind::none || shuffle_.kind == Shuffle::Kind::global;
   EpochOrder order;
-  order.size_ = shared ? (samples_ - used) / ranks_ : per_epoch_;
-  order.first_ = shared ? used + rank_ : rank_;
+  order.size_ = shared_order ? (samples_ - used) / ranks_ : per_epoch_;
+  order.first_position_ = shared_order ? used + rank_ : rank_;
   order.stride_ = ranks_;
   switch (shuffle_.kind) {
     case Shuffle::Kind::none:
       break;
     case Shuffle::Kind::local:
-      order.first_ = 0;
+      order.first_position_ = 0;
       order.stride_ = 1;
-      order.offset_ = rank_ * per_epoch_;
+      order.part_begin_ = rank_ * per_epoch_;
       if (per_epoch_ > 0) order.permutation_.emplace(per_epoch_, seeds.substream(rank_ + 1).bits(number));
       break;
     case Shuffle::Kind::buffer:
       order.draws_ = RandomStream(seed_, "train.buffer").substream(rank_).substream(number);
-      order.buffered_ = std::min(shuffle_.buffer_entries, per_epoch_);
-      order.buffer_.reserve(static_cast<std::size_t>(order.buffered_));
-      for (std::uint64_t i = 0; i < order.buffered_; ++i) order.buffer_.push_back(order.unshuffled(i));
+      order.buffered_count_ = std::min(shuffle_.buffer_entries, per_epoch_);
+      order.buffer_.reserve(static_cast<std::size_t>(order.buffered_count_));
+      for (std::uint64_t i = 0; i < order.buffered_count_; ++i) order.buffer_.push_back(order.unshuffled(i));
       break;
     case Shuffle::Kind::global:
       if (samples_ > 0) order.permutation_.emplace(samples_, seeds.bits(number));
       break;
   }
-  if (!shared) order.skip(used / ranks_);
+  if (!shared_order) order.skip(used / ranks_);
   return order;
 }
 

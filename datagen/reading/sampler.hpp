@@ -55,18 +55,18 @@ class EpochOrder {
 
  private:
   friend class Sampler;
-  std::uint64_t unshuffled(std::uint64_t position) const { return first_ + position * stride_; }
+  std::uint64_t unshuffled(std::uint64_t position) const { return first_position_ + position * stride_; }
   std::uint64_t from_buffer(std::uint64_t position);
 
   std::uint64_t size_ = 0;
-  std::uint64_t position_ = 0;  // position of the next sample
-  std::uint64_t first_ = 0;     // the first position in the permutation
+  std::uint64_t position_ = 0;        // position of the next sample
+  std::uint64_t first_position_ = 0;  // the first position in the permutation
   std::uint64_t stride_ = 1;
-  std::uint64_t offset_ = 0;  // first sample of this rank's part of the corpus
+  std::uint64_t part_begin_ = 0;  // first sample of this rank's part of the corpus
   std::optional<Permutation> permutation_;
   std::optional<RandomStream> draws_;  // random numbers that choose entries of the buffer
   std::vector<std::uint64_t> buffer_;
-  std::uint64_t buffered_ = 0;  // number of positions that were put into the buffer
+  std::uint64_t buffered_count_ = 0;  // number of positions that were put into the buffer
 };
 
 // Makes the orders of all epochs for one rank. Every rank gets samples / ranks samples in an epoch, rounded

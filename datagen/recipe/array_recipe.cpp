@@ -12,7 +12,7 @@ namespace penstock {
 class ArrayRecipe::Maker final : public SampleMaker {
  public:
   explicit Maker(const ArrayRecipe& recipe)
-      : recipe_(recipe), arrays_(recipe.fields_.size()), filled_(recipe.fields_.size()) {
+      : recipe_(recipe), arrays_(recipe.fields_.size()), filled_parts_(recipe.fields_.size()) {
     for (std::size_t part = 0; part < arrays_.size(); ++part)
       if (const auto noise = recipe.spec_.parts[part].noise) arrays_[part].emplace(recipe.stock(*noise));
     pieces_.resize(arrays_.size());
@@ -22,17 +22,17 @@ class ArrayRecipe::Maker final : public SampleMaker {
   Result<std::span<const FieldBytes>> make(std::uint64_t index) override {
     const RandomStream sample = recipe_.stream_.substream(index);
     for (std::size_t part = 0; part < arrays_.size(); ++part) {
-      const std::uint64_t bytes = recipe_.bytes_of(part, index);
+      const std::uint64_t bytes = recipe_.part_bytes(part, index);
       if (arrays_[part]) {
         field_bytes_[part] = arrays_[part]->make(sample.substream(part + 1), bytes);
         continue;
       }
-      filled_[part].resize(static_cast<std::size_t>(bytes));
+      filled_parts_[part].resize(static_cast<std::size_t>(bytes));
       if (const auto source = recipe_.spec_.parts[part].moments_of)
-        recipe_.fill_moments(*source, *arrays_[*source], filled_[part]);
+        recipe_.fill_moments(*source, *arrays_[*source], filled_parts_[part]);
       else if (recipe_.spec_.fill != nullptr)
-        recipe_.spec_.fill(sample, index, part, filled_[part]);
-      pieces_[part] = filled_[part];
+        recipe_.spec_.fill(sample, index, part, filled_parts_[part]);
+      pieces_[part] = filled_parts_[part];
       field_bytes_[part] = {.pieces = {&pieces_[part], 1}, .bytes = bytes};
     }
     return field_bytes_;
@@ -41,7 +41,7 @@ class ArrayRecipe::Maker final : public SampleMaker {
  private:
   const ArrayRecipe& recipe_;
   std::vector<std::optional<NoiseArray>> arrays_;
-  std::vector<std::vector<std::byte>> filled_;
+  std::vector<std::vector<std::byte>> filled_parts_;
   std::vector<std::span<const std::byte>> pieces_;
   std::vector<FieldBytes> field_bytes_;
 };
@@ -49,8 +49,8 @@ class ArrayRecipe::Maker final : public SampleMaker {
 namespace {
 
 void put_moments(const Moments& moments, std::span<std::byte> out, std::size_t channel) {
-  const std::array<float, kMoments> row{static_cast<float>(moments.mean()), moments.most, moments.least,
-                                        static_cast<float>(moments.deviation())};
+  const std::array<float, kMoments> row{static_cast<float>(moments.mean()), moments.max_value,
+                                        moments.min_value, static_cast<float>(moments.deviation())};
   for (std::size_t i = 0; i < kMoments; ++i) put_element(row[i], out, channel * kMoments + i);
 }
 
@@ -73,7 +73,7 @@ void ArrayRecipe::plan(std::uint64_t index, SamplePlan& out) const {
 
 std::uint64_t ArrayRecipe::bytes_expected(std::uint64_t index) const {
   std::uint64_t bytes = 0;
-  for (std::size_t part = 0; part < fields_.size(); ++part) bytes += bytes_of(part, index);
+  for (std::size_t part = 0; part < fields_.size(); ++part) bytes += part_bytes(part, index);
   return bytes;
 }
 
@@ -101,22 +101,23 @@ Result<std::unique_ptr<SampleMaker>> ArrayRecipe::maker() const {
   }
 }
 
-// The program reads a companion first and normalises all samples by it. It contains the moments of the whole
-// stock from which the samples are made.
+// ClimDeepLearn, which the recipe `climate` imitates, reads such an object first and normalises all samples
+// by it. It contains the moments of the whole stock from which the samples are made.
 std::vector<Companion> ArrayRecipe::companions() const {
-  std::vector<Companion> all;
+  std::vector<Companion> companions;
   for (const ArrayPart& part : spec_.parts) {
     if (!part.moments_of) continue;
     const std::string_view name = part.field.name;
-    Companion& one = all.emplace_back();
-    one.name = name.substr(name.rfind('/') + 1);  // also without '/': npos + 1 is 0
-    one.fields = {part.field};
-    one.bytes.emplace_back(static_cast<std::size_t>(field_bytes(part.field)));
+    Companion& companion = companions.emplace_back();
+    // If the name has no '/', npos + 1 is 0 and this is the whole name.
+    companion.name = name.substr(name.rfind('/') + 1);
+    companion.fields = {part.field};
+    companion.bytes.emplace_back(static_cast<std::size_t>(field_bytes(part.field)));
     const Moments moments = stock(*spec_.parts[*part.moments_of].noise).moments();
     for (std::size_t channel = 0; channel < part.field.shape.front(); ++channel)
-      put_moments(moments, one.bytes.front(), channel);
+      put_moments(moments, companion.bytes.front(), channel);
   }
-  return all;
+  return companions;
 }
 
 Result<void> check_shape(std::span<const std::uint64_t> shape, std::size_t dimensions) {

@@ -1,4 +1,5 @@
-// Recipes of arrays. Large fields are gathered from a stock of noise; the recipe fills small ones itself.
+// Recipes of arrays. The bytes of large fields come from a stock of noise. The recipe fills small fields
+// itself.
 #pragma once
 
 #include <algorithm>
@@ -23,21 +24,21 @@ namespace penstock {
 struct ArrayPart {
   Field field;
   std::optional<Noise> noise{};
-  // Index of an earlier part whose moments this part contains, one set per channel (put_moments()). A channel
-  // is an index of that part's first dimension, and its noise is `floats`. The data set then also has a
-  // companion with the moments of the whole stock. Without `noise` and this, ArrayRecipeSpec::fill makes the
-  // bytes.
+  // Set if this part contains the moments of an earlier part: the index of that part, whose noise must be
+  // `floats`. Each index of its first dimension (a channel) has one set of moments. The data set then also
+  // has a companion with the moments of the whole stock. If neither `noise` nor this is set,
+  // ArrayRecipeSpec::fill makes the bytes.
   std::optional<std::size_t> moments_of{};
 };
 
 struct ArrayRecipeSpec {
-  std::string_view recipe;  // its name, which selects its random numbers
+  std::string_view recipe;  // name of the recipe, which selects its random numbers
   std::uint64_t full_samples = 0;
   std::vector<ArrayPart> parts;  // at most one has a variable size
-  NormalSizes sizes{};           // of the part with a variable size
+  NormalSizes sizes{};           // sizes of the part with a variable size
   SampleNamer name;
-  // Fills a part without noise; `out` is zero before. `sample` is the random stream of the sample. Any
-  // thread.
+  // Fills a part that has no noise. `out` contains zeros before. `sample` is the random stream of the sample.
+  // Any thread.
   void (*fill)(const RandomStream& sample, std::uint64_t index, std::size_t part,
                std::span<std::byte> out) = nullptr;
   std::vector<std::string> label_names{};
@@ -57,9 +58,9 @@ class ArrayRecipe final : public Recipe {
 
  private:
   class Maker;
-  const NoiseStock& stock(Noise noise) const;  // made at the first call; any thread
+  const NoiseStock& stock(Noise noise) const;  // made by the first call; any thread
   void fill_moments(std::size_t part, const NoiseArray& array, std::span<std::byte> out) const;
-  std::uint64_t bytes_of(std::size_t part, std::uint64_t index) const {
+  std::uint64_t part_bytes(std::size_t part, std::uint64_t index) const {
     return fields_[part].varies ? normal_bytes(spec_.sizes, stream_, index) : field_bytes(fields_[part]);
   }
 
@@ -68,9 +69,9 @@ class ArrayRecipe final : public Recipe {
   const std::uint64_t seed_;
   const unsigned threads_;
   const RandomStream stream_;
-  std::vector<Field> fields_;  // of the parts
+  std::vector<Field> fields_;  // the field of each part
   mutable std::mutex stocks_mutex_;
-  // Each is made when a maker first needs it.
+  // Indexed by Noise. A stock is made when a maker first needs it.
   mutable std::array<std::unique_ptr<const NoiseStock>, 3> stocks_;
 };
 
@@ -83,11 +84,11 @@ constexpr OptionSpec shape_option(std::string_view fallback, std::string_view he
           .help = help,
           .at_least = 1};
 }
-// For a setting "shape": `invalid_argument` unless it has `dimensions` dimensions and at most 2^28 elements
-// (1 GiB of f32).
+// Checks the setting "shape": `invalid_argument` unless it has `dimensions` dimensions and at most 2^28
+// elements (1 GiB of f32).
 Result<void> check_shape(std::span<const std::uint64_t> shape, std::size_t dimensions);
 
-// Writes `value` as element number `element` of a part. Its type is the element type of the field.
+// Writes `value` as element number `element` of a part. Value is the element type of the field.
 template <class Value>
 void put_element(Value value, std::span<std::byte> out, std::size_t element = 0) {
   const auto bytes = std::as_bytes(std::span(&value, 1));

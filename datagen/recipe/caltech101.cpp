@@ -121,7 +121,7 @@ constexpr ClassCount kClasses[] = {{"BACKGROUND_Google", 467},
                                    {"yin_yang", 60}};
 
 constexpr OptionSpec kOptions[] = {
-    photo_median_option("12KB"),  // Chien et al. 2018, mini-application
+    photo_median_option("12KB"),  // the median in Chien et al. 2018, mini-application
     photo_sigma_option("0.4"),
     kEncodeOption,
 };

@@ -6,42 +6,42 @@
 namespace penstock {
 namespace {
 
-// Doubles the size; the field wraps around at its edges. Each new point is at a quarter or three quarters
-// between two old ones, and is interpolated.
+// Doubles both sides of a field that wraps around at its edges. Each new point is at a quarter or three
+// quarters of the way between two old points, and is interpolated.
 std::vector<std::int32_t> double_size(const std::vector<std::int32_t>& small, std::uint32_t side) {
   const std::uint32_t mask = side - 1;
-  std::vector<std::int32_t> wide(std::size_t{side} * 2 * side);
+  std::vector<std::int32_t> widened(std::size_t{side} * 2 * side);
   for (std::uint32_t y = 0; y < side; ++y) {
     const std::int32_t* row = small.data() + std::size_t{y} * side;
-    std::int32_t* out = wide.data() + std::size_t{y} * side * 2;
+    std::int32_t* out = widened.data() + std::size_t{y} * side * 2;
     for (std::uint32_t x = 0; x < side; ++x) {
       *out++ = row[(x - 1) & mask] + 3 * row[x];
       *out++ = 3 * row[x] + row[(x + 1) & mask];
     }
   }
-  std::vector<std::int32_t> large(wide.size() * 2);
+  std::vector<std::int32_t> doubled(widened.size() * 2);
   const std::size_t stride = std::size_t{side} * 2;
   for (std::uint32_t y = 0; y < side; ++y) {
-    const std::int32_t* above = wide.data() + ((y - 1) & mask) * stride;
-    const std::int32_t* here = wide.data() + y * stride;
-    const std::int32_t* below = wide.data() + ((y + 1) & mask) * stride;
-    std::int32_t* upper = large.data() + std::size_t{y} * 2 * stride;
+    const std::int32_t* above = widened.data() + ((y - 1) & mask) * stride;
+    const std::int32_t* here = widened.data() + y * stride;
+    const std::int32_t* below = widened.data() + ((y + 1) & mask) * stride;
+    std::int32_t* upper = doubled.data() + std::size_t{y} * 2 * stride;
     std::int32_t* lower = upper + stride;
     for (std::size_t x = 0; x < stride; ++x) {
       upper[x] = (above[x] + 3 * here[x]) / 16;
       lower[x] = (3 * here[x] + below[x]) / 16;
     }
   }
-  return large;
+  return doubled;
 }
 
-// Filters with (1 2 1) / 4 in each direction, and wraps around at the edges.
+// Filters with (1 2 1) / 4 horizontally and vertically. The plane wraps around at its edges.
 void soften_plane(std::vector<std::uint8_t>& plane, std::uint32_t side) {
   const std::uint32_t mask = side - 1;
-  std::vector<std::uint8_t> wide(plane.size());
+  std::vector<std::uint8_t> filtered(plane.size());
   for (std::uint32_t y = 0; y < side; ++y) {
     const std::uint8_t* const row = plane.data() + std::size_t{y} * side;
-    std::uint8_t* const out = wide.data() + std::size_t{y} * side;
+    std::uint8_t* const out = filtered.data() + std::size_t{y} * side;
     const auto mean_of = [](std::uint8_t before, std::uint8_t here, std::uint8_t after) {
       return static_cast<std::uint8_t>((before + 2 * here + after + 2) / 4);
     };
@@ -52,16 +52,16 @@ void soften_plane(std::vector<std::uint8_t>& plane, std::uint32_t side) {
   for (std::uint32_t y = 0; y < side; ++y)
     for (std::uint32_t x = 0; x < side; ++x)
       plane[std::size_t{y} * side + x] = static_cast<std::uint8_t>(
-          (wide[std::size_t{(y - 1) & mask} * side + x] + 2 * wide[std::size_t{y} * side + x] +
-           wide[std::size_t{(y + 1) & mask} * side + x] + 2) /
+          (filtered[std::size_t{(y - 1) & mask} * side + x] + 2 * filtered[std::size_t{y} * side + x] +
+           filtered[std::size_t{(y + 1) & mask} * side + x] + 2) /
           4);
 }
 
-// Averages 2 * reach + 1 pixels in each direction, by running sums.
+// Averages 2 * reach + 1 pixels horizontally and vertically, by running sums.
 void blur_plane(std::vector<std::uint8_t>& plane, std::uint32_t side, std::uint32_t reach) {
   const std::uint32_t mask = side - 1;
   const std::uint32_t width = 2 * reach + 1;
-  const std::uint32_t share = (65536 + width / 2) / width;  // 1 / width, times 65536
+  const std::uint32_t reciprocal = (65536 + width / 2) / width;  // 1 / width, times 65536
   std::vector<std::uint8_t> line(side);
   for (std::uint32_t y = 0; y < side; ++y) {
     std::uint8_t* const row = plane.data() + std::size_t{y} * side;
@@ -69,14 +69,14 @@ void blur_plane(std::vector<std::uint8_t>& plane, std::uint32_t side, std::uint3
     std::uint32_t sum = 0;
     for (std::uint32_t x = 0; x < width; ++x) sum += line[(x - reach) & mask];
     for (std::uint32_t x = 0; x < side; ++x) {
-      row[x] = static_cast<std::uint8_t>(std::min((sum * share) >> 16U, 255U));
+      row[x] = static_cast<std::uint8_t>(std::min((sum * reciprocal) >> 16U, 255U));
       sum += line[(x + reach + 1) & mask];
       sum -= line[(x - reach) & mask];
     }
   }
-  // Vertically, for a whole row of sums at a time.
-  const std::vector<std::uint8_t> sharp = plane;
-  const auto row_of = [&](std::uint32_t y) { return sharp.data() + std::size_t{y & mask} * side; };
+  // Blurs vertically, with one running sum for each column.
+  const std::vector<std::uint8_t> unblurred = plane;
+  const auto row_of = [&](std::uint32_t y) { return unblurred.data() + std::size_t{y & mask} * side; };
   std::vector<std::uint32_t> sums(side, 0);
   for (std::uint32_t y = 0; y < width; ++y)
     for (std::uint32_t x = 0; x < side; ++x) sums[x] += row_of(y - reach)[x];
@@ -85,7 +85,7 @@ void blur_plane(std::vector<std::uint8_t>& plane, std::uint32_t side, std::uint3
     const std::uint8_t* const entering = row_of(y + reach + 1);
     const std::uint8_t* const leaving = row_of(y - reach);
     for (std::uint32_t x = 0; x < side; ++x) {
-      out[x] = static_cast<std::uint8_t>(std::min((sums[x] * share) >> 16U, 255U));
+      out[x] = static_cast<std::uint8_t>(std::min((sums[x] * reciprocal) >> 16U, 255U));
       sums[x] += entering[x];
       sums[x] -= leaving[x];
     }
@@ -96,11 +96,12 @@ void blur_plane(std::vector<std::uint8_t>& plane, std::uint32_t side, std::uint3
 
 NoiseField fractal_noise(RandomStream random, std::uint32_t first_side, std::uint32_t last_side) {
   std::vector<std::int32_t> field(std::size_t{first_side} * first_side);
-  std::uint64_t draw = 0;
+  std::uint64_t draws = 0;
   std::uint32_t side = first_side;
   while (true) {
     if (side <= last_side)
-      for (std::int32_t& value : field) value += static_cast<std::int32_t>(random.below(draw++, 8193)) - 4096;
+      for (std::int32_t& value : field)
+        value += static_cast<std::int32_t>(random.below(draws++, 8193)) - 4096;
     if (side == kScenerySide) break;
     field = double_size(field, side);
     side *= 2;
@@ -109,11 +110,11 @@ NoiseField fractal_noise(RandomStream random, std::uint32_t first_side, std::uin
   for (const std::int32_t value : field) magnitude += std::abs(value);
   const std::int64_t mean = std::max<std::int64_t>(1, magnitude / static_cast<std::int64_t>(kSceneryArea));
   NoiseField noise(kSceneryArea + kSceneryBlock);
-  // Uses `double` because several divisions then run at once. The truncated quotients of such small integers
-  // are exact.
-  const auto whole = static_cast<double>(mean);
+  // Divides in `double`, because a processor runs several such divisions at once. The truncated quotients of
+  // such small integers are exact.
+  const auto divisor = static_cast<double>(mean);
   for (std::size_t i = 0; i < kSceneryArea; ++i) {
-    const int value = static_cast<int>(static_cast<double>(field[i]) * 32.0 / whole);
+    const int value = static_cast<int>(static_cast<double>(field[i]) * 32.0 / divisor);
     noise[i] = static_cast<std::int8_t>(std::clamp(value, -127, 127));
   }
   return noise;

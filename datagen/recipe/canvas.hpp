@@ -12,12 +12,12 @@
 namespace penstock {
 
 inline constexpr std::uint32_t kSceneryBits = 10;
-// Canvases and noise fields wrap around at this side.
+// The side of canvases and noise fields, at which they wrap around.
 inline constexpr std::uint32_t kScenerySide = 1U << kSceneryBits;
 
 inline constexpr std::uint32_t kSceneryMask = kScenerySide - 1;
 inline constexpr std::size_t kSceneryArea = std::size_t{kScenerySide} * kScenerySide;
-inline constexpr std::size_t kSceneryBlock = 16;  // pixels painted at once
+inline constexpr std::size_t kSceneryBlock = 16;  // number of pixels that are painted at once
 
 // A picture that wraps around. Y has kScenerySide pixels on each side; Cb and Cr have half of that.
 struct Canvas {
@@ -39,12 +39,13 @@ inline std::uint8_t to_byte(int value) {
 
 // Makes noise with the same power in each octave of wavelengths, which is 1/f^2 in two dimensions. It starts
 // with white noise of `first_side`, and adds white noise of the same strength at each doubling up to
-// `last_side`. The result has a standard deviation of about 40. Callers may read one block past kSceneryArea.
+// `last_side`. The result has a standard deviation of about 40. After the kSceneryArea values are
+// kSceneryBlock more, so that callers may read a whole block at the end.
 NoiseField fractal_noise(RandomStream random, std::uint32_t first_side, std::uint32_t last_side);
 
-// Removes detail that no lens resolves: filters with (1 2 1) / 4 in each direction.
+// Removes detail that no lens resolves: filters with (1 2 1) / 4 horizontally and vertically.
 void soften(Canvas& canvas);
-// Averages 2 * reach + 1 pixels in each direction, like a lens out of focus.
+// Averages 2 * reach + 1 pixels horizontally and vertically, like a lens out of focus.
 void blur(Canvas& canvas, std::uint32_t reach);
 
 }  // namespace penstock

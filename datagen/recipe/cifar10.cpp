@@ -19,21 +19,21 @@ extern const RecipeInfo recipe_cifar10;
 namespace {
 
 constexpr std::uint64_t kSamples = 60'000;  // 50,000 for training, then 10,000 for testing
-constexpr std::uint32_t kSide = 32;
-constexpr std::size_t kPlane = std::size_t{kSide} * kSide;
+constexpr std::uint32_t kSidePixels = 32;
+constexpr std::size_t kPlanePixels = std::size_t{kSidePixels} * kSidePixels;
 constexpr std::array<std::string_view, 10> kClasses{"airplane", "automobile", "bird",  "cat",  "deer",
                                                     "dog",      "frog",       "horse", "ship", "truck"};
 
-// Makes the red, green and blue planes of a picture. Paints it at four times the size and shrinks it, because
-// a photograph of 32 pixels shows a whole scene and not a detail.
+// Makes the red, green and blue planes of a picture. Paints the picture at four times the size and shrinks
+// it. So the 32 pixels show a whole scene and not a detail, as in a photograph.
 class CifarMaker final : public SampleMaker {
  public:
   CifarMaker(const Scenery& scenery, RandomStream samples) : samples_(samples), painter_(scenery) {}
 
   Result<std::span<const FieldBytes>> make(std::uint64_t index) override {
-    painter_.paint(samples_.substream(index), kSide * kShrink, kSide * kShrink, picture_);
-    for (std::size_t y = 0; y < kSide; ++y)
-      for (std::size_t x = 0; x < kSide; ++x) put_pixel(x, y);
+    painter_.paint(samples_.substream(index), kSidePixels * kShrink, kSidePixels * kShrink, picture_);
+    for (std::size_t y = 0; y < kSidePixels; ++y)
+      for (std::size_t x = 0; x < kSidePixels; ++x) put_pixel(x, y);
     piece_ = std::as_bytes(std::span(planes_));
     field_ = {.pieces = {&piece_, 1}, .bytes = piece_.size()};
     return std::span<const FieldBytes>(&field_, 1);
@@ -42,8 +42,8 @@ class CifarMaker final : public SampleMaker {
  private:
   static constexpr std::size_t kShrink = 4;
 
-  // The mean of a square of a plane with `side` pixels on each side.
-  int mean(std::size_t plane, std::size_t x, std::size_t y, std::size_t side) const {
+  // The mean of a square block of a plane. x and y count blocks, and a block has `side` pixels on each side.
+  int block_mean(std::size_t plane, std::size_t x, std::size_t y, std::size_t side) const {
     const std::size_t stride = plane == 0 ? picture_.stride() : picture_.stride() / 2;
     int sum = 0;
     for (std::size_t row = 0; row < side; ++row)
@@ -53,21 +53,21 @@ class CifarMaker final : public SampleMaker {
   }
 
   void put_pixel(std::size_t x, std::size_t y) {
-    const auto pixel =
-        jfif_rgb(mean(0, x, y, kShrink), mean(1, x, y, kShrink / 2), mean(2, x, y, kShrink / 2));
+    const auto pixel = jfif_rgb(block_mean(0, x, y, kShrink), block_mean(1, x, y, kShrink / 2),
+                                block_mean(2, x, y, kShrink / 2));
     for (std::size_t plane = 0; plane < pixel.size(); ++plane)
-      planes_[plane * kPlane + y * kSide + x] = pixel[plane];
+      planes_[plane * kPlanePixels + y * kSidePixels + x] = pixel[plane];
   }
 
   const RandomStream samples_;
   PicturePainter painter_;
   YccImage picture_;
-  std::array<std::uint8_t, 3 * kPlane> planes_{};
+  std::array<std::uint8_t, 3 * kPlanePixels> planes_{};
   std::span<const std::byte> piece_;
   FieldBytes field_;
 };
 
-std::unique_ptr<SampleMaker> maker_of(const Scenery& scenery, RandomStream samples) {
+std::unique_ptr<SampleMaker> make_cifar_maker(const Scenery& scenery, RandomStream samples) {
   return std::make_unique<CifarMaker>(scenery, samples);
 }
 
@@ -80,14 +80,14 @@ void name_sample(std::uint64_t index, SamplePlan& out) {
 Result<std::unique_ptr<Recipe>> make_cifar10(const RecipeRequest& request, const Options& /*options*/) {
   return std::make_unique<PhotoRecipe>(PhotoRecipeSpec{
       .recipe = "cifar10",
-      .image = {.name = "image", .codec = "raw", .extension = ".bin", .shape = {3, kSide, kSide}},
+      .image = {.name = "image", .codec = "raw", .extension = ".bin", .shape = {3, kSidePixels, kSidePixels}},
       .samples = request.samples == 0 ? kSamples : request.samples,
       .seed = request.seed,
       .threads = request.threads,
-      .sizes = {3 * kPlane, 0},
-      .composed = false,
+      .sizes = {3 * kPlanePixels, 0},
+      .is_composed = false,
       .name = name_sample,
-      .maker = maker_of,
+      .maker = make_cifar_maker,
       .label_names = [] { return std::vector<std::string>(kClasses.begin(), kClasses.end()); }});
 }
 
@@ -100,7 +100,7 @@ const RecipeInfo recipe_cifar10{
     .full_samples = kSamples,
     .sizes = "3,072 bytes each",
     .format = "cifar",
-    .mean_sample_bytes = 3 * kPlane,
+    .mean_sample_bytes = 3 * kPlanePixels,
     .fingerprint = 0x847eb326,
     .make = make_cifar10,
 };

@@ -62,7 +62,7 @@ const RecipeInfo recipe_climate{
     .sizes = "60,162,304 bytes each",
     .format = "hdf5",
     .format_settings = [](const Options&) { return std::span<const RecipeSetting>(kFormatSettings); },
-    .small = kSmallSettings,
+    .small_settings = kSmallSettings,
     .mean_sample_bytes = 4.0 * (16 * 768 * 1152 + 768 * 1152 + 16 * 4),
     .fingerprint = 0xacf74136,
     .make = make_climate,

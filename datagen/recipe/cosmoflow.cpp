@@ -50,7 +50,7 @@ const RecipeInfo recipe_cosmoflow{
     .sizes = "normal, mean 2,828,486 bytes, deviation 71,311",
     .format = "tfrecord",
     .format_settings = [](const Options&) { return std::span<const RecipeSetting>(kFormatSettings); },
-    .small = kSmallSettings,
+    .small_settings = kSmallSettings,
     .mean_sample_bytes = kSizes.mean,
     .fingerprint = 0xb14e843e,
     .make = make_cosmoflow,

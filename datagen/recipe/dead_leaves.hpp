@@ -16,16 +16,16 @@ struct Colour {
 
 struct LeafStyle {
   std::span<const Colour> colours;
-  int smallest;  // radius in pixels
-  int largest;
-  bool boxes;          // upright rectangles instead of blobs
-  int texture;         // strongest grain, in percent
-  int layers_percent;  // total area of the leaves, in percent of the canvas
+  int min_radius;  // in pixels
+  int max_radius;
+  bool has_boxes;       // upright rectangles instead of blobs
+  int texture_percent;  // strongest grain, in percent
+  int layers_percent;   // total area of the leaves, in percent of the canvas
 };
 
 struct LeafNoise {
-  const NoiseField& grain;    // for the surface of each leaf
-  const NoiseField& patches;  // for the light and for ragged borders
+  const NoiseField& grain;    // roughens the surface of each leaf
+  const NoiseField& patches;  // varies the light and makes borders ragged
 };
 
 // The result has hard edges; call soften() on it.

@@ -1,4 +1,4 @@
-// Draws random numbers in sequence, for code that never needs the n-th number alone.
+// Draws random numbers in sequence, for code that does not need random access to them.
 #pragma once
 
 #include <cstdint>
@@ -11,16 +11,16 @@ namespace penstock {
 class Draws {
  public:
   explicit Draws(RandomStream stream) : stream_(stream) {}
-  // A number in [low, high].
+  // A number from `low` to `high`, both included.
   int between(int low, int high) {
-    return low + static_cast<int>(stream_.below(next_++, static_cast<std::uint64_t>(high - low) + 1));
+    return low + static_cast<int>(stream_.below(next_draw_++, static_cast<std::uint64_t>(high - low) + 1));
   }
   bool percent(int chance) { return between(0, 99) < chance; }
-  double uniform() { return stream_.uniform(next_++); }
+  double uniform() { return stream_.uniform(next_draw_++); }
 
  private:
   RandomStream stream_;
-  std::uint64_t next_ = 0;
+  std::uint64_t next_draw_ = 0;
 };
 
 }  // namespace penstock

@@ -15,8 +15,8 @@ extern const RecipeInfo recipe_hepcnn;
 namespace {
 
 constexpr std::uint64_t kFiles = 1024;
-constexpr std::uint64_t kTraining = 709;  // samples per file
-constexpr std::uint64_t kValidation = 94;
+constexpr std::uint64_t kTrainingSamples = 709;   // per file
+constexpr std::uint64_t kValidationSamples = 94;  // per file
 
 constexpr OptionSpec kOptions[] = {
     {.name = "split",
@@ -27,32 +27,32 @@ constexpr OptionSpec kOptions[] = {
      .help = "train: 1024 files of 709 samples; validation: 1024 of 94"},
     shape_option("3,224,224", "channels, height and width of an image"),
 };
-constexpr RecipeSetting kTrainingFiles[] = {{"samples_per_file", "709"}};
-constexpr RecipeSetting kValidationFiles[] = {{"samples_per_file", "94"}};
+constexpr RecipeSetting kTrainingSettings[] = {{"samples_per_file", "709"}};
+constexpr RecipeSetting kValidationSettings[] = {{"samples_per_file", "94"}};
 constexpr RecipeSetting kSmallSettings[] = {{"shape", "3,32,32"}};
 
 bool is_validation(const Options& options) {
   return options.text("split") == "validation";
 }
 
-Field number(std::string_view name, Element element) {
+Field scalar_field(std::string_view name, Element element) {
   return {.name = name, .codec = "raw", .extension = ".h5", .element = element};
 }
 
-// The original program reads the first five. The names of the other four are Penstock's own.
+// The original program, HEPCNNB, reads the first five parts. The names of the other four are Penstock's own.
 enum Part : std::size_t { kData, kLabel, kNormWeight, kWeight, kPsr, kMet, kNJets, kHt, kEvent };
 std::vector<ArrayPart> parts_of(const std::vector<std::uint64_t>& shape) {
   return {
       {.field = {.name = "data", .codec = "raw", .extension = ".h5", .element = Element::f32, .shape = shape},
        .noise = Noise::floats},
-      {.field = number("label", Element::i32)},
-      {.field = number("normweight", Element::f32)},
-      {.field = number("weight", Element::f32)},
-      {.field = number("psr", Element::f32)},
-      {.field = number("met", Element::f32)},
-      {.field = number("njets", Element::i32)},
-      {.field = number("ht", Element::f32)},
-      {.field = number("event", Element::i64)}};
+      {.field = scalar_field("label", Element::i32)},
+      {.field = scalar_field("normweight", Element::f32)},
+      {.field = scalar_field("weight", Element::f32)},
+      {.field = scalar_field("psr", Element::f32)},
+      {.field = scalar_field("met", Element::f32)},
+      {.field = scalar_field("njets", Element::i32)},
+      {.field = scalar_field("ht", Element::f32)},
+      {.field = scalar_field("event", Element::i64)}};
 }
 
 std::uint32_t label_of(const RandomStream& sample) {
@@ -82,24 +82,25 @@ void fill_number(const RandomStream& sample, std::uint64_t index, std::size_t pa
 Result<std::unique_ptr<Recipe>> make_hepcnn(const RecipeRequest& request, const Options& options) {
   const std::vector<std::uint64_t>& shape = options.list("shape");
   PENSTOCK_TRY(check_shape(shape, 3));
-  const bool validation = is_validation(options);
-  const std::string_view recipe = validation ? "hepcnn validation" : "hepcnn";
-  const auto name = [validation, stream = RandomStream(request.seed, recipe)](std::uint64_t index,
-                                                                              SamplePlan& out) {
-    fmt::format_to(std::back_inserter(out.key), "{}_{:06}", validation ? "val" : "train", index);
+  const bool for_validation = is_validation(options);
+  const std::string_view recipe = for_validation ? "hepcnn validation" : "hepcnn";
+  const auto name = [for_validation, stream = RandomStream(request.seed, recipe)](std::uint64_t index,
+                                                                                  SamplePlan& out) {
+    fmt::format_to(std::back_inserter(out.key), "{}_{:06}", for_validation ? "val" : "train", index);
     out.label = label_of(stream.substream(index));
   };
   return std::make_unique<ArrayRecipe>(
-      request, ArrayRecipeSpec{.recipe = recipe,
-                               .full_samples = kFiles * (validation ? kValidation : kTraining),
-                               .parts = parts_of(shape),
-                               .name = name,
-                               .fill = fill_number,
-                               .label_names = {"background", "signal"}});
+      request,
+      ArrayRecipeSpec{.recipe = recipe,
+                      .full_samples = kFiles * (for_validation ? kValidationSamples : kTrainingSamples),
+                      .parts = parts_of(shape),
+                      .name = name,
+                      .fill = fill_number,
+                      .label_names = {"background", "signal"}});
 }
 
-std::span<const RecipeSetting> files_of(const Options& options) {
-  return is_validation(options) ? std::span(kValidationFiles) : std::span(kTrainingFiles);
+std::span<const RecipeSetting> file_settings_of(const Options& options) {
+  return is_validation(options) ? std::span(kValidationSettings) : std::span(kTrainingSettings);
 }
 
 }  // namespace
@@ -109,11 +110,11 @@ const RecipeInfo recipe_hepcnn{
     .summary = "detector images with labels and weights, 709 a file",
     .options = kOptions,
     .source = "HEPCNNB, as in Chowdhury et al.'s study of deep-learning I/O at NERSC",
-    .full_samples = kFiles * kTraining,
+    .full_samples = kFiles * kTrainingSamples,
     .sizes = "602,148 bytes each",
     .format = "hdf5",
-    .format_settings = files_of,
-    .small = kSmallSettings,
+    .format_settings = file_settings_of,
+    .small_settings = kSmallSettings,
     .mean_sample_bytes = 4.0 * 3 * 224 * 224 + 36,
     .fingerprint = 0xef7a7d31,
     .make = make_hepcnn,

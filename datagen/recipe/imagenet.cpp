@@ -19,7 +19,7 @@ namespace {
 constexpr std::uint64_t kSamples = 1281167;  // from the ILSVRC 2012 training set
 
 constexpr OptionSpec kOptions[] = {
-    photo_median_option("112KB"),  // Chien et al. 2018, micro-benchmark
+    photo_median_option("112KB"),  // the median in Chien et al. 2018, micro-benchmark
     photo_sigma_option("0.4"),
     kEncodeOption,
     {.name = "classes",

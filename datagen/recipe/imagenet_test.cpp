@@ -40,7 +40,7 @@ Made make_samples(const Recipe& recipe, std::uint64_t count) {
   for (std::uint64_t i = 0; i < count; ++i) {
     const std::vector<std::byte> jpeg = joined(maker->make(i).value().front());
     made.bytes.push_back(static_cast<double>(jpeg.size()));
-    made.headers.push_back(decoder.header(jpeg).value());
+    made.headers.push_back(decoder.read_header(jpeg).value());
   }
   return made;
 }

@@ -12,7 +12,7 @@
 namespace penstock {
 namespace {
 
-// All bits set if a number is negative, otherwise none.
+// -1 (all bits set) if the number is negative, otherwise 0.
 int sign_bits(int number) {
   return number >> 31;
 }
@@ -23,26 +23,26 @@ int sign_bits(float number) {
 template <bool kBox>
 void paint_blocks(const LeafRow& leaf, const LeafRun& run, std::uint8_t index) {
   const LeafRow row = leaf;
-  const float border = row.radius * row.radius;
+  const float border_squared = row.radius * row.radius;
   for (int block = 0; block < run.count; block += int{kSceneryBlock}) {
     const std::int8_t* const grain = run.grain + block;
     const std::int8_t* const patches = run.patches + block;
     std::array<std::int16_t, kSceneryBlock> tones;
     std::array<std::int16_t, kSceneryBlock> outside;
-    const int last = run.count - 1 - block;
+    const int last_pixel = run.count - 1 - block;
     for (std::size_t i = 0; i < kSceneryBlock; ++i) {
       const int x = static_cast<int>(i);
       const float u = row.u + static_cast<float>(block + x) * row.u_step;
       const float v = row.v + static_cast<float>(block + x) * row.v_step;
-      int out = sign_bits(last - x);
+      int out = sign_bits(last_pixel - x);
       if constexpr (kBox)
         out |= sign_bits(row.radius - std::abs(u)) | sign_bits(row.radius - std::abs(v));
       else
-        out |= sign_bits(border + row.raggedness * static_cast<float>(patches[i]) - (u * u + v * v));
-      const float lit =
+        out |= sign_bits(border_squared + row.raggedness * static_cast<float>(patches[i]) - (u * u + v * v));
+      const float tone =
           row.luma + row.light_u * u + row.light_v * v + row.texture * static_cast<float>(grain[i]);
       outside[i] = static_cast<std::int16_t>(out);
-      tones[i] = static_cast<std::int16_t>(static_cast<int>(lit));
+      tones[i] = static_cast<std::int16_t>(static_cast<int>(tone));
     }
     std::uint8_t* const luma = run.luma + block;
     std::uint8_t* const colour_index = run.colour_index + block;
@@ -60,12 +60,12 @@ void paint_blocks(const LeafRow& leaf, const LeafRun& run, std::uint8_t index) {
 
 #define PENSTOCK_AVX2 __attribute__((target("avx2")))
 
-PENSTOCK_AVX2 __m256 floats_of(const std::int8_t* bytes) {
+PENSTOCK_AVX2 __m256 to_floats(const std::int8_t* bytes) {
   return _mm256_cvtepi32_ps(_mm256_cvtepi8_epi32(_mm_loadl_epi64(reinterpret_cast<const __m128i*>(bytes))));
 }
 
 // Narrows two vectors of eight 32-bit numbers to one of sixteen 16-bit numbers, in order.
-PENSTOCK_AVX2 __m256i narrowed(__m256i first, __m256i second) {
+PENSTOCK_AVX2 __m256i narrow_to_16(__m256i first, __m256i second) {
   return _mm256_permute4x64_epi64(_mm256_packs_epi32(first, second), 0b11'01'10'00);
 }
 
@@ -79,25 +79,25 @@ struct EightPixels {
 template <bool kBox>
 PENSTOCK_AVX2 inline EightPixels eight_pixels(const LeafRow& row, const LeafRun& run, int begin) {
   const __m256i x = _mm256_add_epi32(_mm256_set1_epi32(begin), _mm256_setr_epi32(0, 1, 2, 3, 4, 5, 6, 7));
-  const __m256 along = _mm256_cvtepi32_ps(x);
-  const __m256 u = _mm256_add_ps(_mm256_set1_ps(row.u), _mm256_mul_ps(along, _mm256_set1_ps(row.u_step)));
-  const __m256 v = _mm256_add_ps(_mm256_set1_ps(row.v), _mm256_mul_ps(along, _mm256_set1_ps(row.v_step)));
+  const __m256 x_float = _mm256_cvtepi32_ps(x);
+  const __m256 u = _mm256_add_ps(_mm256_set1_ps(row.u), _mm256_mul_ps(x_float, _mm256_set1_ps(row.u_step)));
+  const __m256 v = _mm256_add_ps(_mm256_set1_ps(row.v), _mm256_mul_ps(x_float, _mm256_set1_ps(row.v_step)));
   __m256 out = _mm256_castsi256_ps(_mm256_sub_epi32(_mm256_set1_epi32(run.count - 1), x));
   if constexpr (kBox) {
     const __m256 radius = _mm256_set1_ps(row.radius);
-    const __m256 sign = _mm256_set1_ps(-0.0F);
-    out = _mm256_or_ps(out, _mm256_sub_ps(radius, _mm256_andnot_ps(sign, u)));
-    out = _mm256_or_ps(out, _mm256_sub_ps(radius, _mm256_andnot_ps(sign, v)));
+    const __m256 sign_bit = _mm256_set1_ps(-0.0F);
+    out = _mm256_or_ps(out, _mm256_sub_ps(radius, _mm256_andnot_ps(sign_bit, u)));
+    out = _mm256_or_ps(out, _mm256_sub_ps(radius, _mm256_andnot_ps(sign_bit, v)));
   } else {
-    const __m256 ragged = _mm256_mul_ps(_mm256_set1_ps(row.raggedness), floats_of(run.patches + begin));
-    const __m256 border = _mm256_add_ps(_mm256_set1_ps(row.radius * row.radius), ragged);
-    const __m256 squared = _mm256_add_ps(_mm256_mul_ps(u, u), _mm256_mul_ps(v, v));
-    out = _mm256_or_ps(out, _mm256_sub_ps(border, squared));
+    const __m256 border_shift = _mm256_mul_ps(_mm256_set1_ps(row.raggedness), to_floats(run.patches + begin));
+    const __m256 border_squared = _mm256_add_ps(_mm256_set1_ps(row.radius * row.radius), border_shift);
+    const __m256 distance_squared = _mm256_add_ps(_mm256_mul_ps(u, u), _mm256_mul_ps(v, v));
+    out = _mm256_or_ps(out, _mm256_sub_ps(border_squared, distance_squared));
   }
-  __m256 lit = _mm256_add_ps(_mm256_set1_ps(row.luma), _mm256_mul_ps(_mm256_set1_ps(row.light_u), u));
-  lit = _mm256_add_ps(lit, _mm256_mul_ps(_mm256_set1_ps(row.light_v), v));
-  lit = _mm256_add_ps(lit, _mm256_mul_ps(_mm256_set1_ps(row.texture), floats_of(run.grain + begin)));
-  return {_mm256_cvttps_epi32(lit), _mm256_srai_epi32(_mm256_castps_si256(out), 31)};
+  __m256 tone = _mm256_add_ps(_mm256_set1_ps(row.luma), _mm256_mul_ps(_mm256_set1_ps(row.light_u), u));
+  tone = _mm256_add_ps(tone, _mm256_mul_ps(_mm256_set1_ps(row.light_v), v));
+  tone = _mm256_add_ps(tone, _mm256_mul_ps(_mm256_set1_ps(row.texture), to_floats(run.grain + begin)));
+  return {_mm256_cvttps_epi32(tone), _mm256_srai_epi32(_mm256_castps_si256(out), 31)};
 }
 
 template <bool kBox>
@@ -107,8 +107,8 @@ PENSTOCK_AVX2 void paint_blocks_avx2(const LeafRow& leaf, const LeafRun& run, st
   for (int block = 0; block < run.count; block += int{kSceneryBlock}) {
     const EightPixels first = eight_pixels<kBox>(row, run, block);
     const EightPixels second = eight_pixels<kBox>(row, run, block + 8);
-    const __m256i tones = narrowed(first.tones, second.tones);
-    const __m256i outside = narrowed(first.outside, second.outside);
+    const __m256i tones = narrow_to_16(first.tones, second.tones);
+    const __m256i outside = narrow_to_16(first.outside, second.outside);
     const __m128i tone = _mm_packus_epi16(_mm256_castsi256_si128(tones), _mm256_extracti128_si256(tones, 1));
     const __m128i keep_mask =
         _mm_packs_epi16(_mm256_castsi256_si128(outside), _mm256_extracti128_si256(outside, 1));
@@ -123,25 +123,25 @@ PENSTOCK_AVX2 void paint_blocks_avx2(const LeafRow& leaf, const LeafRun& run, st
 
 }  // namespace
 
-void paint_run_portable(const LeafRow& row, const LeafRun& run, bool box, std::uint8_t index) {
-  box ? paint_blocks<true>(row, run, index) : paint_blocks<false>(row, run, index);
+void paint_run_portable(const LeafRow& row, const LeafRun& run, bool is_box, std::uint8_t index) {
+  is_box ? paint_blocks<true>(row, run, index) : paint_blocks<false>(row, run, index);
 }
 
 bool paint_run_has_avx2() {
 #if defined(__x86_64__)
-  static const bool has = __builtin_cpu_supports("avx2") != 0;
-  return has;
+  static const bool has_avx2 = __builtin_cpu_supports("avx2") != 0;
+  return has_avx2;
 #else
   return false;
 #endif
 }
 
-void paint_run(const LeafRow& row, const LeafRun& run, bool box, std::uint8_t index) {
+void paint_run(const LeafRow& row, const LeafRun& run, bool is_box, std::uint8_t index) {
 #if defined(__x86_64__)
   if (paint_run_has_avx2())
-    return box ? paint_blocks_avx2<true>(row, run, index) : paint_blocks_avx2<false>(row, run, index);
+    return is_box ? paint_blocks_avx2<true>(row, run, index) : paint_blocks_avx2<false>(row, run, index);
 #endif
-  paint_run_portable(row, run, box, index);
+  paint_run_portable(row, run, is_box, index);
 }
 
 }  // namespace penstock

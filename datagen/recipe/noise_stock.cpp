@@ -12,60 +12,63 @@
 namespace penstock {
 namespace {
 
-constexpr std::size_t kFloatStamp = 16;   // 4 elements, with 20 random bits each
-constexpr std::size_t kByteStamp = 16;    // 16 elements, with 5 random bits each
-constexpr std::size_t kClassStamp = 256;  // 64 elements, with one random bit each
-constexpr unsigned kOctaves = 12;         // of 1, 2, 4 ... 2048 elements
+constexpr std::size_t kFloatStampBytes = 16;   // 4 elements, with 20 random bits each
+constexpr std::size_t kByteStampBytes = 16;    // 16 elements, with 5 random bits each
+constexpr std::size_t kClassStampBytes = 256;  // 64 elements, with one random bit each
+constexpr unsigned kOctaves = 12;              // octaves of 1, 2, 4 ... 2048 elements
 
-constexpr std::size_t kPart = std::size_t{1} << (kOctaves - 1);  // elements of one line in the largest octave
+// A part is as long as one line of the largest octave.
+constexpr std::size_t kPartElements = std::size_t{1} << (kOctaves - 1);
 
-using Part = std::array<std::int32_t, kPart>;
+using Part = std::array<std::int32_t, kPartElements>;
 
-// A ring of noise. Each octave joins random points of +-2^18 by straight lines, and the octaves are added.
-// Twelve octaves stay within +-2^22, with a deviation of about 1.7 * 2^18. Octaves are made from the
-// coarsest to the finest: the middle of each line is a point of the next octave.
+// A ring of noise. Each octave consists of random points of +-2^18, joined by straight lines. The noise is
+// the sum of all octaves. The sum of twelve octaves stays within +-2^22, with a deviation of about 1.7 *
+// 2^18. Octaves are made from the coarsest to the finest: the middle of each line is a point of the next
+// octave.
 class NoiseRing {
  public:
   NoiseRing(std::size_t elements, const RandomStream& random) : elements_(elements) {
     for (unsigned octave = 0; octave < kOctaves; ++octave) octaves_.push_back(random.substream(octave));
   }
 
-  // Makes the elements from part * kPart on.
+  // Makes the kPartElements elements from number part * kPartElements on.
   void make(std::size_t part, Part& out) const {
-    std::array<std::array<std::int32_t, kPart + 1>, 2> points;
+    std::array<std::array<std::int32_t, kPartElements + 1>, 2> points;
     points[kOctaves % 2][0] = 0;
     for (unsigned octave = kOctaves; octave-- > 0;) {
-      const auto& coarse = points[(octave + 1) % 2];
-      auto& fine = points[octave % 2];
-      const std::size_t count = kPart >> octave;
-      fine[0] = coarse[0];
+      const auto& coarse_points = points[(octave + 1) % 2];
+      auto& fine_points = points[octave % 2];
+      const std::size_t count = kPartElements >> octave;
+      fine_points[0] = coarse_points[0];
       for (std::size_t i = 0; i < count / 2; ++i) {
-        fine[2 * i] = coarse[i];
-        fine[2 * i + 1] = (coarse[i] + coarse[i + 1]) >> 1;
+        fine_points[2 * i] = coarse_points[i];
+        fine_points[2 * i + 1] = (coarse_points[i] + coarse_points[i + 1]) >> 1;
       }
-      fine[count] = coarse[count / 2];
-      add(octave, part * count, std::span(fine).first(count + 1));
+      fine_points[count] = coarse_points[count / 2];
+      add(octave, part * count, std::span(fine_points).first(count + 1));
     }
-    std::copy_n(points[0].begin(), kPart, out.begin());
+    std::copy_n(points[0].begin(), kPartElements, out.begin());
   }
 
  private:
-  // Takes one of four points from a random number.
-  static std::int32_t quarter(std::uint64_t draw, std::size_t which) {
+  // A 64-bit random number contains four points. Returns number `which` of them.
+  static std::int32_t point_of(std::uint64_t draw, std::size_t which) {
     return static_cast<std::int16_t>(draw >> (16 * which)) * 8;
   }
-  // Adds the octave's points from `first` on. The octave has elements_ >> octave points.
+  // Adds random values to `points`: the points of this octave from number `first` on. The octave has
+  // elements_ >> octave points and wraps around.
   void add(unsigned octave, std::size_t first, std::span<std::int32_t> points) const {
-    const RandomStream& random = octaves_[octave];
+    const RandomStream& octave_random = octaves_[octave];
     const std::size_t last = points.size() - 1;
     std::size_t i = 0;
     for (; i + 4 <= last; i += 4) {
-      const std::uint64_t draw = random.bits((first + i) / 4);
-      for (std::size_t k = 0; k < 4; ++k) points[i + k] += quarter(draw, k);
+      const std::uint64_t draw = octave_random.bits((first + i) / 4);
+      for (std::size_t k = 0; k < 4; ++k) points[i + k] += point_of(draw, k);
     }
     for (; i <= last; ++i) {
       const std::size_t n = (first + i) % (elements_ >> octave);
-      points[i] += quarter(random.bits(n / 4), n % 4);
+      points[i] += point_of(octave_random.bits(n / 4), n % 4);
     }
   }
 
@@ -74,25 +77,25 @@ class NoiseRing {
 };
 
 void put_elements(Noise kind, const Part& part, std::byte* out) {
-  std::array<float, kPart> elements;
+  std::array<float, kPartElements> elements;
   switch (kind) {
     case Noise::bytes:
       for (const std::int32_t value : part)
         *out++ = static_cast<std::byte>(std::clamp((value >> 14) + 128, 0, 255));
       return;
     case Noise::floats:
-      for (std::size_t i = 0; i < kPart; ++i) elements[i] = static_cast<float>(part[i]) * 0x1.0p-19F;
+      for (std::size_t i = 0; i < kPartElements; ++i) elements[i] = static_cast<float>(part[i]) * 0x1.0p-19F;
       break;
     case Noise::classes:
-      for (std::size_t i = 0; i < kPart; ++i)
+      for (std::size_t i = 0; i < kPartElements; ++i)
         elements[i] = part[i] > 650'000 ? 2.0F : (part[i] > 225'000 ? 1.0F : 0.0F);
       break;
   }
   std::memcpy(out, elements.data(), sizeof elements);
 }
 
-constexpr std::uint32_t kFloatMask =
-    0x000fffff;  // the bits of a float that stamps change: the last bits of its fraction
+// The bits of a float that stamps change: the last bits of its fraction.
+constexpr std::uint32_t kFloatMask = 0x000fffff;
 
 float float_at(const std::byte* bytes, std::size_t element) {
   float value = 0;
@@ -100,48 +103,49 @@ float float_at(const std::byte* bytes, std::size_t element) {
   return value;
 }
 
-constexpr std::size_t kStampBytes[] = {kByteStamp, kFloatStamp, kClassStamp};  // indexed by Noise
+// Indexed by Noise.
+constexpr std::size_t kStampBytes[] = {kByteStampBytes, kFloatStampBytes, kClassStampBytes};
 
 }  // namespace
 
 void Moments::add(float value) {
   ++count;
   sum += static_cast<double>(value);
-  squares += static_cast<double>(value) * static_cast<double>(value);
-  least = std::min(least, value);
-  most = std::max(most, value);
+  sum_of_squares += static_cast<double>(value) * static_cast<double>(value);
+  min_value = std::min(min_value, value);
+  max_value = std::max(max_value, value);
 }
 
 void Moments::add(const Moments& others) {
   count += others.count;
   sum += others.sum;
-  squares += others.squares;
-  least = std::min(least, others.least);
-  most = std::max(most, others.most);
+  sum_of_squares += others.sum_of_squares;
+  min_value = std::min(min_value, others.min_value);
+  max_value = std::max(max_value, others.max_value);
 }
 
 double Moments::deviation() const {
-  return std::sqrt(std::max(0.0, squares / static_cast<double>(count) - mean() * mean()));
+  return std::sqrt(std::max(0.0, sum_of_squares / static_cast<double>(count) - mean() * mean()));
 }
 
 NoiseStock::NoiseStock(Noise kind, std::uint64_t seed, unsigned threads)
     : kind_(kind),
       stamp_bytes_(kStampBytes[static_cast<std::size_t>(kind)]),
-      bytes_(kBytes),
-      body_crc32c_shift_(crc32c_fixed_shift(kBlock - stamp_bytes_)),
-      body_crc32_shift_(crc32_fixed_shift(kBlock - stamp_bytes_)),
-      body_crc32cs_(kBlocks),
-      body_crc32s_(kBlocks),
-      body_moments_(kind == Noise::floats ? kBlocks : 0) {
+      bytes_(kStockBytes),
+      body_crc32c_shift_(crc32c_fixed_shift(kBlockBytes - stamp_bytes_)),
+      body_crc32_shift_(crc32_fixed_shift(kBlockBytes - stamp_bytes_)),
+      body_crc32cs_(kBlockCount),
+      body_crc32s_(kBlockCount),
+      body_moments_(kind == Noise::floats ? kBlockCount : 0) {
   const RandomStream random(seed, "noise stock");
   const std::size_t element_bytes = kind == Noise::bytes ? 1 : sizeof(float);
-  const NoiseRing ring(kBytes / element_bytes, random);
+  const NoiseRing ring(kStockBytes / element_bytes, random);
   constexpr std::size_t kBlocksAtOnce = 16;  // blocks that a thread makes at once
   const auto make = [&](unsigned /*worker*/, std::uint64_t group) {
     Part part;
     const std::size_t first = group * kBlocksAtOnce;
-    const std::size_t part_bytes = kPart * element_bytes;
-    for (std::size_t at = first * kBlock; at < (first + kBlocksAtOnce) * kBlock; at += part_bytes) {
+    const std::size_t part_bytes = kPartElements * element_bytes;
+    for (std::size_t at = first * kBlockBytes; at < (first + kBlocksAtOnce) * kBlockBytes; at += part_bytes) {
       ring.make(at / part_bytes, part);
       put_elements(kind, part, bytes_.data() + at);
     }
@@ -154,22 +158,22 @@ NoiseStock::NoiseStock(Noise kind, std::uint64_t seed, unsigned threads)
     }
     return success();
   };
-  static_assert(kBlocks % kBlocksAtOnce == 0);
-  if (!for_each_index(kBlocks / kBlocksAtOnce, compute_threads(threads), 1, make).ok())
+  static_assert(kBlockCount % kBlocksAtOnce == 0);
+  if (!for_each_index(kBlockCount / kBlocksAtOnce, compute_threads(threads), 1, make).ok())
     throw std::bad_alloc();
 }
 
 Moments NoiseStock::moments() const {
   Moments out;
-  for (std::size_t block = 0; block < kBlocks; ++block) {
+  for (std::size_t block = 0; block < kBlockCount; ++block) {
     out.add(body_moments_[block]);
-    for (std::size_t i = 0; i < kFloatStamp / sizeof(float); ++i) {
-      const float value = float_at(bytes_.data() + block * kBlock, i);
+    for (std::size_t i = 0; i < kFloatStampBytes / sizeof(float); ++i) {
+      const float value = float_at(bytes_.data() + block * kBlockBytes, i);
       out.add(value);
       const auto bits = std::bit_cast<std::uint32_t>(value);
       for (const std::uint32_t stamped : {bits | kFloatMask, bits & ~kFloatMask}) {
-        out.least = std::min(out.least, std::bit_cast<float>(stamped));
-        out.most = std::max(out.most, std::bit_cast<float>(stamped));
+        out.min_value = std::min(out.min_value, std::bit_cast<float>(stamped));
+        out.max_value = std::max(out.max_value, std::bit_cast<float>(stamped));
       }
     }
   }
@@ -179,7 +183,7 @@ Moments NoiseStock::moments() const {
 void NoiseStock::stamp(std::size_t block, const RandomStream& stamps, std::uint64_t n, std::byte* out) const {
   if (kind_ == Noise::classes) {
     const std::uint64_t bits = stamps.bits(n);
-    for (unsigned i = 0; i < kClassStamp / sizeof(float); ++i) {
+    for (unsigned i = 0; i < kClassStampBytes / sizeof(float); ++i) {
       const float element = (bits >> i & 1U) != 0 ? 1.0F : 0.0F;
       std::memcpy(out + i * sizeof element, &element, sizeof element);
     }
@@ -188,7 +192,7 @@ void NoiseStock::stamp(std::size_t block, const RandomStream& stamps, std::uint6
   // Changes only low bits: the last 20 of a float's fraction, or the last 5 of a byte.
   const std::uint64_t mask = kind_ == Noise::floats ? kFloatMask * 0x0000000100000001U : 0x1f1f1f1f1f1f1f1fU;
   std::uint64_t words[2];
-  std::memcpy(words, bytes_.data() + block * kBlock, sizeof words);
+  std::memcpy(words, bytes_.data() + block * kBlockBytes, sizeof words);
   words[0] ^= stamps.bits(2 * n) & mask;
   words[1] ^= stamps.bits(2 * n + 1) & mask;
   std::memcpy(out, words, sizeof words);
@@ -196,57 +200,60 @@ void NoiseStock::stamp(std::size_t block, const RandomStream& stamps, std::uint6
 
 const FieldBytes& NoiseArray::make(const RandomStream& stream, std::uint64_t bytes) {
   const std::size_t stamp_bytes = stock_.stamp_bytes();
-  const auto blocks = static_cast<std::size_t>((bytes + NoiseStock::kBlock - 1) / NoiseStock::kBlock);
+  const auto blocks =
+      static_cast<std::size_t>((bytes + NoiseStock::kBlockBytes - 1) / NoiseStock::kBlockBytes);
   if (stamps_.size() < blocks * stamp_bytes) stamps_.resize(blocks * stamp_bytes);
   pieces_.clear();
   pieces_.reserve(blocks * 2);
   const RandomStream stamps = stream.substream(1);
-  first_block_ = static_cast<std::size_t>(stream.below(0, NoiseStock::kBlocks));
+  first_block_ = static_cast<std::size_t>(stream.below(0, NoiseStock::kBlockCount));
   std::size_t block = first_block_;
   std::byte* stamp = stamps_.data();
   std::uint32_t crc = 0;
   std::uint64_t left = bytes;
   for (std::size_t n = 0; n < blocks; ++n, stamp += stamp_bytes) {
     stock_.stamp(block, stamps, n, stamp);
-    const std::span<const std::byte> head(stamp, std::min<std::uint64_t>(stamp_bytes, left));
-    crc = crc32c(head, crc);
-    pieces_.push_back(head);
-    if (left >= NoiseStock::kBlock) {
+    const std::span<const std::byte> stamp_piece(stamp, std::min<std::uint64_t>(stamp_bytes, left));
+    crc = crc32c(stamp_piece, crc);
+    pieces_.push_back(stamp_piece);
+    if (left >= NoiseStock::kBlockBytes) {
       crc = stock_.crc32c_with_body(crc, block);
       pieces_.push_back(stock_.body(block));
     } else if (left > stamp_bytes) {
       pieces_.push_back(stock_.body(block).first(static_cast<std::size_t>(left - stamp_bytes)));
       crc = crc32c(pieces_.back(), crc);
     }
-    left -= std::min<std::uint64_t>(left, NoiseStock::kBlock);
-    block = (block + 1) % NoiseStock::kBlocks;
+    left -= std::min<std::uint64_t>(left, NoiseStock::kBlockBytes);
+    block = (block + 1) % NoiseStock::kBlockCount;
   }
   field_ = {.pieces = pieces_, .bytes = bytes, .crc32c = crc, .crc32 = this};
   return field_;
 }
 
 Moments NoiseArray::moments(std::uint64_t begin, std::uint64_t end) const {
-  constexpr std::uint64_t kElements = NoiseStock::kBlock / sizeof(float);
-  constexpr std::uint64_t kHead = kFloatStamp / sizeof(float);
+  constexpr std::uint64_t kBlockElements = NoiseStock::kBlockBytes / sizeof(float);
+  constexpr std::uint64_t kStampElements = kFloatStampBytes / sizeof(float);
   Moments out;
   while (begin < end) {
-    const std::uint64_t n = begin / kElements;
-    const std::size_t block = (first_block_ + n) % NoiseStock::kBlocks;
-    const std::uint64_t to = std::min(kElements, begin % kElements + (end - begin));
-    std::uint64_t i = begin % kElements;
-    begin += to - i;
-    const bool whole_body = i <= kHead && to == kElements;
-    for (; i < std::min(kHead, to); ++i) out.add(float_at(stamps_.data() + n * kFloatStamp, i));
+    const std::uint64_t n = begin / kBlockElements;
+    const std::size_t block = (first_block_ + n) % NoiseStock::kBlockCount;
+    const std::uint64_t block_end = std::min(kBlockElements, begin % kBlockElements + (end - begin));
+    std::uint64_t i = begin % kBlockElements;
+    begin += block_end - i;
+    const bool whole_body = i <= kStampElements && block_end == kBlockElements;
+    for (; i < std::min(kStampElements, block_end); ++i)
+      out.add(float_at(stamps_.data() + n * kFloatStampBytes, i));
     if (whole_body) {
       out.add(stock_.moments(block));
       continue;
     }
-    for (; i < to; ++i) out.add(float_at(stock_.body(block).data(), i - kHead));
+    for (; i < block_end; ++i) out.add(float_at(stock_.body(block).data(), i - kStampElements));
   }
   return out;
 }
 
-// Pieces alternate between stamps and bodies. Only the last piece may be cut.
+// Pieces alternate between stamps and bodies of blocks. Only the last piece may be shorter than a whole stamp
+// or body.
 std::uint32_t NoiseArray::crc32() const {
   std::uint32_t crc = 0;
   std::size_t block = first_block_;
@@ -255,9 +262,9 @@ std::uint32_t NoiseArray::crc32() const {
       crc = penstock::crc32(pieces_[i], crc);
       continue;
     }
-    const bool whole = pieces_[i].size() == NoiseStock::kBlock - stock_.stamp_bytes();
-    crc = whole ? stock_.crc32_with_body(crc, block) : penstock::crc32(pieces_[i], crc);
-    block = (block + 1) % NoiseStock::kBlocks;
+    const bool is_complete = pieces_[i].size() == NoiseStock::kBlockBytes - stock_.stamp_bytes();
+    crc = is_complete ? stock_.crc32_with_body(crc, block) : penstock::crc32(pieces_[i], crc);
+    block = (block + 1) % NoiseStock::kBlockCount;
   }
   return crc;
 }

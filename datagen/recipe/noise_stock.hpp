@@ -1,5 +1,6 @@
-// Makes arrays at the speed of memory. A stock of a few MiB is made once, and arrays are gathered from its
-// blocks. A stamp at the start of each block makes every 4 KiB of a data set different from every other.
+// Makes arrays as fast as memory can be read. A stock of a few MiB is made once, and arrays are gathered from
+// its blocks. A stamp of random numbers at the start of each block makes every 4 KiB of a data set different
+// from all others.
 #pragma once
 
 #include <cstddef>
@@ -16,18 +17,18 @@
 namespace penstock {
 
 enum class Noise : std::uint8_t {
-  bytes,    // u8, like a scan: neighbours are similar, 7 bits of information per element
+  bytes,    // u8, like a medical scan: neighbours are similar, 7 bits of information per element
   floats,   // f32 of mean 0 and deviation about 0.8, equal power in each octave from 1 to 2048 elements
   classes,  // f32 that is 0, 1 or 2, in runs, like a segmentation
 };
 
-// Moments of `floats`. Exact except for the rounding of sums.
+// Statistics of `floats`. They are exact except for the rounding of sums.
 struct Moments {
   std::uint64_t count = 0;
   double sum = 0;
-  double squares = 0;
-  float least = std::numeric_limits<float>::infinity();
-  float most = -std::numeric_limits<float>::infinity();
+  double sum_of_squares = 0;
+  float min_value = std::numeric_limits<float>::infinity();
+  float max_value = -std::numeric_limits<float>::infinity();
 
   void add(float value);
   void add(const Moments& others);
@@ -35,22 +36,23 @@ struct Moments {
   double deviation() const;
 };
 
-// Takes about 30 ms of processor time to make, and 8 MiB of memory. Throws std::bad_alloc if memory runs out.
-// The same on every machine for a seed. Immutable after it is made; any thread.
+// The blocks from which arrays are gathered. Making it takes about 30 ms of processor time, and 8 MiB of
+// memory. Throws std::bad_alloc if memory runs out. A seed gives the same stock on every machine. Immutable
+// after it is made; any thread.
 class NoiseStock {
  public:
-  static constexpr std::size_t kBlock = 4096;
-  static constexpr std::size_t kBytes = std::size_t{8} << 20U;
-  static constexpr std::size_t kBlocks = kBytes / kBlock;
+  static constexpr std::size_t kBlockBytes = 4096;
+  static constexpr std::size_t kStockBytes = std::size_t{8} << 20U;
+  static constexpr std::size_t kBlockCount = kStockBytes / kBlockBytes;
 
   NoiseStock(Noise kind, std::uint64_t seed, unsigned threads = 0);  // 0: the number of processors
 
   // A block is a stamp followed by a body.
   std::size_t stamp_bytes() const { return stamp_bytes_; }
   std::span<const std::byte> body(std::size_t block) const {
-    return std::span(bytes_).subspan(block * kBlock + stamp_bytes_, kBlock - stamp_bytes_);
+    return std::span(bytes_).subspan(block * kBlockBytes + stamp_bytes_, kBlockBytes - stamp_bytes_);
   }
-  // The checksum of bytes A followed by the body of `block`, from the checksum `crc` of A.
+  // `crc` is the checksum of some bytes. Returns the checksum of these bytes followed by the body of `block`.
   std::uint32_t crc32c_with_body(std::uint32_t crc, std::size_t block) const {
     return body_crc32c_shift_.combine(crc, body_crc32cs_[block]);
   }
@@ -59,11 +61,11 @@ class NoiseStock {
   }
   // The moments of the body of `block`. Only for `floats`.
   const Moments& moments(std::size_t block) const { return body_moments_[block]; }
-  // The moments of the whole stock. Every element of every array is in [least, most], whatever its stamps
-  // are. Only for `floats`.
+  // The moments of the whole stock. Only for `floats`. Every element of every array is from min_value to
+  // max_value, whatever its stamps are.
   Moments moments() const;
-  // Makes the stamp that replaces the start of a block. It consists of valid elements, close to those that
-  // they replace, and contains at least 64 random bits of `stamps`.
+  // Writes to `out` stamp number `n` of an array, for the start of `block`. It consists of valid elements,
+  // close to those that they replace, and contains at least 64 random bits of `stamps`.
   void stamp(std::size_t block, const RandomStream& stamps, std::uint64_t n, std::byte* out) const;
 
  private:
@@ -83,8 +85,8 @@ class NoiseArray final : private Crc32Source {
  public:
   explicit NoiseArray(const NoiseStock& stock) : stock_(stock) {}
 
-  // The first `bytes` bytes of the array of `stream`, with their checksums. Arrays of two streams have no 4
-  // KiB in common, at any offset in a file. Starts at a random block of the stock and wraps around as often
+  // Makes the array of `stream`, cut to `bytes` bytes, with its checksums. Arrays of two streams never have
+  // the same 4 KiB, at any offset in a file. Starts at a random block of the stock and wraps around as often
   // as needed. Valid until the next call.
   const FieldBytes& make(const RandomStream& stream, std::uint64_t bytes);
 

@@ -50,9 +50,10 @@ TEST(NoiseArray, NoBlockIsLikeAnother) {
     std::size_t count = 0;
     for (std::uint64_t sample = 0; sample < 3; ++sample) {
       const std::vector<std::byte> all = joined(
-          array.make(RandomStream(7, sample), sample == 0 ? 2 * NoiseStock::kBytes + 5000 : 1'000'000));
-      for (std::size_t at = sample * 1001; at + NoiseStock::kBlock <= all.size(); at += NoiseStock::kBlock) {
-        blocks.emplace(reinterpret_cast<const char*>(all.data()) + at, NoiseStock::kBlock);
+          array.make(RandomStream(7, sample), sample == 0 ? 2 * NoiseStock::kStockBytes + 5000 : 1'000'000));
+      for (std::size_t at = sample * 1001; at + NoiseStock::kBlockBytes <= all.size();
+           at += NoiseStock::kBlockBytes) {
+        blocks.emplace(reinterpret_cast<const char*>(all.data()) + at, NoiseStock::kBlockBytes);
         ++count;
       }
     }

@@ -1,4 +1,4 @@
-// Makes JPEG pictures that resemble photographs, of given sizes and at the speed of memory, by joining
+// Makes JPEG pictures that resemble photographs, of given sizes, as fast as memory can be read: it joins
 // encoded strips.
 #pragma once
 
@@ -17,7 +17,7 @@
 namespace penstock {
 
 // Makes one field: a baseline JPEG with 4:2:0, mostly within 1% of photo_bytes(), with its checksum. Its
-// pieces are not copied. No two samples have the same strip with the same bits. A comment in the JPEG names
+// bytes are not copied. No two samples have the same strip with the same bits. A comment in the JPEG names
 // the sample. Each composer has its own copy of the strips that it uses (some MiB), because it flips bits in
 // them. The stock must outlive it.
 class PhotoComposer final : public SampleMaker {
@@ -32,28 +32,28 @@ class PhotoComposer final : public SampleMaker {
   // they change.
   struct ChecksummedField {
     ChecksummedField() = default;
-    ChecksummedField(std::span<const std::byte> header, std::size_t where, std::size_t bytes);
+    ChecksummedField(std::span<const std::byte> header, std::size_t begin, std::size_t bytes);
     void update_checksum(std::span<const std::byte> header, std::uint32_t& header_crc);
-    std::size_t at = 0;
+    std::size_t offset = 0;
     std::size_t size = 0;
-    std::uint32_t crc = 0;    // of these bytes alone
-    std::uint32_t power = 0;  // crc32c_power() of the bytes after them
+    std::uint32_t crc = 0;        // checksum of these bytes alone
+    std::uint32_t crc_power = 0;  // crc32c_power() of the bytes after them
   };
 
-  // This composer's copy of a class, as the last sample left it.
+  // This composer's copy of a StripClass. It keeps the flips of the last sample.
   struct ClassCopy {
     const StripClass* stock = nullptr;
     int percent = 0;
-    std::vector<std::byte> header;  // with the comment
-    std::size_t height_at = 0;
+    std::vector<std::byte> header;  // header with the comment that names the sample
+    std::size_t height_offset = 0;
     std::uint32_t header_crc = 0;
-    ChecksummedField number;  // number of the sample, in the comment
+    ChecksummedField number;  // the sample's number, in the comment
     ChecksummedField height;
     std::vector<std::byte> bytes;
-    std::vector<std::uint64_t> flipped;     // one bit per flip, by strip
-    std::vector<std::uint32_t> first_word;  // index in `flipped`, one per strip
-    std::vector<std::uint32_t> crcs;        // one per strip, with its flips
-    std::vector<bool> used;                 // one per strip: used by the current sample
+    std::vector<std::uint64_t> flip_bits;        // one bit per flip, in the order of strips
+    std::vector<std::uint32_t> first_flip_word;  // index of each strip in `flip_bits`
+    std::vector<std::uint32_t> strip_crcs;       // checksum of each strip with its flips
+    std::vector<bool> is_used;                   // whether the current sample uses this strip
   };
 
   Result<ClassCopy*> class_copy(std::uint32_t width, int percent);
@@ -62,7 +62,7 @@ class PhotoComposer final : public SampleMaker {
   std::uint32_t next_unused(const ClassCopy& copy, std::uint32_t first) const;
   void put_header(ClassCopy& copy, std::uint64_t index, std::uint32_t height);
   void draw_bits(ClassCopy& copy, RandomStream bits);
-  void put_strip(ClassCopy& copy, std::size_t chosen_index, const std::uint64_t* changed);
+  void put_strip(ClassCopy& copy, std::size_t chosen_index, const std::uint64_t* changed_bits);
   std::span<std::byte> memory_for(ClassCopy& copy, const Strip& strip, bool is_repeated);
 
   const StripStock& stock_;
@@ -71,11 +71,12 @@ class PhotoComposer final : public SampleMaker {
   std::string comment_;
   std::size_t comment_digits_;  // offset of the sample's number in the comment
   std::vector<std::unique_ptr<ClassCopy>> classes_;
-  std::vector<std::uint32_t> chosen_;        // strips of the current sample
-  std::vector<bool> is_repeated_;            // one per chosen strip: the picture already contains it
-  std::vector<std::uint64_t> changed_bits_;  // one bit per flip of a strip
+  std::vector<std::uint32_t> chosen_strips_;  // strips of the current sample
+  std::vector<bool> is_repeated_;             // for each chosen strip: the picture already contains it
+  std::vector<std::uint64_t> changed_bits_;   // one bit per flip of each chosen strip
   std::vector<std::span<const std::byte>> pieces_;
-  std::vector<std::vector<std::byte>> copies_;  // copies of strips that a picture contains more than once
+  // Copies of strips that a picture contains more than once.
+  std::vector<std::vector<std::byte>> strip_copies_;
   std::size_t copies_used_ = 0;
   FieldBytes field_;
 };

@@ -41,7 +41,8 @@ TEST(PhotoComposer, PicturesDecodeAndHaveTheirSizes) {
       const std::vector<std::byte> jpeg = joined(made);
       ASSERT_EQ(jpeg.size(), made.bytes);
       EXPECT_EQ(made.crc32c, crc32c(jpeg)) << i;
-      EXPECT_EQ(decoder.header(jpeg)->restart_interval, 0U) << "decoders are slower with restart intervals";
+      EXPECT_EQ(decoder.read_header(jpeg)->restart_interval, 0U)
+          << "decoders are slower with restart intervals";
       const Result<void> decoded = decoder.decode(jpeg, image);
       ASSERT_TRUE(decoded.ok()) << median << " sample " << i << ": " << decoded.error().message();
       const double wanted = photo_bytes(composer.sizes, RandomStream(7, "pictures"), i);
@@ -58,7 +59,7 @@ TEST(PhotoComposer, ShapesAreThoseOfPhotographs) {
   JpegDecoder decoder;
   double wide = 0;
   for (std::uint64_t i = 0; i < 300; ++i) {
-    const JpegHeader header = decoder.header(joined(composer.maker.make(i).value().front())).value();
+    const JpegHeader header = decoder.read_header(joined(composer.maker.make(i).value().front())).value();
     const double proportion = static_cast<double>(header.width) / header.height;
     EXPECT_GT(proportion, 0.3) << i;
     EXPECT_LT(proportion, 4.0) << i;
@@ -83,9 +84,9 @@ TEST(PhotoComposer, NoBlockOccursTwice) {
         census.add(std::span(jpeg).subspan(at).first<kBlockBytes>());
     }
     const BlockCounts counts = census.counts();
-    EXPECT_GT(counts.compared, each.samples * 2);
-    EXPECT_EQ(counts.duplicate, 0U) << each.median;
-    EXPECT_EQ(counts.zero, 0U) << each.median;
+    EXPECT_GT(counts.compared_blocks, each.samples * 2);
+    EXPECT_EQ(counts.duplicate_blocks, 0U) << each.median;
+    EXPECT_EQ(counts.zero_blocks, 0U) << each.median;
   }
 }
 
@@ -100,7 +101,7 @@ TEST(PhotoComposer, EveryBlockOfAStripHasEnoughBitsOfItsOwn) {
       std::size_t fewest = kBlock;
       for (const Strip& strip : made.strips)
         for (std::uint32_t at = 0; at + kBlock <= strip.bytes; at += kBlock / 4) {
-          const auto flips = std::span(made.flips).subspan(strip.first_flip, strip.flips);
+          const auto flips = std::span(made.flips).subspan(strip.first_flip, strip.flip_count);
           const auto inside = std::count_if(flips.begin(), flips.end(), [&](const Flip& flip) {
             return flip.at() >= at && flip.at() < at + kBlock;
           });
@@ -122,8 +123,8 @@ TEST(PhotoComposer, StripsLookTheSameBehindAnyOther) {
       const std::size_t lines = std::size_t{strip_rows(width)} * 16;
       const auto picture = [&](std::size_t first, std::size_t second) {
         std::vector<std::byte> jpeg = made.header;
-        jpeg[made.height_at] = std::byte{0};
-        jpeg[made.height_at + 1] = static_cast<std::byte>(2 * lines);
+        jpeg[made.height_offset] = std::byte{0};
+        jpeg[made.height_offset + 1] = static_cast<std::byte>(2 * lines);
         for (const std::size_t which : {first, second}) {
           const auto bytes =
               std::span(made.bytes).subspan(made.strips[which].begin, made.strips[which].bytes);
@@ -171,7 +172,7 @@ TEST(PhotoComposer, PicturesAreAsLargeAsTheirShapeWas) {
     Draws draws(sample.substream(1));
     const double wanted = photo_bytes(composer.sizes, RandomStream(7, "pictures"), i);
     drawn += draw_photo_shape(draws, composer.sizes, wanted).pixels();
-    const JpegHeader header = decoder.header(joined(composer.maker.make(i).value().front())).value();
+    const JpegHeader header = decoder.read_header(joined(composer.maker.make(i).value().front())).value();
     got += static_cast<double>(header.width) * header.height;
   }
   EXPECT_NEAR(got / drawn, 1.0, 0.1);

@@ -1,5 +1,5 @@
-// Makes pictures that resemble photographs, of given sizes. Each is encoded on its own, as JPEG or as PNG. A
-// PNG gets its size by its number of pixels.
+// Makes pictures that resemble photographs, of given sizes. Each is encoded on its own, as JPEG or as PNG.
+// The number of pixels decides the size of a PNG.
 #pragma once
 
 #include <cstdint>
@@ -26,7 +26,7 @@ class PhotoMaker final : public SampleMaker {
  private:
   Result<std::span<const std::byte>> paint(std::uint64_t index);
   Result<double> estimate_bytes();
-  Result<std::span<const std::byte>> encode(double target_bytes, double estimate);
+  Result<std::span<const std::byte>> encode(double target_bytes, double estimated_bytes);
 
   const RandomStream samples_;
   const PhotoSizes sizes_;
@@ -55,7 +55,7 @@ class PngPhotoMaker final : public SampleMaker {
   PngEncoder encoder_;
   YccImage picture_;
   Image pixels_;
-  Image probe_;
+  Image excerpt_;
   std::span<const std::byte> png_;
   FieldBytes field_;
 };

@@ -14,11 +14,12 @@ PhotoRecipe::PhotoRecipe(PhotoRecipeSpec spec) : spec_(std::move(spec)), stream_
 
 namespace {
 
-// Refuses sizes that are too small for a picture encoded on its own: no quantizer makes it smaller.
+// Refuses sizes that are too small for pictures that are encoded one by one: no quantizer makes such a
+// picture smaller.
 Result<void> check_full_sizes(const PhotoSizes& sizes) {
   constexpr double kMinBytes = 2500;
-  constexpr double kOneInAHundred = 0.01;
-  if (sizes.median * portable_exp(sizes.sigma * inverse_normal(kOneInAHundred)) >= kMinBytes)
+  constexpr double kSmallestQuantile = 0.01;
+  if (sizes.median_bytes * portable_exp(sizes.sigma_of_log * inverse_normal(kSmallestQuantile)) >= kMinBytes)
     return success();
   return make_error(
       Errc::invalid_argument,
@@ -26,7 +27,7 @@ Result<void> check_full_sizes(const PhotoSizes& sizes) {
           "encode=full with median={:.0f} and sigma={}: more than one picture in a hundred would have "
           "less than {:.0f} bytes, and would come out larger: raise the median, lower sigma, or leave "
           "encode=full out",
-          sizes.median, sizes.sigma, kMinBytes));
+          sizes.median_bytes, sizes.sigma_of_log, kMinBytes));
 }
 
 }  // namespace
@@ -34,14 +35,14 @@ Result<void> check_full_sizes(const PhotoSizes& sizes) {
 Result<PhotoRecipeSpec> photo_recipe_spec(std::string_view recipe, std::uint64_t full_samples,
                                           const RecipeRequest& request, const Options& options) {
   PENSTOCK_ASSIGN(const PhotoSizes sizes, photo_sizes(options));
-  const bool composed = options.text("encode") == "composed";
-  PENSTOCK_TRY(composed ? success() : check_full_sizes(sizes));
+  const bool is_composed = options.text("encode") == "composed";
+  PENSTOCK_TRY(is_composed ? success() : check_full_sizes(sizes));
   return PhotoRecipeSpec{.recipe = recipe,
                          .samples = request.samples == 0 ? full_samples : request.samples,
                          .seed = request.seed,
                          .threads = request.threads,
                          .sizes = sizes,
-                         .composed = composed};
+                         .is_composed = is_composed};
 }
 
 std::vector<std::string> numbered_names(std::string_view prefix, int digits, std::uint64_t count) {
@@ -64,10 +65,10 @@ std::uint64_t PhotoRecipe::bytes_expected(std::uint64_t index) const {
 // Any thread calls this once for its own maker. Memory: std::bad_alloc becomes the error `exhausted`.
 Result<std::unique_ptr<SampleMaker>> PhotoRecipe::maker() const {
   try {
-    // Any thread may come first; the others wait for it here. If it throws, the next thread tries again.
+    // Any thread may be the first. The others wait for it here. If it throws, the next thread tries again.
     std::call_once(scenery_once_, [this] {
       scenery_.emplace(spec_.seed, spec_.threads);
-      if (spec_.composed) stock_.emplace(*scenery_, RandomStream(spec_.seed, "strips"));
+      if (spec_.is_composed) stock_.emplace(*scenery_, RandomStream(spec_.seed, "strips"));
     });
     if (spec_.maker != nullptr) return spec_.maker(*scenery_, stream_);
     if (spec_.image.codec == "png") return std::make_unique<PngPhotoMaker>(*scenery_, stream_, spec_.sizes);

@@ -19,18 +19,20 @@
 namespace penstock {
 
 struct PhotoRecipeSpec {
-  std::string_view recipe;  // its name, which selects the random numbers: two recipes have different pictures
+  // Name of the recipe, which selects the random numbers. So two recipes have different pictures.
+  std::string_view recipe;
   Field image{.name = "image", .codec = "jpeg", .extension = ".jpg", .varies = true};
   std::uint64_t samples = 0;
   std::uint64_t seed = 0;
   unsigned threads = 0;  // like RecipeRequest::threads
   PhotoSizes sizes;
-  bool composed = true;  // made of encoded strips; false: each picture is painted and encoded on its own
+  // Whether pictures are made of encoded strips. If not, each picture is painted and encoded on its own.
+  bool is_composed = true;
   SampleNamer name{};
-  // Makes pictures that are not photographs. nullptr: the maker of the codec, "jpeg" or "png" (if
+  // Set for pictures that are not photographs. nullptr: the maker of the codec, "jpeg" or "png" (if
   // png_available()).
   std::unique_ptr<SampleMaker> (*maker)(const Scenery& scenery, RandomStream samples) = nullptr;
-  // Called only if needed, since there may be a million.
+  // A function, because there may be a million names and few callers need them.
   std::function<std::vector<std::string>()> label_names{};
 };
 
@@ -43,15 +45,15 @@ inline constexpr OptionSpec kEncodeOption{
     .fallback = "composed",
     .help = "put pictures together from encoded strips, or paint and encode each (40 times the work)"};
 
-// The set of JPEG pictures that the request and the options (kEncodeOption and those of photo_sizes())
-// describe, without names.
+// The JPEG pictures that the request and the options describe, without names. The options are kEncodeOption
+// and those of photo_sizes().
 Result<PhotoRecipeSpec> photo_recipe_spec(std::string_view recipe, std::uint64_t full_samples,
                                           const RecipeRequest& request, const Options& options);
 
 // "class_000", "class_001" and so on: the prefix and a number of at least `digits` digits.
 std::vector<std::string> numbered_names(std::string_view prefix, int digits, std::uint64_t count);
 
-// Samples with one field.
+// A recipe whose samples have one field, the picture.
 class PhotoRecipe final : public Recipe {
  public:
   explicit PhotoRecipe(PhotoRecipeSpec spec);
@@ -68,7 +70,7 @@ class PhotoRecipe final : public Recipe {
   const RandomStream stream_;
   mutable std::once_flag scenery_once_;
   mutable std::optional<Scenery> scenery_;   // made when the first maker needs it; plans do not need it
-  mutable std::optional<StripStock> stock_;  // only if pictures are composed
+  mutable std::optional<StripStock> stock_;  // set only if pictures are composed
 };
 
 }  // namespace penstock

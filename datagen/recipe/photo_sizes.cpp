@@ -10,39 +10,39 @@
 namespace penstock {
 namespace {
 
-constexpr double kUsualMedian = 112000;     // Chien et al. 2018, micro-benchmark: 112 KB
-constexpr double kUsualPixels = 500 * 375;  // of an ImageNet picture with that size
-constexpr std::uint64_t kMostMedian = 64'000'000;
-constexpr double kLeastBytes = 1500;  // the headers alone take 623
-constexpr double kMostBytes = 256e6;
+constexpr double kUsualMedianBytes = 112000;  // the median in Chien et al. 2018, micro-benchmark: 112 KB
+constexpr double kUsualPixels = 500 * 375;    // pixels of an ImageNet picture with that size
+constexpr std::uint64_t kMostMedianBytes = 64'000'000;
+constexpr double kMinPhotoBytes = 1500;  // of which the headers take 623
+constexpr double kMaxPhotoBytes = 256e6;
 
-// The longer side is 500 (Flickr's "medium"). Most pictures are four to three, then three to two. 22%
-// are turned upright.
+// Draws a picture whose longer side is 500 (Flickr's "medium"). Most pictures have proportions of 4:3, many
+// of 3:2. 22% are upright.
 PhotoShape draw_proportions(Draws& draws) {
-  const int kind = draws.between(0, 99);
-  std::uint32_t shorter = 375;
-  if (kind >= 58 && kind < 84) shorter = 333;
-  if (kind >= 84 && kind < 90) shorter = 500;
-  if (kind >= 90) shorter = static_cast<std::uint32_t>(draws.between(280, 490));
-  return draws.percent(22) ? PhotoShape{shorter, 500} : PhotoShape{500, shorter};
+  const int percentile = draws.between(0, 99);
+  std::uint32_t shorter_side = 375;
+  if (percentile >= 58 && percentile < 84) shorter_side = 333;
+  if (percentile >= 84 && percentile < 90) shorter_side = 500;
+  if (percentile >= 90) shorter_side = static_cast<std::uint32_t>(draws.between(280, 490));
+  return draws.percent(22) ? PhotoShape{shorter_side, 500} : PhotoShape{500, shorter_side};
 }
 
-std::uint32_t scaled(std::uint32_t side, double factor) {
+std::uint32_t scaled_side(std::uint32_t side, double factor) {
   return static_cast<std::uint32_t>(std::clamp(std::floor(side * factor + 0.5), 16.0, 65500.0));
 }
 
 }  // namespace
 
-// Data sets with smaller files have smaller pictures, and fewer bytes per pixel.
-PhotoSizes::PhotoSizes(double median_bytes, double sigma_of_log)
-    : median(median_bytes),
-      sigma(sigma_of_log),
-      pixels(kUsualPixels * portable_exp(0.6 * portable_log(median_bytes / kUsualMedian))) {}
+// A data set with smaller files has smaller pictures, and fewer bytes per pixel.
+PhotoSizes::PhotoSizes(double median, double sigma)
+    : median_bytes(median),
+      sigma_of_log(sigma),
+      typical_pixels(kUsualPixels * portable_exp(0.6 * portable_log(median / kUsualMedianBytes))) {}
 
 Result<PhotoSizes> photo_sizes(const Options& options) {
   const std::uint64_t median = options.size("median");
   const double sigma = options.real("sigma");
-  if (median > kMostMedian)
+  if (median > kMostMedianBytes)
     return make_error(Errc::invalid_argument, fmt::format("median={}: from 4 kB to 64 MB", median));
   if (!(sigma >= 0.0 && sigma <= 1.5))
     return make_error(Errc::invalid_argument, fmt::format("sigma={}: from 0 to 1.5", sigma));
@@ -50,25 +50,26 @@ Result<PhotoSizes> photo_sizes(const Options& options) {
 }
 
 double photo_bytes(const PhotoSizes& sizes, const RandomStream& samples, std::uint64_t index) {
-  return std::clamp(sizes.median * portable_exp(sizes.sigma * inverse_normal(drawn_quantile(samples, index))),
-                    kLeastBytes, kMostBytes);
+  return std::clamp(
+      sizes.median_bytes * portable_exp(sizes.sigma_of_log * inverse_normal(drawn_quantile(samples, index))),
+      kMinPhotoBytes, kMaxPhotoBytes);
 }
 
 PhotoShape resized(PhotoShape shape, double pixels) {
   const double factor = std::sqrt(pixels / shape.pixels());
-  return {scaled(shape.width, factor), scaled(shape.height, factor)};
+  return {scaled_side(shape.width, factor), scaled_side(shape.height, factor)};
 }
 
 PhotoShape draw_photo_shape(Draws& draws, const PhotoSizes& sizes, double bytes) {
   PhotoShape shape = draw_proportions(draws);
-  if (sizes.median < 0.99 * kUsualMedian || sizes.median > 1.01 * kUsualMedian)
-    shape = resized(shape, shape.pixels() * sizes.pixels / kUsualPixels);
-  const double usual = std::clamp(sizes.median / sizes.pixels, 0.12, 0.60);
+  if (sizes.median_bytes < 0.99 * kUsualMedianBytes || sizes.median_bytes > 1.01 * kUsualMedianBytes)
+    shape = resized(shape, shape.pixels() * sizes.typical_pixels / kUsualPixels);
+  const double usual_density = std::clamp(sizes.median_bytes / sizes.typical_pixels, 0.12, 0.60);
   const double density = bytes / shape.pixels();
-  const double most = usual * (1.10 + 0.20 * draws.uniform());
-  const double least = usual * (0.55 + 0.25 * draws.uniform());
-  if (density > most) return resized(shape, bytes / most);
-  if (density < least) return resized(shape, bytes / least);
+  const double max_density = usual_density * (1.10 + 0.20 * draws.uniform());
+  const double min_density = usual_density * (0.55 + 0.25 * draws.uniform());
+  if (density > max_density) return resized(shape, bytes / max_density);
+  if (density < min_density) return resized(shape, bytes / min_density);
   return shape;
 }
 

@@ -10,13 +10,13 @@
 
 namespace penstock {
 
-// A log-normal distribution. docs/recipes.md gives the source of ImageNet's figures.
+// A log-normal distribution of file sizes. docs/recipes.md gives the source of ImageNet's figures.
 struct PhotoSizes {
-  PhotoSizes(double median_bytes, double sigma_of_log);
+  PhotoSizes(double median, double sigma);
 
-  double median;  // bytes
-  double sigma;   // standard deviation of the logarithm
-  double pixels;  // of a typical picture
+  double median_bytes;
+  double sigma_of_log;    // standard deviation of the logarithm
+  double typical_pixels;  // pixels of a typical picture
 };
 
 // Rows for a recipe's option table. `fallback` is the recipe's default, as text.
@@ -37,11 +37,11 @@ constexpr OptionSpec photo_sigma_option(std::string_view fallback) {
           .fallback = fallback,
           .help = "spread of the sizes: standard deviation of their logarithm, 0 to 1.5"};
 }
-// The values of the two options. `invalid_argument` if out of range.
+// The sizes that the two options describe. `invalid_argument` if a value is out of range.
 Result<PhotoSizes> photo_sizes(const Options& options);
 
-// The intended bytes of sample `index`. `samples` is the random stream of the data set. The draw is
-// stratified by drawn_quantile() (sizes.hpp).
+// The intended bytes of sample `index`. `samples` is the random stream of the data set. drawn_quantile()
+// (sizes.hpp) makes the sizes of few samples cover the whole distribution.
 double photo_bytes(const PhotoSizes& sizes, const RandomStream& samples, std::uint64_t index);
 
 struct PhotoShape {
@@ -50,11 +50,11 @@ struct PhotoShape {
   double pixels() const { return static_cast<double>(width) * height; }
 };
 
-// Draws the shape of a picture of `bytes` bytes. Proportions are like most of ImageNet's. The number of
+// Draws the width and height of a picture of `bytes` bytes, with proportions as in ImageNet. The number of
 // pixels is typical for the data set's median. It is larger or smaller if the picture would otherwise have
 // too many or too few bytes per pixel.
 PhotoShape draw_photo_shape(Draws& draws, const PhotoSizes& sizes, double bytes);
-// The same proportions with `pixels` pixels.
+// Keeps the proportions and changes the size to `pixels` pixels.
 PhotoShape resized(PhotoShape shape, double pixels);
 
 }  // namespace penstock

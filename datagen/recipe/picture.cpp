@@ -7,13 +7,13 @@ namespace {
 
 constexpr std::uint32_t kMask = kScenerySide - 1;
 
-// All values have 16 bits, so that the compiler processes eight pixels at once. Every product and sum below
-// stays within them.
+// All values have 16 bits, so that the compiler processes eight pixels at once. No product or sum below
+// exceeds 16 bits.
 std::int16_t narrow(int value) {
   return static_cast<std::int16_t>(value);
 }
 
-// The share of the foreground, from the border's field: 0 .. 128.
+// The share of the foreground in a pixel: 0 to 128. `field` is the height of the border's field there.
 std::int16_t front_share(std::int16_t field, int softness) {
   return std::clamp(narrow((field >> softness) + 64), narrow(0), narrow(128));
 }
@@ -30,12 +30,12 @@ std::uint8_t to_byte(std::int16_t value) {
 
 PicturePainter::Layer PicturePainter::draw_layer(Draws& draws, bool front) const {
   Layer layer{};
-  const int last = static_cast<int>(front ? Scenery::kSharp : scenery_.canvases.size()) - 1;
-  layer.canvas = static_cast<std::size_t>(draws.between(0, last));
+  const int last_canvas = static_cast<int>(front ? Scenery::kSharpCanvases : scenery_.canvases.size()) - 1;
+  layer.canvas = static_cast<std::size_t>(draws.between(0, last_canvas));
   layer.x = static_cast<std::uint32_t>(draws.between(0, kMask / 2)) * 2;
   layer.y = static_cast<std::uint32_t>(draws.between(0, kMask / 2)) * 2;
   const int contrast = draws.between(40, 74);
-  // Contrast changes values around a middle grey, which is moved by a random amount.
+  // Contrast changes values around a middle grey. Then a random amount makes all values lighter or darker.
   layer.contrast = narrow(contrast);
   layer.light = narrow(120 - 120 * contrast / 64 + draws.between(-44, 32));
   layer.grain = narrow(front ? draws.between(6, 26) : draws.between(0, 12));
@@ -50,17 +50,17 @@ PicturePainter::Border PicturePainter::draw_border(Draws& draws, std::uint32_t w
   Border border{};
   border.x = static_cast<std::uint32_t>(draws.between(0, kMask / 2)) * 2;
   border.y = static_cast<std::uint32_t>(draws.between(0, kMask / 2)) * 2;
-  const int kind = draws.between(0, 99);
+  const int percentile = draws.between(0, 99);
   const int w = static_cast<int>(std::min(width, 4096U));
   const int h = static_cast<int>(std::min(height, 4096U));
-  if (kind < 35) {  // a horizon: ground in front of sky or distance
+  if (percentile < 35) {  // a horizon: ground in front of sky or distance
     border.weight = narrow(draws.between(4, 24));
     border.down = draws.between(500, 900) * 375 / h;
     border.across = draws.between(-60, 60) * 500 / w;
     const int horizon = draws.between(h / 6, h * 2 / 3);
     border.level = -(border.down * horizon + border.across * w / 2) / 16;
     border.softness = draws.between(1, 4);
-  } else if (kind < 85) {  // objects in front of a background
+  } else if (percentile < 85) {  // objects in front of a background
     border.weight = narrow(draws.between(30, 60));
     border.across = draws.between(-90, 90) * 500 / w;
     border.down = draws.between(-20, 120) * 375 / h;
@@ -91,7 +91,7 @@ void PicturePainter::paint(RandomStream stream, std::uint32_t width, std::uint32
   grain_y_ = static_cast<std::uint32_t>(draws.between(0, kMask));
   light_x_ = static_cast<std::uint32_t>(draws.between(0, kMask));
   light_y_ = static_cast<std::uint32_t>(draws.between(0, kMask));
-  light_ = narrow(draws.between(24, 72));
+  light_strength_ = narrow(draws.between(24, 72));
   paint_luma(out);
   paint_colour(out);
 }
@@ -105,42 +105,43 @@ void PicturePainter::paint_luma(YccImage& out) {
   const Layer back = back_;
   const int softness = border_.softness;
   const std::int16_t weight = border_.weight;
-  const std::int16_t light = light_;
+  const std::int16_t light = light_strength_;
   for (std::uint32_t y = 0; y < out.padded_height(); ++y) {
     const std::int16_t level = narrow(static_cast<int>(
         std::clamp<std::int64_t>(border_.level + std::int64_t{border_.down} * y / 16, -12000, 12000)));
-    std::uint8_t* to = out.planes[0].data() + y * width;
+    std::uint8_t* out_row = out.planes[0].data() + y * width;
     const auto row = [&](std::uint32_t top) { return std::size_t{(top + y) & kMask} << kSceneryBits; };
     for (std::size_t x = 0; x < width;) {
-      // The number of pixels until the first source wraps around.
+      // Finds the number of pixels that can be painted before one of the sources wraps around.
       const auto column = [&](std::uint32_t left) { return (left + static_cast<std::uint32_t>(x)) & kMask; };
-      const std::uint32_t furthest =
+      const std::uint32_t furthest_column =
           std::max({column(front.x), column(back.x), column(border_.x), column(grain_x_), column(light_x_)});
-      const std::size_t run = std::min<std::size_t>(width - x, kScenerySide - furthest);
+      const std::size_t run_pixels = std::min<std::size_t>(width - x, kScenerySide - furthest_column);
       const std::uint8_t* f = front_plane + row(front.y) + column(front.x);
       const std::uint8_t* b = back_plane + row(back.y) + column(back.x);
       const std::int8_t* p = scenery_.patches.data() + row(border_.y) + column(border_.x);
       const std::int8_t* g = scenery_.grain.data() + row(grain_y_) + column(grain_x_);
       const std::int8_t* l = scenery_.patches.data() + row(light_y_) + column(light_x_);
       const std::int16_t* s = slope_.data() + x;
-      std::uint8_t* o = to + x;
-      for (std::size_t i = 0; i < run; ++i) {
+      std::uint8_t* o = out_row + x;
+      for (std::size_t i = 0; i < run_pixels; ++i) {
         const std::int16_t share = front_share(narrow(p[i] * weight + s[i] + level), softness);
-        const std::int16_t near = tone(f[i], front.contrast, front.light);
-        const std::int16_t far = tone(b[i], back.contrast, back.light);
+        const std::int16_t front_luma = tone(f[i], front.contrast, front.light);
+        const std::int16_t back_luma = tone(b[i], back.contrast, back.light);
         const std::int16_t shade = narrow(narrow(l[i] * light) >> 6);
-        const std::int16_t mixed = narrow(far + (narrow((near - far) * share) >> 7) + shade);
+        const std::int16_t mixed_luma =
+            narrow(back_luma + (narrow((front_luma - back_luma) * share) >> 7) + shade);
         const std::int16_t strength = narrow(back.grain + (narrow((front.grain - back.grain) * share) >> 7));
-        o[i] = to_byte(narrow(mixed + (narrow(g[i] * strength) >> 6)));
+        o[i] = to_byte(narrow(mixed_luma + (narrow(g[i] * strength) >> 6)));
       }
-      x += run;
+      x += run_pixels;
     }
   }
 }
 
 void PicturePainter::paint_colour(YccImage& out) {
-  constexpr std::uint32_t kHalf = kScenerySide / 2;
-  constexpr std::uint32_t kHalfMask = kHalf - 1;
+  constexpr std::uint32_t kHalfSide = kScenerySide / 2;
+  constexpr std::uint32_t kHalfMask = kHalfSide - 1;
   const std::size_t width = out.stride() / 2;
   slope_across(width, border_.across * 2);
   const Layer front = front_;
@@ -150,13 +151,13 @@ void PicturePainter::paint_colour(YccImage& out) {
   for (std::uint32_t y = 0; y < out.padded_height() / 2; ++y) {
     const std::int16_t level = narrow(static_cast<int>(
         std::clamp<std::int64_t>(border_.level + std::int64_t{border_.down} * y / 8, -12000, 12000)));
-    const auto row = [&](std::uint32_t top) { return std::size_t{(top / 2 + y) & kHalfMask} * kHalf; };
+    const auto row = [&](std::uint32_t top) { return std::size_t{(top / 2 + y) & kHalfMask} * kHalfSide; };
     for (std::size_t x = 0; x < width;) {
       const auto column = [&](std::uint32_t left) {
         return (left / 2 + static_cast<std::uint32_t>(x)) & kHalfMask;
       };
-      const std::uint32_t furthest = std::max({column(front.x), column(back.x), column(border_.x)});
-      const std::size_t run = std::min<std::size_t>(width - x, kHalf - furthest);
+      const std::uint32_t furthest_column = std::max({column(front.x), column(back.x), column(border_.x)});
+      const std::size_t run_pixels = std::min<std::size_t>(width - x, kHalfSide - furthest_column);
       const std::int8_t* p = scenery_.patches_half.data() + row(border_.y) + column(border_.x);
       const std::int16_t* s = slope_.data() + x;
       for (std::size_t plane = 1; plane < 3; ++plane) {
@@ -169,14 +170,15 @@ void PicturePainter::paint_colour(YccImage& out) {
         const std::int16_t near_tint = narrow(128 + (plane == 1 ? front.blue : front.red));
         const std::int16_t far_tint = narrow(128 + (plane == 1 ? back.blue : back.red));
         std::uint8_t* o = out.planes[plane].data() + y * width + x;
-        for (std::size_t i = 0; i < run; ++i) {
+        for (std::size_t i = 0; i < run_pixels; ++i) {
           const std::int16_t share = front_share(narrow(p[i] * weight + s[i] + level), softness);
-          const std::int16_t near = narrow(near_tint + (narrow((f[i] - 128) * front.saturation) >> 6));
-          const std::int16_t far = narrow(far_tint + (narrow((b[i] - 128) * back.saturation) >> 6));
-          o[i] = to_byte(narrow(far + (narrow((near - far) * share) >> 7)));
+          const std::int16_t front_colour =
+              narrow(near_tint + (narrow((f[i] - 128) * front.saturation) >> 6));
+          const std::int16_t back_colour = narrow(far_tint + (narrow((b[i] - 128) * back.saturation) >> 6));
+          o[i] = to_byte(narrow(back_colour + (narrow((front_colour - back_colour) * share) >> 7)));
         }
       }
-      x += run;
+      x += run_pixels;
     }
   }
 }

@@ -18,12 +18,13 @@ constexpr std::array<std::uint8_t, 3> jfif_rgb(int luma, int blue, int red) {
   const auto clamped = [](int value) { return static_cast<std::uint8_t>(std::clamp(value, 0, 255)); };
   blue -= 128;
   red -= 128;
-  // Factors times 1024.
+  // The factors of JFIF, times 1024.
   return {clamped(luma + 1436 * red / 1024), clamped(luma - (352 * blue + 731 * red) / 1024),
           clamped(luma + 1815 * blue / 1024)};
 }
 
-// Paints pictures. One thread. Allocates only until its memory is large enough. The scenery must outlive it.
+// Paints pictures. One thread. Allocates memory only for a picture that is larger than all before. The
+// scenery must outlive it.
 class PicturePainter {
  public:
   explicit PicturePainter(const Scenery& scenery) : scenery_(scenery) {}
@@ -34,18 +35,18 @@ class PicturePainter {
   void paint(RandomStream stream, std::uint32_t width, std::uint32_t height, YccImage& out);
 
  private:
-  struct Layer {  // how one canvas is shown
+  struct Layer {  // which part of one canvas is shown, and how
     std::size_t canvas;
-    std::uint32_t x, y;            // position of its first pixel; even numbers
-    std::int16_t contrast, light;  // a factor times 64; an addend
-    std::int16_t grain;            // strength of the fine detail, times 1/64
+    std::uint32_t x, y;            // position of the first pixel in the canvas; even numbers
+    std::int16_t contrast, light;  // contrast: a factor times 64; light: an addend
+    std::int16_t grain;            // strength of the fine detail, times 64
     std::int16_t saturation, blue, red;
   };
-  struct Border {  // the edge of the foreground: patches * weight + slopes, cut softly or sharply
+  struct Border {  // the field whose sign divides foreground from background: patches * weight + slopes
     std::uint32_t x, y;
     std::int16_t weight;
-    int across, down, level;  // slopes times 1/16 per pixel
-    int softness;
+    int across, down, level;  // slopes per pixel, times 16; level: an addend
+    int softness;             // how gradually the foreground fades into the background
   };
   Layer draw_layer(Draws& draws, bool front) const;
   Border draw_border(Draws& draws, std::uint32_t width, std::uint32_t height) const;
@@ -57,9 +58,9 @@ class PicturePainter {
   Layer front_{}, back_{};
   Border border_{};
   std::uint32_t grain_x_ = 0, grain_y_ = 0;
-  // Position in `patches` of the slow change of light over the picture.
+  // Where in `patches` the slow change of light over the picture begins.
   std::uint32_t light_x_ = 0, light_y_ = 0;
-  std::int16_t light_ = 0;  // its strength, times 1/64
+  std::int16_t light_strength_ = 0;  // strength of this change, times 64
   std::vector<std::int16_t> slope_;
 };
 

@@ -35,22 +35,23 @@ class SampleMaker {
   virtual Result<std::span<const FieldBytes>> make(std::uint64_t index) = 0;
 };
 
-// An object that is stored next to those with samples but contains none, such as statistics of the whole data
-// set. It has its own fields.
+// An object that is stored next to the objects with samples but contains none, such as statistics of the
+// whole data set. It has its own fields.
 struct Companion {
   std::string name;           // without extension; the format names the object as if it had one sample
-  std::vector<Field> fields;  // every format that can store the samples can store these
-  std::vector<std::vector<std::byte>> bytes;  // one per field
+  std::vector<Field> fields;  // a format that can store the samples can also store these fields
+  std::vector<std::vector<std::byte>> bytes;  // the bytes of each field
 };
 
-// A recipe with its options: immutable, any thread.
+// A recipe with its options. It is immutable, so any thread may use it.
 class Recipe {
  public:
   virtual ~Recipe() = default;
-  virtual std::uint64_t samples() const = 0;  // as configured
-  // O(1), like bytes_expected(): does not need earlier samples.
+  virtual std::uint64_t samples() const = 0;  // number of samples in the data set
+  // plan() and bytes_expected() take constant time: they do not need earlier samples.
   virtual void plan(std::uint64_t index, SamplePlan& out) const = 0;
-  // Bytes of all its fields, for --bytes and --dry-run. The sample may differ a little.
+  // The expected bytes of all fields of the sample, for --bytes and --dry-run. The sample may have a few more
+  // or fewer.
   virtual std::uint64_t bytes_expected(std::uint64_t index) const = 0;
   virtual std::vector<std::string> label_names() const = 0;
   // The fields of every sample, at least one. The first is the payload: the manifest has its offset, length
@@ -61,7 +62,7 @@ class Recipe {
 };
 
 struct RecipeRequest {
-  std::uint64_t samples = 0;  // 0: the recipe's own number
+  std::uint64_t samples = 0;  // number of samples; 0: that of the real data set
   std::uint64_t seed = 0;
   unsigned threads = 0;  // threads that make the stocks; 0: the number of processors
 };
@@ -76,18 +77,18 @@ struct RecipeInfo {
   std::string_view summary;
   OptionTable options = {};    // for --set key=value
   std::string_view source;     // the paper or data set that it imitates
-  std::uint64_t full_samples;  // of the real data set
+  std::uint64_t full_samples;  // number of samples in the real data set
   std::string_view sizes;      // describes the distribution: "log-normal, median 112 KB"
-  std::string_view format;     // of the real data set: the default of --format
-  // Settings of that format, as in the real data set; nullptr: none.
+  std::string_view format;     // format of the real data set, which is the default of --format
+  // Settings of the format, as in the real data set; nullptr: none.
   std::span<const RecipeSetting> (*format_settings)(const Options& options) = nullptr;
-  // Settings that make samples small enough to make a few hundred in a test. Empty if they are small by
-  // default.
-  std::span<const RecipeSetting> small = {};
-  double mean_sample_bytes;  // for --list; --bytes uses the plans
+  // Settings for tests: they make samples so small that a few hundred are made quickly. Empty if samples are
+  // small by default.
+  std::span<const RecipeSetting> small_settings = {};
+  double mean_sample_bytes;  // for --list; --bytes adds up bytes_expected()
   // CRC32C of some samples, names and labels, and of the facts that shape their objects. The contract test
-  // computes it and prints the new value if it changes. A data set that was started with another fingerprint
-  // is not resumed.
+  // computes it, and prints the new value if it differs. A data set that was started with another fingerprint
+  // cannot be resumed.
   std::uint32_t fingerprint;
   Result<std::unique_ptr<Recipe>> (*make)(const RecipeRequest& request, const Options& options);
 };

@@ -38,7 +38,8 @@ std::vector<OptionWord> option_list(std::span<const RecipeSetting> settings) {
 
 // The recipe with settings that make its samples quick to make.
 std::unique_ptr<Recipe> make_recipe(std::uint64_t samples, std::uint64_t seed) {
-  const Options options = Options::parse(tested->options, option_list(tested->small), "setting").value();
+  const Options options =
+      Options::parse(tested->options, option_list(tested->small_settings), "setting").value();
   return tested->make({samples, seed}, options).value();
 }
 // One recipe for all tests that need only one: preparing it can take longer than making its samples.

@@ -29,19 +29,19 @@ constexpr std::array kStones{Colour{120, 124, 132}, Colour{88, 122, 134},  Colou
                              Colour{64, 124, 132},  Colour{176, 118, 136}, Colour{104, 130, 126},
                              Colour{48, 126, 130},  Colour{136, 112, 140}};
 
-Canvas clouds(const NoiseField& patches, const NoiseField& grain) {
+Canvas make_clouds(const NoiseField& patches, const NoiseField& grain) {
   Canvas canvas;
   canvas.y.resize(kSceneryArea);
   canvas.cb.resize(kSceneryArea / 4);
   canvas.cr.resize(kSceneryArea / 4);
   for (std::uint32_t y = 0; y < kScenerySide; ++y)
     for (std::uint32_t x = 0; x < kScenerySide; ++x) {
-      const int puff = std::max(0, patches[scenery_at(x, y)] + grain[scenery_at(x, y)] / 24);
-      canvas.y[scenery_at(x, y)] = to_byte(168 + puff * 3 / 4);
+      const int cloud = std::max(0, patches[scenery_at(x, y)] + grain[scenery_at(x, y)] / 24);
+      canvas.y[scenery_at(x, y)] = to_byte(168 + cloud * 3 / 4);
       if (x % 2 != 0 || y % 2 != 0) continue;
-      const std::size_t half = std::size_t{y / 2} * (kScenerySide / 2) + x / 2;
-      canvas.cb[half] = to_byte(150 - puff / 5);
-      canvas.cr[half] = to_byte(112 + puff / 7);
+      const std::size_t half_index = std::size_t{y / 2} * (kScenerySide / 2) + x / 2;
+      canvas.cb[half_index] = to_byte(150 - cloud / 5);
+      canvas.cr[half_index] = to_byte(112 + cloud / 7);
     }
   return canvas;
 }
@@ -52,12 +52,12 @@ Canvas out_of_focus(Canvas canvas, std::uint32_t reach) {
 }
 
 void run_all(std::initializer_list<std::function<void()>> tasks, unsigned threads) {
-  const Result<void> done =
+  const Result<void> finished =
       for_each_index(tasks.size(), threads, 1, [&](unsigned /*worker*/, std::uint64_t i) {
         tasks.begin()[i]();
         return success();
       });
-  if (!done.ok()) throw std::bad_alloc();
+  if (!finished.ok()) throw std::bad_alloc();
 }
 
 }  // namespace
@@ -74,24 +74,24 @@ Scenery::Scenery(std::uint64_t seed, unsigned threads) {
       patches_half[std::size_t{y} * (kScenerySide / 2) + x] = patches[scenery_at(2 * x, 2 * y)];
 
   const LeafNoise noise{grain, patches};
-  const std::array<LeafStyle, kSharp> styles{
+  const std::array<LeafStyle, kSharpCanvases> styles{
       LeafStyle{kFoliage, 4, 256, false, 170, 300}, LeafStyle{kTown, 4, 384, true, 120, 300},
       LeafStyle{kObjects, 6, 384, false, 120, 300}, LeafStyle{kStones, 6, 192, false, 170, 300}};
-  canvases.resize(kSharp + 3);
+  canvases.resize(kSharpCanvases + 3);
   const auto paint = [&](std::size_t i) {
     canvases[i] = dead_leaves(random.substream(2 + i), styles[i], noise);
     soften(canvases[i]);
   };
   run_all({[&] {
              paint(0);
-             canvases[kSharp + 1] = out_of_focus(canvases[0], 10);
+             canvases[kSharpCanvases + 1] = out_of_focus(canvases[0], 10);
            },
            [&] { paint(3); },
            [&] {
              paint(2);
-             canvases[kSharp + 2] = out_of_focus(canvases[2], 6);
+             canvases[kSharpCanvases + 2] = out_of_focus(canvases[2], 6);
            },
-           [&] { paint(1); }, [&] { canvases[kSharp] = clouds(patches, grain); }},
+           [&] { paint(1); }, [&] { canvases[kSharpCanvases] = make_clouds(patches, grain); }},
           threads);
 }
 

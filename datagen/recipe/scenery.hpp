@@ -9,8 +9,8 @@
 
 namespace penstock {
 
-// Uses only integer arithmetic and exactly rounded operations, so that a seed gives the same scenery on every
-// machine. Takes about 0.13 s of processor time to make (with AVX2), and 13 MiB of memory. Throws
+// Made with integer arithmetic and exactly rounded operations only, so that a seed gives the same scenery on
+// every machine. Making it takes about 0.13 s of processor time (with AVX2), and 13 MiB of memory. Throws
 // std::bad_alloc if memory runs out. Immutable after it is made; any thread.
 //
 // The canvases are "dead leaves": opaque shapes of random position, colour and texture on top of one another.
@@ -20,11 +20,13 @@ namespace penstock {
 struct Scenery {
   explicit Scenery(std::uint64_t seed, unsigned threads = 0);  // 0: the number of processors
 
-  static constexpr std::size_t kSharp = 4;  // the first kSharp canvases are in focus and show objects
-  std::vector<Canvas> canvases;             // the others are backgrounds: clouds, and objects out of focus
-  NoiseField grain;                         // fine detail: equal power in each octave from 2 to 32 pixels
-  NoiseField patches;                       // smooth: 32 to 512 pixels
-  std::vector<std::int8_t> patches_half;    // `patches` at half resolution
+  // The first kSharpCanvases canvases are in focus and show objects. The others are backgrounds: clouds, and
+  // objects out of focus.
+  static constexpr std::size_t kSharpCanvases = 4;
+  std::vector<Canvas> canvases;
+  NoiseField grain;                       // fine detail: equal power in each octave from 2 to 32 pixels
+  NoiseField patches;                     // smooth noise: equal power in each octave from 32 to 512 pixels
+  std::vector<std::int8_t> patches_half;  // `patches` at half resolution
 };
 
 }  // namespace penstock

@@ -9,9 +9,9 @@ namespace penstock {
 namespace {
 
 constexpr std::uint64_t kStrata = 256;
-constexpr double kMostMean = 8e9;
+constexpr double kMostMeanBytes = 8e9;
 
-std::uint64_t total(std::span<const ClassCount> classes) {
+std::uint64_t total_samples(std::span<const ClassCount> classes) {
   std::uint64_t sum = 0;
   for (const ClassCount& row : classes) sum += row.samples;
   return sum;
@@ -21,20 +21,20 @@ std::uint64_t total(std::span<const ClassCount> classes) {
 
 double drawn_quantile(const RandomStream& samples, std::uint64_t index) {
   const Permutation order(kStrata, samples.bits(index / kStrata));
-  // Never at the border of a stratum.
-  const double share = samples.substream(index).uniform(0) * 0.998 + 0.001;
-  return (static_cast<double>(order.at(index % kStrata)) + share) / kStrata;
+  // Keeps the sample inside its stratum.
+  const double within_stratum = samples.substream(index).uniform(0) * 0.998 + 0.001;
+  return (static_cast<double>(order.at(index % kStrata)) + within_stratum) / kStrata;
 }
 
 std::uint64_t normal_bytes(const NormalSizes& sizes, const RandomStream& samples, std::uint64_t index) {
-  const double drawn = sizes.mean + sizes.deviation * inverse_normal(drawn_quantile(samples, index));
-  return static_cast<std::uint64_t>(std::max({1.0, sizes.mean / 16, std::floor(drawn + 0.5)}));
+  const double drawn_bytes = sizes.mean + sizes.deviation * inverse_normal(drawn_quantile(samples, index));
+  return static_cast<std::uint64_t>(std::max({1.0, sizes.mean / 16, std::floor(drawn_bytes + 0.5)}));
 }
 
 Result<NormalSizes> normal_sizes(const Options& options, const NormalSizes& real) {
   NormalSizes sizes;
   sizes.mean = static_cast<double>(options.size("mean"));
-  if (sizes.mean > kMostMean)
+  if (sizes.mean > kMostMeanBytes)
     return make_error(Errc::invalid_argument,
                       fmt::format("mean={}: from 1 byte to 8 GB", options.size("mean")));
   sizes.deviation = options.given("deviation") ? static_cast<double>(options.size("deviation"))
@@ -46,7 +46,7 @@ Result<NormalSizes> normal_sizes(const Options& options, const NormalSizes& real
 }
 
 ClassMix::ClassMix(std::span<const ClassCount> classes, std::uint64_t seed)
-    : classes_(classes), order_(total(classes), RandomStream(seed, "classes").bits(0)) {
+    : classes_(classes), order_(total_samples(classes), RandomStream(seed, "classes").bits(0)) {
   std::uint64_t end = 0;
   ends_.reserve(classes.size());
   for (const ClassCount& row : classes) ends_.push_back(end += row.samples);

@@ -13,8 +13,8 @@
 
 namespace penstock {
 
-// A number in (0, 1): the quantile of the distribution that sample `index` gets. Stratified: of 256
-// consecutive samples, each gets another 256th of the distribution. So even a data set of a few hundred
+// The quantile of the distribution that sample `index` gets: a number between 0 and 1. It is stratified: each
+// of 256 consecutive samples gets a different 256th of the distribution. So even a data set of a few hundred
 // samples has the distribution's percentiles.
 double drawn_quantile(const RandomStream& samples, std::uint64_t index);
 
@@ -43,25 +43,25 @@ inline constexpr OptionSpec kDeviationOption{
     .type = OptionType::size,
     .value = "SIZE",
     .help = "standard deviation of the sizes, at most the mean (else in the real proportion to it)"};
-// The values of the two options. `invalid_argument` if out of range. Without the option, the deviation has
-// the same proportion to the mean as in `real`.
+// The sizes that the two options describe. `invalid_argument` if a value is out of range. Without the option,
+// the deviation has the same proportion to the mean as in `real`.
 Result<NormalSizes> normal_sizes(const Options& options, const NormalSizes& real);
 
 struct ClassCount {
   std::string_view name;
-  std::uint64_t samples = 0;  // in the real data set
+  std::uint64_t samples = 0;  // number of samples in the real data set
 };
 
 // Assigns a class to each sample, and a number within the class. The classes have the sizes of the real data
-// set and are shuffled by the seed. Samples beyond the real number start again, with higher numbers.
-// `classes` must outlive it.
+// set and are shuffled by the seed. If there are more samples than in the real data set, classes repeat in
+// the same order with higher numbers. `classes` must outlive it.
 class ClassMix {
  public:
   ClassMix(std::span<const ClassCount> classes, std::uint64_t seed);
 
   struct ClassPosition {
     std::uint32_t label = 0;
-    std::uint64_t number = 0;  // within its class, from 0
+    std::uint64_t number = 0;  // number of the sample in its class, from 0
   };
   ClassPosition at(std::uint64_t index) const;
   std::string_view name(std::uint32_t label) const { return classes_[label].name; }

@@ -1,7 +1,7 @@
 // Threads: any thread that generates pictures calls StripStock::get(). All threads that want a class at the
-// same time make its cuts together (Slot), each with its own CutMaker.
-// Locks: StripStock::mutex_ (for the map), Slot::mutex_ and Codes::mutex_. No thread takes one while it holds
-// another. A finished class is immutable and is read without a lock.
+// same time make its cuts together (ClassSlot), each with its own CutMaker.
+// Locks: StripStock::mutex_ (for the map), ClassSlot::mutex_ and SharedCodes::mutex_. No thread takes one
+// while it holds another. A finished class is immutable and is read without a lock.
 // Memory: everything allocates. A std::bad_alloc becomes the error `exhausted`, and no thread is left
 // waiting.
 // Ctrl-C: this code does not check for it. A wait is short: it ends when the other threads have made their
@@ -26,64 +26,64 @@
 namespace penstock {
 namespace {
 
-constexpr std::uint32_t kSheets = 6;         // pictures from which a class is cut
-constexpr std::uint32_t kEndsPerHeight = 5;  // pictures from which the ends of one height are cut
-constexpr std::uint32_t kMostEndRows = 3;    // number of such heights
-constexpr std::uint32_t kStripLines = 16;    // in a row of coding units
+constexpr std::uint32_t kSheets = 6;          // pictures from which a class is cut
+constexpr std::uint32_t kEndsPerHeight = 5;   // pictures from which the ends of one height are cut
+constexpr std::uint32_t kMostEndHeights = 3;  // the most different heights that ends have
+constexpr std::uint32_t kStripLines = 16;     // lines of pixels in a row of coding units
 
-// crc32c_power() of 0, 1, 2 ... bytes. These distances are enough for most flips.
-std::array<std::uint32_t, 4 * kFlipGroups.spacing> short_powers() {
-  std::array<std::uint32_t, 4 * kFlipGroups.spacing> powers{crc32c_power(0)};
-  const std::uint32_t byte = crc32c_power(1);
-  for (std::size_t i = 1; i < powers.size(); ++i) powers[i] = crc32c_shift(powers[i - 1], byte);
+// crc32c_power() of 0, 1, 2 ... bytes. Most distances between two flips are in this table.
+std::array<std::uint32_t, 4 * kFlipGroups.spacing_bytes> short_powers() {
+  std::array<std::uint32_t, 4 * kFlipGroups.spacing_bytes> powers{crc32c_power(0)};
+  const std::uint32_t one_byte_power = crc32c_power(1);
+  for (std::size_t i = 1; i < powers.size(); ++i) powers[i] = crc32c_shift(powers[i - 1], one_byte_power);
   return powers;
 }
 
 // For each bit of a byte: how flipping it changes the checksum of that byte.
 std::array<std::uint32_t, 8> flip_effects() {
   std::array<std::uint32_t, 8> effects{};
-  const std::byte none{};
+  const std::byte zero_byte{};
   for (std::size_t bit = 0; bit < effects.size(); ++bit) {
-    const std::byte one = std::byte{1} << bit;
-    effects[bit] = crc32c({&one, 1}) ^ crc32c({&none, 1});
+    const std::byte one_bit = std::byte{1} << bit;
+    effects[bit] = crc32c({&one_bit, 1}) ^ crc32c({&zero_byte, 1});
   }
   return effects;
 }
 
-// Number of whole strips per sheet. Small strips need more of them. All ends of small strips have one row, so
-// only whole strips differ in size. And small pictures should be as different from each other as large ones.
+// Number of whole strips per sheet. Small pictures need more, because they should be as different from each
+// other as large ones. Their ends all have one row, so only whole strips differ in size.
 std::uint32_t strips_per_sheet(std::uint32_t width) {
   constexpr std::uint32_t kSheetPixels = 48'000;
   constexpr std::uint32_t kMinStrips = 4;
   return std::max(kMinStrips, kSheetPixels / (width * kStripLines * strip_rows(width)));
 }
 
-// The number of different heights that ends have, and the height number `which` in rows. All are lower than a
-// whole strip.
-std::uint32_t end_kinds(std::uint32_t strip) {
-  return std::min(strip - 1, kMostEndRows);
+// end_height_count(): the number of different heights of ends. end_rows(): height number `height_index` in
+// rows. All are lower than a whole strip, which has `strip` rows.
+std::uint32_t end_height_count(std::uint32_t strip) {
+  return std::min(strip - 1, kMostEndHeights);
 }
-std::uint32_t end_rows(std::uint32_t strip, std::uint32_t which) {
-  return strip * (which + 1) / (end_kinds(strip) + 1);
+std::uint32_t end_rows(std::uint32_t strip, std::uint32_t height_index) {
+  return strip * (height_index + 1) / (end_height_count(strip) + 1);
 }
 
-// The number of pictures (cuts) from which a class is made. Order: sheets of whole strips, then ends, the
-// lowest first.
-std::uint32_t cuts_of(std::uint32_t width) {
-  return kSheets + kEndsPerHeight * end_kinds(strip_rows(width));
+// The number of pictures from which a class is cut. In the order of cuts, sheets of whole strips come first,
+// then ends, the lowest first.
+std::uint32_t cut_count(std::uint32_t width) {
+  return kSheets + kEndsPerHeight * end_height_count(strip_rows(width));
 }
 
 }  // namespace
 
 // The tables of the encoder's codes, shared by all classes. They take 1 MiB and some time to fill.
-class StripStock::Codes {
+class StripStock::SharedCodes {
  public:
   // The first call makes the tables from its header. The lock is held meanwhile on purpose, because every
   // other thread needs the tables too. They never change after that, so the pointer is used without the lock.
   Result<const JpegCodes*> get(std::span<const std::byte> header) {
     const std::lock_guard lock(mutex_);
     if (!codes_) {
-      PENSTOCK_ASSIGN(codes_, JpegCodes::of(header));
+      PENSTOCK_ASSIGN(codes_, JpegCodes::from_header(header));
     }
     return &*codes_;
   }
@@ -93,172 +93,173 @@ class StripStock::Codes {
   std::optional<JpegCodes> codes_;
 };
 
-// Paints one picture and cuts it into strips, as a StripClass of its own. One thread, without a lock except
-// in Codes::get(). Reuses its buffers for the next cut.
+// Paints one picture and cuts it into strips, which it returns as a StripClass. One thread, without a lock
+// except in SharedCodes::get(). Reuses its buffers for the next cut.
 class StripStock::CutMaker {
  public:
   CutMaker(const StripStock& stock, RandomStream stream, std::uint32_t width, int percent)
       : stream_(stream),
         width_(width),
-        rows_(strip_rows(width)),
+        strip_rows_(strip_rows(width)),
         percent_(percent),
         painter_(stock.scenery_),
-        tables_(*stock.codes_) {}
+        shared_codes_(*stock.codes_) {}
 
   Result<StripClass> make(std::uint32_t cut_index) {
     cut_ = {};
     cut_.width = width_;
-    const bool sheet = cut_index < kSheets;
-    const std::uint32_t rows =
-        sheet ? rows_ * strips_per_sheet(width_) : end_rows(rows_, (cut_index - kSheets) / kEndsPerHeight);
-    PENSTOCK_TRY(cut(stream_.substream(sheet ? cut_index : cut_index + kEndsPerHeight), rows));
-    if (sheet) cut_.whole_strips = cut_.strips.size();
+    const bool is_sheet = cut_index < kSheets;
+    const std::uint32_t rows = is_sheet ? strip_rows_ * strips_per_sheet(width_)
+                                        : end_rows(strip_rows_, (cut_index - kSheets) / kEndsPerHeight);
+    PENSTOCK_TRY(cut(stream_.substream(is_sheet ? cut_index : cut_index + kEndsPerHeight), rows));
+    if (is_sheet) cut_.whole_strips = cut_.strips.size();
     return std::move(cut_);
   }
 
  private:
   Result<void> cut(RandomStream picture, std::uint32_t rows) {
     painter_.paint(picture, width_, rows * kStripLines, image_);
-    for (std::uint32_t end = std::min(rows, rows_); end <= rows; end += rows_)
+    for (std::uint32_t end = std::min(rows, strip_rows_); end <= rows; end += strip_rows_)
       grey_last_unit(end * kStripLines);
-    PENSTOCK_ASSIGN(const std::span<const std::byte> jpeg, encoder_.encode(image_, percent_, rows_));
+    PENSTOCK_ASSIGN(const std::span<const std::byte> jpeg, encoder_.encode(image_, percent_, strip_rows_));
     PENSTOCK_ASSIGN(const JpegLayout layout, jpeg_layout(jpeg));
     PENSTOCK_ASSIGN(cut_.header, header_without_restarts(jpeg));
-    cut_.height_at = layout.height_at;
-    PENSTOCK_ASSIGN(codes_, tables_.get(cut_.header));
+    cut_.height_offset = layout.height_offset;
+    PENSTOCK_ASSIGN(codes_, shared_codes_.get(cut_.header));
     for (const JpegInterval& interval : layout.intervals) {
-      const std::uint32_t here = std::min(rows, rows_);
-      PENSTOCK_TRY(add_strip(jpeg, interval, here));
-      rows -= here;
+      const std::uint32_t interval_rows = std::min(rows, strip_rows_);
+      PENSTOCK_TRY(add_strip(jpeg, interval, interval_rows));
+      rows -= interval_rows;
     }
     return success();
   }
 
-  // Makes the last coding unit before line `end` grey, because the next strip is coded relative to its DC
-  // values.
+  // Makes the last coding unit before line `end` grey. The next strip is coded relative to its DC values,
+  // which are then zero.
   void grey_last_unit(std::uint32_t end) {
     constexpr int kGrey = 128;
     for (std::size_t plane = 0; plane < image_.planes.size(); ++plane) {
-      const std::size_t shrunk = plane == 0 ? 1 : 2;
-      const std::size_t side = kStripLines / shrunk;
-      const std::size_t stride = image_.stride() / shrunk;
-      std::uint8_t* at = image_.planes[plane].data() + (end / shrunk - side) * stride + stride - side;
+      const std::size_t subsampling = plane == 0 ? 1 : 2;
+      const std::size_t side = kStripLines / subsampling;
+      const std::size_t stride = image_.stride() / subsampling;
+      std::uint8_t* at = image_.planes[plane].data() + (end / subsampling - side) * stride + stride - side;
       for (std::size_t line = 0; line < side; ++line, at += stride) std::fill_n(at, side, kGrey);
     }
   }
 
   Result<void> add_strip(std::span<const std::byte> jpeg, const JpegInterval& interval, std::uint32_t rows) {
     const std::size_t units = std::size_t{rows} * ((width_ + kStripLines - 1) / kStripLines);
-    PENSTOCK_ASSIGN(const IntervalBits bits, codes_->find(jpeg, interval, units, kFlipGroups));
+    PENSTOCK_ASSIGN(const IntervalBits bits, codes_->find_bits(jpeg, interval, units, kFlipGroups));
     const std::span<const std::byte> coded = jpeg.subspan(interval.begin, interval.bytes);
     bytes_.assign(coded.begin(), coded.end());
-    PENSTOCK_TRY(codes_->fill_last_byte(bytes_, bits.padding));
+    PENSTOCK_TRY(codes_->fill_last_byte(bytes_, bits.padding_bits));
     Strip strip{.begin = static_cast<std::uint32_t>(cut_.bytes.size()),
                 .bytes = static_cast<std::uint32_t>(bytes_.size()),
                 .rows = rows,
                 .crc32c = crc32c(bytes_),
                 .first_flip = static_cast<std::uint32_t>(cut_.flips.size()),
-                .flips = static_cast<std::uint32_t>(bits.flippable.size()),
+                .flip_count = static_cast<std::uint32_t>(bits.flippable.size()),
                 .first_edge = static_cast<std::uint32_t>(cut_.edges.size()),
-                .power = crc32c_power(bytes_.size())};
+                .crc_power = crc32c_power(bytes_.size())};
     add_flips(bits.flippable, interval.begin);
-    strip.edges = static_cast<std::uint32_t>(cut_.edges.size()) - strip.first_edge;
+    strip.edge_count = static_cast<std::uint32_t>(cut_.edges.size()) - strip.first_edge;
     cut_.bytes.insert(cut_.bytes.end(), bytes_.begin(), bytes_.end());
     cut_.strips.push_back(strip);
     return success();
   }
 
-  // The checksum of a given number of bytes is linear, so each flip adds a fixed value: the effect of its
-  // bit, shifted over all bytes after it. The loop goes from the last bit to the first, because the shift
-  // then grows step by step.
+  // The checksum of a given number of bytes is linear. So each flip changes it by a fixed value: the effect
+  // of its bit, shifted over all bytes after it. The loop goes from the last bit to the first, because the
+  // shift then grows step by step.
   void add_flips(const std::vector<FlippableBit>& bits, std::size_t begin) {
     static const auto kPowers = short_powers();
-    static const auto kEffects = flip_effects();
+    static const auto kFlipEffects = flip_effects();
     const std::size_t first = cut_.flips.size();
     std::uint32_t power = crc32c_power(0);
-    std::size_t next_at = bytes_.size() - 1;
+    std::size_t next_offset = bytes_.size() - 1;
     for (std::size_t i = bits.size(); i-- > 0;) {
-      const std::size_t at = bits[i].at - begin;
-      const std::size_t between = next_at - at;
-      power = crc32c_shift(power, between < kPowers.size() ? kPowers[between] : crc32c_power(between));
-      next_at = at;
+      const std::size_t at = bits[i].offset - begin;
+      const std::size_t distance = next_offset - at;
+      power = crc32c_shift(power, distance < kPowers.size() ? kPowers[distance] : crc32c_power(distance));
+      next_offset = at;
       cut_.flips.emplace_back(
           static_cast<std::uint32_t>(at), bits[i].mask,
-          crc32c_shift(kEffects[static_cast<std::size_t>(std::countr_zero(bits[i].mask))], power));
+          crc32c_shift(kFlipEffects[static_cast<std::size_t>(std::countr_zero(bits[i].mask))], power));
     }
     std::reverse(cut_.flips.begin() + static_cast<std::ptrdiff_t>(first), cut_.flips.end());
     for (std::size_t i = first; i < cut_.flips.size(); ++i) {
       const std::uint32_t at = cut_.flips[i].at();
-      const bool begins = i == first || at >= cut_.edges[cut_.edges.size() - 2] + kFlipGroups.within;
-      if (begins) cut_.edges.insert(cut_.edges.end(), 2, at);
+      const bool begins_group =
+          i == first || at >= cut_.edges[cut_.edges.size() - 2] + kFlipGroups.span_bytes;
+      if (begins_group) cut_.edges.insert(cut_.edges.end(), 2, at);
       cut_.edges.back() = at;
     }
   }
 
   const RandomStream stream_;
   const std::uint32_t width_;
-  const std::uint32_t rows_;  // of a whole strip
+  const std::uint32_t strip_rows_;  // rows of a whole strip
   const int percent_;
   PicturePainter painter_;
   JpegEncoder encoder_;
   YccImage image_;
-  Codes& tables_;
+  SharedCodes& shared_codes_;
   const JpegCodes* codes_ = nullptr;
-  std::vector<std::byte> bytes_;  // of the current strip
+  std::vector<std::byte> bytes_;  // bytes of the current strip
   StripClass cut_;
 };
 
 namespace {
 
-void append(StripClass& whole, StripClass part) {
-  if (whole.strips.empty()) {
-    whole = std::move(part);
+void append(StripClass& joined, StripClass part) {
+  if (joined.strips.empty()) {
+    joined = std::move(part);
     return;
   }
-  const auto bytes = static_cast<std::uint32_t>(whole.bytes.size());
-  const auto flips = static_cast<std::uint32_t>(whole.flips.size());
-  const auto edges = static_cast<std::uint32_t>(whole.edges.size());
+  const auto bytes = static_cast<std::uint32_t>(joined.bytes.size());
+  const auto flips = static_cast<std::uint32_t>(joined.flips.size());
+  const auto edges = static_cast<std::uint32_t>(joined.edges.size());
   for (Strip& strip : part.strips) {
     strip.begin += bytes;
     strip.first_flip += flips;
     strip.first_edge += edges;
   }
-  whole.bytes.insert(whole.bytes.end(), part.bytes.begin(), part.bytes.end());
-  whole.flips.insert(whole.flips.end(), part.flips.begin(), part.flips.end());
-  whole.edges.insert(whole.edges.end(), part.edges.begin(), part.edges.end());
-  whole.strips.insert(whole.strips.end(), part.strips.begin(), part.strips.end());
-  whole.whole_strips += part.whole_strips;
+  joined.bytes.insert(joined.bytes.end(), part.bytes.begin(), part.bytes.end());
+  joined.flips.insert(joined.flips.end(), part.flips.begin(), part.flips.end());
+  joined.edges.insert(joined.edges.end(), part.edges.begin(), part.edges.end());
+  joined.strips.insert(joined.strips.end(), part.strips.begin(), part.strips.end());
+  joined.whole_strips += part.whole_strips;
 }
 
-// Called by the last thread of a Slot, with its lock held. Cuts are joined in the order of their numbers, not
-// in the order in which threads made them. So the class depends only on its parameters.
+// Called by the last thread of a ClassSlot, with its lock held. Cuts are joined in the order of their
+// numbers, not in the order in which threads made them. So the class depends only on its parameters.
 Result<StripClass> join_cuts(std::vector<Result<StripClass>>& cuts) {
-  StripClass whole;
+  StripClass joined;
   for (Result<StripClass>& cut : cuts) {
     if (!cut.ok()) return std::move(cut).error();
-    append(whole, *std::move(cut));
+    append(joined, *std::move(cut));
   }
   cuts.clear();
-  whole.by_size.resize(whole.strips.size());
-  std::iota(whole.by_size.begin(), whole.by_size.end(), 0U);
-  std::stable_sort(whole.by_size.begin(), whole.by_size.end(), [&](std::uint32_t a, std::uint32_t b) {
-    return whole.strips[a].bytes < whole.strips[b].bytes;
+  joined.by_size.resize(joined.strips.size());
+  std::iota(joined.by_size.begin(), joined.by_size.end(), 0U);
+  std::stable_sort(joined.by_size.begin(), joined.by_size.end(), [&](std::uint32_t a, std::uint32_t b) {
+    return joined.strips[a].bytes < joined.strips[b].bytes;
   });
-  for (const std::uint32_t strip : whole.by_size) whole.sizes.push_back(whole.strips[strip].bytes);
-  return whole;
+  for (const std::uint32_t strip : joined.by_size) joined.sorted_sizes.push_back(joined.strips[strip].bytes);
+  return joined;
 }
 
 }  // namespace
 
-// A class that is being made. Every thread that wants it makes cuts until none is left. The last thread to
-// finish joins them. Every cut ends, also by an exception. A cut that failed keeps its error.
-class StripStock::Slot {
+// A class that is being made. Every thread that needs the class makes cuts until all are made. The last
+// thread to finish joins them. Every cut ends, also by an exception. A cut that failed keeps its error.
+class StripStock::ClassSlot {
  public:
-  // Allocates in advance what end() needs to report an error, so that a lack of memory can be reported later.
-  explicit Slot(std::uint32_t width)
+  // Allocates all possible errors in advance, so that a lack of memory can be reported later.
+  explicit ClassSlot(std::uint32_t width)
       : class_(
             make_error(Errc::exhausted, fmt::format("no memory for the stock of pictures {} wide", width))),
-        cuts_(cuts_of(width), class_) {}
+        cuts_(cut_count(width), class_) {}
 
   Result<const StripClass*> get(const StripStock& stock, RandomStream stream, std::uint32_t width,
                                 int percent) {
@@ -266,7 +267,7 @@ class StripStock::Slot {
     // none.
     make_cuts(stock, stream, width, percent);
     std::unique_lock lock(mutex_);
-    ready_.wait(lock, [this] { return ended_ == count_; });
+    ready_.wait(lock, [this] { return ended_cuts_ == cut_count_; });
     if (!class_.ok()) return class_.error();
     return &*class_;
   }
@@ -274,20 +275,20 @@ class StripStock::Slot {
  private:
   void make_cuts(const StripStock& stock, RandomStream stream, std::uint32_t width, int percent) {
     std::optional<CutMaker> maker;
-    for (std::uint32_t cut_index = next_++; cut_index < count_; cut_index = next_++) {
+    for (std::uint32_t cut_index = next_cut_++; cut_index < cut_count_; cut_index = next_cut_++) {
       try {
         if (!maker) maker.emplace(stock, stream, width, percent);
-        cuts_[cut_index] = maker->make(cut_index);  // no other thread uses this element before end()
+        cuts_[cut_index] = maker->make(cut_index);  // no other thread uses this element before end_cut()
       } catch (const std::exception&) {             // no memory: the element already has that error
       }
-      end();  // also after an exception, or get() would wait forever
+      end_cut();  // also after an exception, or get() would wait forever
     }
   }
 
   // The lock also orders memory: each thread takes it after its cut, so the last thread sees all of cuts_.
-  void end() {
+  void end_cut() {
     const std::lock_guard lock(mutex_);
-    if (++ended_ < count_) return;
+    if (++ended_cuts_ < cut_count_) return;
     try {
       class_ = join_cuts(cuts_);
     } catch (const std::exception&) {  // no memory: class_ already has that error
@@ -295,29 +296,29 @@ class StripStock::Slot {
     ready_.notify_all();
   }
 
-  std::atomic<std::uint32_t> next_{0};
-  std::mutex mutex_;  // protects ended_, and class_ until all cuts have ended
+  std::atomic<std::uint32_t> next_cut_{0};
+  std::mutex mutex_;  // protects ended_cuts_, and class_ until all cuts have ended
   std::condition_variable ready_;
-  std::uint32_t ended_ = 0;
+  std::uint32_t ended_cuts_ = 0;
   Result<StripClass> class_;
   std::vector<Result<StripClass>> cuts_;
-  const std::size_t count_ = cuts_.size();  // stored, because join_cuts() empties cuts_
+  const std::size_t cut_count_ = cuts_.size();  // stored, because join_cuts() empties cuts_
 };
 
 StripStock::StripStock(const Scenery& scenery, RandomStream stream)
-    : scenery_(scenery), stream_(stream), codes_(std::make_unique<Codes>()) {}
+    : scenery_(scenery), stream_(stream), codes_(std::make_unique<SharedCodes>()) {}
 StripStock::~StripStock() = default;
 
 Result<const StripClass*> StripStock::get(std::uint32_t width, int quantizer_percent) const {
   const std::uint64_t key = (std::uint64_t{width} << 32U) | static_cast<std::uint32_t>(quantizer_percent);
   try {
-    Slot* slot = nullptr;
+    ClassSlot* slot = nullptr;
     {
-      // Held only to find or add the Slot, which stays at the same address for the life of the stock.
+      // Held only to find or add the ClassSlot, which stays at the same address for the life of the stock.
       const std::lock_guard lock(mutex_);
-      std::unique_ptr<Slot>& place = slots_[key];
-      if (place == nullptr) place = std::make_unique<Slot>(width);
-      slot = place.get();
+      std::unique_ptr<ClassSlot>& owner = class_slots_[key];
+      if (owner == nullptr) owner = std::make_unique<ClassSlot>(width);
+      slot = owner.get();
     }
     return slot->get(*this, stream_.substream(key), width, quantizer_percent);
   } catch (const std::bad_alloc&) {

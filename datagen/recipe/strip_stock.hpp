@@ -1,5 +1,5 @@
-// A stock of encoded strips of pictures. JPEG files, each different from all others, are joined from them at
-// the speed of memory.
+// A stock of encoded strips of pictures. JPEG files, each different from all others, are made from it as fast
+// as memory can be read.
 //
 // A strip consists of rows of 16 lines. A strip for the end of a picture has fewer rows. A strip can be
 // decoded without the strip before it. Strips of one class have the same width, quantizer and Huffman tables.
@@ -33,56 +33,56 @@
 
 namespace penstock {
 
-// Rows of a whole strip. A picture has 10 to 20 strips. Low strips keep the stock small, so that it stays in
-// faster caches. For the widest pictures, strips are so low that 16 bits can count their coding units, as in
-// encoders.
+// Rows of a whole strip, for a picture of this width. A picture has 10 to 20 strips. Low strips keep the
+// stock small, so that it stays in faster caches. For the widest pictures, strips are so low that 16 bits can
+// count their coding units, as in encoders.
 constexpr std::uint32_t strip_rows(std::uint32_t width) {
   constexpr std::uint32_t kMostRows = 16;
-  // The most coding units across a picture: a JPEG has at most 65500 pixels in a line.
+  // The most coding units in a row: a JPEG has at most 65500 pixels in a line.
   constexpr std::uint32_t kMostUnits = (65500 + 15) / 16;
   static_assert(kMostRows * kMostUnits <= 65535);
   return std::min((width + 249) / 250, kMostRows);
 }
-inline constexpr FlipGroups kFlipGroups{.spacing = 1024, .together = 8, .within = 64};
+inline constexpr FlipGroups kFlipGroups{.spacing_bytes = 1024, .bits_per_group = 8, .span_bytes = 64};
 
 struct Flip {
-  std::uint32_t where = 0;   // offset in its strip, shifted left by 8, and the mask of the bit
-  std::uint32_t crc32c = 0;  // change of the strip's checksum by this flip
-  Flip(std::uint32_t at, std::uint8_t mask, std::uint32_t crc) : where(at << 8U | mask), crc32c(crc) {}
-  std::uint32_t at() const { return where >> 8U; }
-  std::byte mask() const { return static_cast<std::byte>(where & 0xffU); }
+  std::uint32_t position = 0;  // offset in the strip, shifted left by 8, and the mask of the bit
+  std::uint32_t crc32c = 0;    // how this flip changes the checksum of the strip
+  Flip(std::uint32_t at, std::uint8_t mask, std::uint32_t crc) : position(at << 8U | mask), crc32c(crc) {}
+  std::uint32_t at() const { return position >> 8U; }
+  std::byte mask() const { return static_cast<std::byte>(position & 0xffU); }
 };
 
 struct Strip {
-  std::uint32_t begin = 0;  // in StripClass::bytes
+  std::uint32_t begin = 0;  // offset in StripClass::bytes
   std::uint32_t bytes = 0;
   std::uint32_t rows = 0;
-  std::uint32_t crc32c = 0;  // of its bytes in the stock, without flips
+  std::uint32_t crc32c = 0;  // checksum of the strip in the stock, without flips
   std::uint32_t first_flip = 0;
-  std::uint32_t flips = 0;
+  std::uint32_t flip_count = 0;
   std::uint32_t first_edge = 0;
-  std::uint32_t edges = 0;
-  std::uint32_t power = 0;  // crc32c_power() of its size
+  std::uint32_t edge_count = 0;
+  std::uint32_t crc_power = 0;  // crc32c_power() of `bytes`
 };
 
-// Immutable, so any thread reads it without a lock.
+// All strips of one width and quantizer. Immutable, so any thread reads it without a lock.
 struct StripClass {
   std::uint32_t width = 0;
-  std::vector<std::byte> header;  // of a picture of this class, of any height
-  std::size_t height_at = 0;      // offset of the height in the header
+  std::vector<std::byte> header;  // header of a picture of this class; the height must be set
+  std::size_t height_offset = 0;  // offset of the height in the header
   std::vector<std::byte> bytes;
-  std::vector<Flip> flips;  // by strip
-  // By strip: for each group of flips, the offsets of its first and last byte in the strip.
+  std::vector<Flip> flips;  // flips of all strips, in the order of strips
+  // In the order of strips: for each group of flips, the offsets of its first and last byte in the strip.
   std::vector<std::uint32_t> edges;
-  std::vector<Strip> strips;  // `whole_strips` strips with strip_rows() rows, then lower ones
+  std::vector<Strip> strips;  // first `whole_strips` strips of strip_rows() rows, then lower ones
   std::size_t whole_strips = 0;
-  std::vector<std::uint32_t> by_size;  // indexes of all strips, the smallest first
-  std::vector<std::uint32_t> sizes;    // their sizes, in the same order
+  std::vector<std::uint32_t> by_size;       // indexes of all strips, the smallest first
+  std::vector<std::uint32_t> sorted_sizes;  // sizes of all strips, in the order of by_size
 };
 
-// Makes and keeps the classes of strips. Any thread. The first get() makes a class; threads that ask for the
-// same class meanwhile help. This takes 7 to 15 ms of processor time for a width of 500 pixels. A class
-// depends only on the scenery, `stream`, width and percentage. The scenery must outlive the stock.
+// Makes and keeps the classes of strips. Any thread. The first get() makes a class. Threads that need the
+// same class meanwhile help to make it. This takes 7 to 15 ms of processor time for a width of 500 pixels. A
+// class depends only on the scenery, `stream`, width and percentage. The scenery must outlive the stock.
 class StripStock {
  public:
   StripStock(const Scenery& scenery, RandomStream stream);
@@ -92,14 +92,14 @@ class StripStock {
   Result<const StripClass*> get(std::uint32_t width, int quantizer_percent) const;
 
  private:
-  class Codes;
+  class SharedCodes;
   class CutMaker;
-  class Slot;
+  class ClassSlot;
   const Scenery& scenery_;
   const RandomStream stream_;
-  const std::unique_ptr<Codes> codes_;
-  mutable std::mutex mutex_;  // protects the map, not the Slots in it
-  mutable std::map<std::uint64_t, std::unique_ptr<Slot>> slots_;
+  const std::unique_ptr<SharedCodes> codes_;
+  mutable std::mutex mutex_;  // protects the map, not the objects in it
+  mutable std::map<std::uint64_t, std::unique_ptr<ClassSlot>> class_slots_;
 };
 
 }  // namespace penstock

@@ -26,7 +26,8 @@ void name_sample(std::uint64_t index, SamplePlan& out) {
   out.label = 0;
 }
 
-// x and y in DLIO's layout: x has bytes and a last dimension that counts samples; y has one label, always 0.
+// Makes x and y in DLIO's layout. x has bytes and a last dimension that counts samples. y has one label,
+// always 0.
 Result<std::unique_ptr<Recipe>> make_unet3d(const RecipeRequest& request, const Options& options) {
   PENSTOCK_ASSIGN(const NormalSizes sizes, normal_sizes(options, kSizes));
   const Field x{.name = "x", .codec = "raw", .extension = ".npy", .varies = true, .trailing_ones = 2};
@@ -50,7 +51,7 @@ const RecipeInfo recipe_unet3d{
     .sizes = "normal, mean 146,600,628 bytes, deviation 68,341,808",
     .format = "npz",
     .format_settings = [](const Options&) { return std::span<const RecipeSetting>(kFormatSettings); },
-    .small = kSmallSettings,
+    .small_settings = kSmallSettings,
     .mean_sample_bytes = kSizes.mean,
     .fingerprint = 0x6d6589dd,
     .make = make_unet3d,

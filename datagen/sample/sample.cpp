@@ -23,9 +23,10 @@ std::uint64_t field_bytes(const Field& field) {
 
 std::uint32_t crc32c_of(const FieldBytes& field, std::uint32_t before) {
   // For shorter fields, computing the CRC again is faster than combining.
-  constexpr std::uint64_t kCombinedFrom = 8192;
+  constexpr std::uint64_t kLeastCombinedBytes = 8192;
   if (field.crc32c && before == 0) return *field.crc32c;
-  if (field.crc32c && field.bytes >= kCombinedFrom) return crc32c_combine(before, *field.crc32c, field.bytes);
+  if (field.crc32c && field.bytes >= kLeastCombinedBytes)
+    return crc32c_combine(before, *field.crc32c, field.bytes);
   std::uint32_t crc = before;
   for (const std::span<const std::byte> piece : field.pieces) crc = crc32c(piece, crc);
   return crc;

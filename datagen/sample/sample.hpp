@@ -38,7 +38,8 @@ std::uint64_t field_bytes(const Field& field);
 // need it.
 class Crc32Source {
  public:
-  virtual std::uint32_t crc32() const = 0;  // of all pieces of the FieldBytes that points to this object
+  // CRC-32 of all pieces of the FieldBytes that points to this object.
+  virtual std::uint32_t crc32() const = 0;
 
  protected:
   ~Crc32Source() = default;

@@ -7,23 +7,23 @@
 namespace penstock {
 
 std::uint32_t SampleList::add_object(std::string_view name) {
-  starts_.push_back(names_.size());
+  name_starts_.push_back(names_.size());
   names_.insert(names_.end(), name.begin(), name.end());
   names_.push_back('\0');
-  return static_cast<std::uint32_t>(starts_.size() - 1);
+  return static_cast<std::uint32_t>(name_starts_.size() - 1);
 }
 
 SampleList SampleList::part(std::uint64_t begin, std::uint64_t end) const {
-  SampleList some;
-  std::vector<std::uint32_t> numbers(objects(), UINT32_MAX);
+  SampleList selected;
+  std::vector<std::uint32_t> new_indexes(objects(), UINT32_MAX);
   for (std::uint64_t i = begin; i < end; ++i) {
     Sample sample = samples_[i];
-    std::uint32_t& number = numbers[sample.object];
-    if (number == UINT32_MAX) number = some.add_object(name(sample.object));
-    sample.object = number;
-    some.add_sample(sample);
+    std::uint32_t& new_index = new_indexes[sample.object];
+    if (new_index == UINT32_MAX) new_index = selected.add_object(name(sample.object));
+    sample.object = new_index;
+    selected.add_sample(sample);
   }
-  return some;
+  return selected;
 }
 
 std::uint64_t SampleList::bytes() const {
@@ -32,10 +32,10 @@ std::uint64_t SampleList::bytes() const {
   return sum;
 }
 
-std::uint64_t SampleList::largest() const {
-  std::uint64_t most = 0;
-  for (const Sample& sample : samples_) most = std::max(most, sample.length);
-  return most;
+std::uint64_t SampleList::largest_bytes() const {
+  std::uint64_t largest_length = 0;
+  for (const Sample& sample : samples_) largest_length = std::max(largest_length, sample.length);
+  return largest_length;
 }
 
 std::uint64_t max_open_objects(std::uint64_t objects) {

@@ -24,27 +24,27 @@ class SampleList {
   void add(std::string_view name, std::uint64_t bytes) { add_sample({0, bytes, add_object(name)}); }
 
   std::uint64_t size() const { return samples_.size(); }
-  std::uint64_t objects() const { return starts_.size(); }
+  std::uint64_t objects() const { return name_starts_.size(); }
   const Sample& operator[](std::uint64_t i) const { return samples_[i]; }
-  // Prefetches the memory of [i] and, if samples are whole objects, of its name. A long list does not fit
-  // into a cache.
+  // Prefetches the memory of sample [i] and, if samples are whole objects, of its name. A long list does not
+  // fit into a cache.
   void prefetch(std::uint64_t i) const {
     __builtin_prefetch(samples_.data() + i);
-    if (i < starts_.size()) __builtin_prefetch(starts_.data() + i);
+    if (i < name_starts_.size()) __builtin_prefetch(name_starts_.data() + i);
   }
   // A terminating 0 follows the name, so its data() is a C string.
   std::string_view name(std::uint32_t object) const {
-    const std::uint64_t end = object + 1 < starts_.size() ? starts_[object + 1] : names_.size();
-    return {names_.data() + starts_[object], end - starts_[object] - 1};
+    const std::uint64_t end = object + 1 < name_starts_.size() ? name_starts_[object + 1] : names_.size();
+    return {names_.data() + name_starts_[object], end - name_starts_[object] - 1};
   }
   // The samples from `begin` to `end` - 1, with their objects.
   SampleList part(std::uint64_t begin, std::uint64_t end) const;
   std::uint64_t bytes() const;
-  std::uint64_t largest() const;
+  std::uint64_t largest_bytes() const;
 
  private:
   std::vector<char> names_;
-  std::vector<std::uint64_t> starts_;
+  std::vector<std::uint64_t> name_starts_;
   std::vector<Sample> samples_;
 };
 

@@ -21,18 +21,18 @@ Error read_only_error() {
 
 class OverlayNamespace final : public Namespace {
  public:
-  using Route = std::function<Namespace&(std::string_view name, std::string& full)>;
+  using Route = std::function<Namespace&(std::string_view name, std::string& full_name)>;
   OverlayNamespace(Namespace& slow, Route route) : slow_(slow), route_(std::move(route)) {}
 
   Result<void> list_all(std::string_view folder, const std::function<bool(const Entry&)>& visit,
                         const std::function<void(std::string_view name)>& skipped) override {
-    std::string full;
-    static_cast<void>(route_(folder, full));
-    return slow_.list_all(full, visit, skipped);
+    std::string full_name;
+    static_cast<void>(route_(folder, full_name));
+    return slow_.list_all(full_name, visit, skipped);
   }
   Result<Entry> stat(std::string_view name) override {
-    std::string full;
-    return route_(name, full).stat(full);
+    std::string full_name;
+    return route_(name, full_name).stat(full_name);
   }
   Result<void> make_folders(std::string_view) override { return read_only_error(); }
   Result<void> rename_noreplace(std::string_view, std::string_view) override { return read_only_error(); }
@@ -46,14 +46,15 @@ class OverlayNamespace final : public Namespace {
   const Route route_;
 };
 
-Caps caps_of(const Caps& slow, const Caps& fast) {
+Caps combined_caps(const Caps& slow, const Caps& fast) {
   Caps caps;
-  if (slow.threads != 0 && fast.threads != 0) caps.threads = slow.threads + fast.threads;
+  if (slow.max_useful_threads != 0 && fast.max_useful_threads != 0)
+    caps.max_useful_threads = slow.max_useful_threads + fast.max_useful_threads;
   caps.zero_copy = slow.zero_copy && fast.zero_copy;
   caps.native_path = slow.native_path && fast.native_path;
   caps.volatile_memory = slow.volatile_memory && fast.volatile_memory;
   caps.bypasses_cache = slow.bypasses_cache && fast.bypasses_cache;
-  caps.network = slow.network || fast.network;
+  caps.on_network = slow.on_network || fast.on_network;
   // The baseline loops must not bypass the overlay: the native path below the root belongs to one of two
   // tiers.
   caps.emulated = true;
@@ -64,47 +65,48 @@ class OverlayBackend final : public Backend {
  public:
   explicit OverlayBackend(OverlayTiers tiers)
       : tiers_(std::move(tiers)),
-        caps_(caps_of(tiers_.slow.backend->caps(), tiers_.fast.backend->caps())),
-        names_(tiers_.slow.backend->names(), [this](std::string_view name, std::string& full) -> Namespace& {
-          return backend_of(name, full).names();
-        }) {}
+        caps_(combined_caps(tiers_.slow.backend->caps(), tiers_.fast.backend->caps())),
+        names_(tiers_.slow.backend->names(),
+               [this](std::string_view name, std::string& full_name) -> Namespace& {
+                 return backend_of(name, full_name).names();
+               }) {}
 
   const Caps& caps() const override { return caps_; }
   Result<std::unique_ptr<Reader>> open(std::string_view name) override {
-    std::string full;
-    return backend_of(name, full).open(full);
+    std::string full_name;
+    return backend_of(name, full_name).open(full_name);
   }
   Result<std::unique_ptr<Writer>> create(std::string_view, std::uint64_t) override {
     return read_only_error();
   }
   Result<std::uint64_t> read_object(std::string_view name, std::uint64_t length_hint,
                                     std::span<std::byte> out) override {
-    thread_local std::string full;  // one per thread, so that a sample costs no allocation
-    return backend_of(name, full).read_object(full, length_hint, out);
+    thread_local std::string full_name;  // one per thread, so that a sample costs no allocation
+    return backend_of(name, full_name).read_object(full_name, length_hint, out);
   }
   Namespace& names() override { return names_; }
   MovedBytes moved_bytes() const override {
     return {.read = tiers_.slow.backend->moved_bytes().read + tiers_.fast.backend->moved_bytes().read};
   }
   std::vector<std::string> remarks() const override {
-    std::vector<std::string> all = tiers_.slow.remarks();
-    for (std::string& remark : tiers_.fast.remarks()) all.push_back(std::move(remark));
-    return all;
+    std::vector<std::string> combined = tiers_.slow.remarks();
+    for (std::string& remark : tiers_.fast.remarks()) combined.push_back(std::move(remark));
+    return combined;
   }
   std::optional<std::filesystem::path> native_path(std::string_view name) const override {
-    std::string full;
-    return backend_of(name, full).native_path(full);
+    std::string full_name;
+    return backend_of(name, full_name).native_path(full_name);
   }
 
   const Tier& slow() const { return tiers_.slow; }
   const Tier& fast() const { return tiers_.fast; }
 
  private:
-  Backend& backend_of(std::string_view name, std::string& full) const {
-    full = tiers_.prefix;
-    if (!full.empty() && !name.empty()) full += '/';
-    full += name;
-    return tiers_.names.contains(full) ? *tiers_.fast.backend : *tiers_.slow.backend;
+  Backend& backend_of(std::string_view name, std::string& full_name) const {
+    full_name = tiers_.prefix;
+    if (!full_name.empty() && !name.empty()) full_name += '/';
+    full_name += name;
+    return tiers_.staged_names.contains(full_name) ? *tiers_.fast.backend : *tiers_.slow.backend;
   }
 
   const OverlayTiers tiers_;
@@ -120,12 +122,13 @@ std::filesystem::path real_path(const std::filesystem::path& path) {
 
 // The corpus's folder relative to the slow tier's root; "" if it is the root.
 Result<std::string> prefix_of(const Corpus& corpus, const Tier& slow) {
-  const auto here = corpus.tier.backend->native_path("");
-  const auto root = slow.backend->native_path("");
-  if (here && root) {
-    const std::string below = real_path(*here).lexically_relative(real_path(*root)).generic_string();
-    if (below == ".") return std::string();
-    if (!below.empty() && !below.starts_with("..")) return below;
+  const auto corpus_path = corpus.tier.backend->native_path("");
+  const auto slow_root = slow.backend->native_path("");
+  if (corpus_path && slow_root) {
+    const std::string prefix =
+        real_path(*corpus_path).lexically_relative(real_path(*slow_root)).generic_string();
+    if (prefix == ".") return std::string();
+    if (!prefix.empty() && !prefix.starts_with("..")) return prefix;
   }
   return make_error(
       Errc::invalid_argument,
@@ -139,12 +142,12 @@ Result<void> check_staged(OverlayTiers& tiers, const StagingPlan& plan,
   return parallel_for(
       plan.files.size(), worker_threads(0), 16, [&](unsigned, std::uint64_t i) -> Result<void> {
         const PlannedFile& file = plan.files[i];
-        const auto copy = tiers.fast.backend->names().stat(file.name);
-        if (!copy.ok() && copy.error().code != Errc::not_found) return copy.error();
-        if (!copy.ok())
+        const auto staged_copy = tiers.fast.backend->names().stat(file.name);
+        if (!staged_copy.ok() && staged_copy.error().code != Errc::not_found) return staged_copy.error();
+        if (!staged_copy.ok())
           return make_error(Errc::not_found, fmt::format("'{}' is not on tier '{}' yet: {}", file.name,
                                                          tiers.fast.name, remedy));
-        if (copy->folder || copy->bytes != file.bytes)
+        if (staged_copy->folder || staged_copy->bytes != file.bytes)
           return make_error(Errc::corrupt,
                             fmt::format("'{}' on tier '{}' is not the copy that the plan speaks of: "
                                         "take it away, then {}",
@@ -171,8 +174,9 @@ std::string describe_change(Tier& slow, const PlannedFile& file) {
     if (::stat(path->c_str(), &status) != 0) return "it cannot be looked at";
     if (static_cast<std::uint64_t>(status.st_size) != file.bytes)
       return fmt::format("{} bytes in place of {}", status.st_size, file.bytes);
-    const std::int64_t mtime = std::int64_t{status.st_mtim.tv_sec} * 1'000'000'000 + status.st_mtim.tv_nsec;
-    return mtime == file.mtime_ns ? "" : "written later";
+    const std::int64_t mtime_ns =
+        std::int64_t{status.st_mtim.tv_sec} * 1'000'000'000 + status.st_mtim.tv_nsec;
+    return mtime_ns == file.mtime_ns ? "" : "written later";
   }
   const auto entry = slow.backend->names().stat(file.name);
   if (!entry.ok()) return entry.error().message();
@@ -210,7 +214,7 @@ std::unique_ptr<Backend> make_overlay(OverlayTiers tiers) {
 
 Result<void> apply_overlay(Corpus& corpus, const std::filesystem::path& plan_file) {
   PENSTOCK_ASSIGN(const StagingPlan plan, load_staging_plan(plan_file));
-  if (!plan.stage)
+  if (!plan.should_stage)
     return make_error(Errc::invalid_argument,
                       fmt::format("'{}' says not to stage anything: {}", plan_file.native(), plan.reason));
   OverlayTiers tiers;
@@ -218,7 +222,7 @@ Result<void> apply_overlay(Corpus& corpus, const std::filesystem::path& plan_fil
   PENSTOCK_ASSIGN(tiers.fast, open_planned_tier(plan.fast));
   PENSTOCK_ASSIGN(tiers.prefix, prefix_of(corpus, tiers.slow));
   PENSTOCK_TRY(check_staged(tiers, plan, plan_file));
-  for (const PlannedFile& file : plan.files) tiers.names.insert(file.name);
+  for (const PlannedFile& file : plan.files) tiers.staged_names.insert(file.name);
   Tier tier;
   tier.name = "overlay";
   tier.spec = plan_file.native();

@@ -28,7 +28,7 @@ inline constexpr OptionSpec kOverlayOption{
         "corpus's own",
     .group = "Corpus"};
 
-// The tier's own folder, if the tier needs one and it does not exist.
+// The root folder of the tier, if it does not exist. Nothing if it exists, or if the tier needs no folder.
 std::optional<std::filesystem::path> missing_folder(const Tier& tier);
 
 // Opens a tier of a plan under its name in the plan. No other open tier may have this name.
@@ -40,14 +40,15 @@ Result<Tier> open_planned_tier(const PlannedTier& planned);
 // too if the tier has native paths.
 std::string describe_change(Tier& slow, const PlannedFile& file);
 
-// Makes a back end that reads objects of the plan from the fast tier and all others from the slow one. Puts
-// "prefix/" before each name in both. It is read-only: creating, renaming and removing are `unsupported`.
-// Listings come from the slow tier. Its queues use threads.
+// The tiers of an overlay, from which make_overlay() makes a back end. It reads objects of the plan from the
+// fast tier and all others from the slow one. Puts "prefix/" before each name in both. It is read-only:
+// creating, renaming and removing are `unsupported`. Listings come from the slow tier. Its queues use
+// threads.
 struct OverlayTiers {
   Tier slow;
   Tier fast;
-  std::string prefix;                     // "" or a folder without a final slash
-  std::unordered_set<std::string> names;  // objects on the fast tier, with the prefix
+  std::string prefix;                            // "" or a folder without a final slash
+  std::unordered_set<std::string> staged_names;  // objects on the fast tier, with the prefix
 };
 std::unique_ptr<Backend> make_overlay(OverlayTiers tiers);
 
@@ -59,8 +60,8 @@ Result<void> apply_overlay(Corpus& corpus, const std::filesystem::path& plan_fil
 inline constexpr MetricInfo kOverlayBytesRead{"tier_bytes_read.*", "B"};  // "slow", "fast"
 
 // For a tier that apply_overlay() made: writes both tiers (roles `slow` and `fast`) and the bytes read from
-// each into the record (tier_bytes_read.slow and .fast). Does nothing for other tiers. `sum` adds a number
-// over all ranks: every rank makes the same calls of it.
+// each into the record (tier_bytes_read.slow and .fast). Does nothing for other tiers. `sum` returns the sum
+// of a number over all ranks, so every rank must call it equally often.
 Result<void> record_overlay(const Tier& tier, const std::function<Result<std::uint64_t>(std::uint64_t)>& sum,
                             Trial& trial);
 

@@ -47,7 +47,7 @@ class Overlay : public testing::Test {
     StagingPlan plan;
     plan.id = "0123456789abcdef";
     plan.policy = "density";
-    plan.stage = true;
+    plan.should_stage = true;
     plan.slow = {"disk", "disk=posix:" + slow().string(), slow().string()};
     plan.fast = {"flash", "flash=posix:" + fast().string(), fast().string()};
     const auto time = fs::last_write_time(slow() / "set/a/2");
@@ -141,7 +141,7 @@ TEST_F(Overlay, AnotherCorpusIsAnError) {
 
 TEST_F(Overlay, APlanThatStagesNothingIsAnError) {
   StagingPlan nothing = plan();
-  nothing.stage = false;
+  nothing.should_stage = false;
   nothing.reason = "for a reason";
   nothing.files.clear();
   ASSERT_OK(save_staging_plan(nothing, plan_file().string()));

@@ -15,17 +15,17 @@ constexpr int kMaxDepth = 6;
 }  // namespace
 
 std::string sealed_object_text(std::string_view kind, std::uint64_t format, const Json& members) {
-  Json whole{{"penstock", kind}, {"format", format}};
-  whole.update(members);
-  return seal_line(one_line(whole), 1, 1) + "\n";
+  Json object{{"penstock", kind}, {"format", format}};
+  object.update(members);
+  return seal_line(one_line(object), 1, 1) + "\n";
 }
 
 Result<Json> parse_sealed_object(std::string_view kind, std::uint64_t format, std::string_view text,
                                  std::string_view where) {
-  const auto corrupt = [&](std::string_view why) {
+  const auto corrupt_error = [&](std::string_view why) {
     return make_error(Errc::corrupt, fmt::format("'{}' {}", where, why));
   };
-  if (text.size() > kMostSealedObject) return corrupt("is too large");
+  if (text.size() > kMostSealedBytes) return corrupt_error("is too large");
   while (text.ends_with('\n')) text.remove_suffix(1);
   bool too_deep = false;
   const auto check_depth = [&](int depth, Json::parse_event_t, Json&) {
@@ -34,28 +34,29 @@ Result<Json> parse_sealed_object(std::string_view kind, std::uint64_t format, st
   };
   Json json = Json::parse(text.begin(), text.end(), check_depth, false);
   if (json.is_discarded() || too_deep || !json.is_object())
-    return corrupt(fmt::format("is no {}, or is cut short", kind));
+    return corrupt_error(fmt::format("is no {}, or is cut short", kind));
   const auto kind_member = json.find("penstock");
-  if (kind_member == json.end() || *kind_member != kind) return corrupt(fmt::format("is no {}", kind));
+  if (kind_member == json.end() || *kind_member != kind) return corrupt_error(fmt::format("is no {}", kind));
   if (const auto format_member = json.find("format"); format_member == json.end() || *format_member != format)
     return make_error(Errc::unsupported,
                       fmt::format("'{}' is a {} of another format than {}: use the penstock that wrote it",
                                   where, kind, format));
   const auto seal = check_seal(text, json);
-  if (!seal.ok() || !seal->has_value()) return corrupt("is not what was written: its checksum does not hold");
+  if (!seal.ok() || !seal->has_value())
+    return corrupt_error("is not what was written: its checksum does not hold");
   return json;
 }
 
 std::uint64_t count_member(const Json& json, const char* key) {
-  const Json& number = json.at(key);
-  if (!number.is_number_unsigned()) throw std::invalid_argument(fmt::format("'{}' is no count", key));
-  return number.get<std::uint64_t>();
+  const Json& member = json.at(key);
+  if (!member.is_number_unsigned()) throw std::invalid_argument(fmt::format("'{}' is no count", key));
+  return member.get<std::uint64_t>();
 }
 
 double number_member(const Json& json, const char* key) {
-  const Json& number = json.at(key);
-  if (!number.is_number()) throw std::invalid_argument(fmt::format("'{}' is no number", key));
-  return number.get<double>();
+  const Json& member = json.at(key);
+  if (!member.is_number()) throw std::invalid_argument(fmt::format("'{}' is no number", key));
+  return member.get<double>();
 }
 
 }  // namespace penstock

@@ -12,9 +12,9 @@
 
 namespace penstock {
 
-inline constexpr std::size_t kMostSealedObject = std::size_t{1} << 30U;  // enough for about ten million names
+inline constexpr std::size_t kMostSealedBytes = std::size_t{1} << 30U;  // enough for about ten million names
 
-// Ends with a newline.
+// Makes the line, with a newline at its end.
 std::string sealed_object_text(std::string_view kind, std::uint64_t format, const Json& members);
 
 // `corrupt` if the line is cut, changed, of another kind or too deeply nested. `unsupported` if it has

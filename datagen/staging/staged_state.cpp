@@ -11,9 +11,9 @@ namespace penstock {
 namespace {
 
 constexpr std::string_view kStagedKind = "staged files";
-constexpr std::uint64_t kFormat = 1;
+constexpr std::uint64_t kStagedFormat = 1;
 
-std::string name_of(const Json& json) {
+std::string checked_name(const Json& json) {
   auto name = json.get<std::string>();
   if (!check_object_name(name).ok()) throw std::invalid_argument("a name that no object has");
   return name;
@@ -21,52 +21,52 @@ std::string name_of(const Json& json) {
 
 StagedState state_from_json(const Json& json) {
   StagedState state;
-  state.plan = json.at("plan").get<std::string>();
-  for (const Json& name : json.at("found")) state.found.push_back(name_of(name));
-  if (!std::is_sorted(state.found.begin(), state.found.end()))
+  state.plan_id = json.at("plan").get<std::string>();
+  for (const Json& name : json.at("found")) state.found_files.push_back(checked_name(name));
+  if (!std::is_sorted(state.found_files.begin(), state.found_files.end()))
     throw std::invalid_argument("names not in order");
-  for (const Json& name : json.at("folders")) state.folders.push_back(name_of(name));
+  for (const Json& name : json.at("folders")) state.new_folders.push_back(checked_name(name));
   for (const Json& farm : json.at("farms")) {
-    state.farms.push_back(farm.get<std::string>());
-    if (!state.farms.back().starts_with('/')) throw std::invalid_argument("a farm without a place");
+    state.link_farms.push_back(farm.get<std::string>());
+    if (!state.link_farms.back().starts_with('/')) throw std::invalid_argument("a farm without a place");
   }
   for (const Json& one : json.at("copied")) {
     PublishedObject copy{.bytes = count_member(one, "bytes")};
     const std::uint64_t crc = count_member(one, "crc32c");
     if (crc > UINT32_MAX) throw std::invalid_argument("'crc32c' is none");
     copy.crc32c = static_cast<std::uint32_t>(crc);
-    state.copied.emplace(name_of(one.at("name")), copy);
+    state.copied.emplace(checked_name(one.at("name")), copy);
   }
-  state.unsure = json.value("unsure", true);
+  state.may_have_unlisted_copies = json.value("unsure", true);
   return state;
 }
 
 }  // namespace
 
 bool StagedState::was_found(const std::string& name) const {
-  return std::binary_search(found.begin(), found.end(), name);
+  return std::binary_search(found_files.begin(), found_files.end(), name);
 }
 
 void StagedState::remove_from_found(const std::string& name) {
-  const auto at = std::lower_bound(found.begin(), found.end(), name);
-  if (at != found.end() && *at == name) found.erase(at);
+  const auto at = std::lower_bound(found_files.begin(), found_files.end(), name);
+  if (at != found_files.end() && *at == name) found_files.erase(at);
 }
 
 std::string staged_state_text(const StagedState& state) {
   Json copied = Json::array();
   for (const auto& [name, copy] : state.copied)
     copied.push_back({{"name", name}, {"bytes", copy.bytes}, {"crc32c", copy.crc32c}});
-  return sealed_object_text(kStagedKind, kFormat,
-                            {{"plan", state.plan},
-                             {"found", state.found},
-                             {"folders", state.folders},
-                             {"farms", state.farms},
+  return sealed_object_text(kStagedKind, kStagedFormat,
+                            {{"plan", state.plan_id},
+                             {"found", state.found_files},
+                             {"folders", state.new_folders},
+                             {"farms", state.link_farms},
                              {"copied", std::move(copied)},
-                             {"unsure", state.unsure}});
+                             {"unsure", state.may_have_unlisted_copies}});
 }
 
 Result<StagedState> parse_staged_state(std::string_view text, std::string_view where) {
-  PENSTOCK_ASSIGN(const Json json, parse_sealed_object(kStagedKind, kFormat, text, where));
+  PENSTOCK_ASSIGN(const Json json, parse_sealed_object(kStagedKind, kStagedFormat, text, where));
   try {
     return state_from_json(json);
   } catch (const std::exception& problem) {
@@ -85,16 +85,16 @@ std::string staged_lock_name(std::string_view plan_id) {
 
 Result<StagedState> load_staged_state(Backend& fast, std::string_view plan_id) {
   const std::string name = staged_state_name(plan_id);
-  PENSTOCK_ASSIGN(const std::string text, read_text(fast, name, kMostSealedObject));
+  PENSTOCK_ASSIGN(const std::string text, read_text(fast, name, kMostSealedBytes));
   PENSTOCK_ASSIGN(StagedState state, parse_staged_state(text, name));
-  if (state.plan != plan_id)
-    return make_error(Errc::corrupt, fmt::format("'{}' is of another plan, {}", name, state.plan));
+  if (state.plan_id != plan_id)
+    return make_error(Errc::corrupt, fmt::format("'{}' is of another plan, {}", name, state.plan_id));
   return state;
 }
 
 Result<void> save_staged_state(Backend& fast, const StagedState& state) {
   const std::string text = staged_state_text(state);
-  return put_object(fast, staged_state_name(state.plan), std::as_bytes(std::span(text)),
+  return put_object(fast, staged_state_name(state.plan_id), std::as_bytes(std::span(text)),
                     Durability::file_and_name);
 }
 

@@ -14,18 +14,18 @@
 namespace penstock {
 
 struct StagedState {
-  std::string plan;  // id of the plan
+  std::string plan_id;
   // Files of the plan that existed before any apply, sorted. Never removed.
-  std::vector<std::string> found{};
-  std::vector<std::string> folders{};  // folders that did not exist before, parents first
-  std::vector<std::string> farms{};    // absolute paths of link farms that were started
+  std::vector<std::string> found_files{};
+  std::vector<std::string> new_folders{};  // folders that did not exist before, parents first
+  std::vector<std::string> link_farms{};   // absolute paths of link farms that were started
   std::map<std::string, PublishedObject> copied{};
   // Whether copies may exist that `copied` does not list: an apply is running, or was killed before it saved
   // its state.
-  bool unsure = false;
+  bool may_have_unlisted_copies = false;
 
   bool was_found(const std::string& name) const;
-  // Call it if a file of `found` does not exist: a later file of this name is a copy by apply.
+  // Call it if a file of `found_files` does not exist: a later file of this name is a copy by apply.
   void remove_from_found(const std::string& name);
   bool operator==(const StagedState&) const = default;
 };
@@ -34,7 +34,7 @@ struct StagedState {
 std::string staged_state_text(const StagedState& state);
 Result<StagedState> parse_staged_state(std::string_view text, std::string_view where);
 
-// ".penstock/staged/<id>.json", and the lock that an apply or revert holds.
+// The names of the state (".penstock/staged/<id>.json") and of the lock that an apply or revert holds.
 std::string staged_state_name(std::string_view plan_id);
 std::string staged_lock_name(std::string_view plan_id);
 inline constexpr std::string_view kStagedFolder = ".penstock/staged";

@@ -49,11 +49,11 @@ Json to_json(const StagingPlan& plan) {
   for (const PlannedFile& file : plan.files)
     files.push_back({{"name", file.name}, {"bytes", file.bytes}, {"mtime_ns", file.mtime_ns}});
   return {{"id", plan.id},
-          {"made", plan.made},
-          {"verdict", plan.stage ? "stage" : "don't stage"},
+          {"made", plan.made_at},
+          {"verdict", plan.should_stage ? "stage" : "don't stage"},
           {"reason", plan.reason},
           {"policy", plan.policy},
-          {"capacity", plan.capacity},
+          {"capacity", plan.capacity_bytes},
           {"threads", plan.threads},
           {"slow", tier_to_json(plan.slow)},
           {"fast", tier_to_json(plan.fast)},
@@ -78,13 +78,13 @@ StagingPlan plan_from_json(const Json& json) {
   plan.id = json.at("id").get<std::string>();
   if (plan.id.size() != 16 || plan.id.find_first_not_of("0123456789abcdef") != std::string::npos)
     throw std::invalid_argument("'id' is none");
-  plan.made = json.at("made").get<std::string>();
+  plan.made_at = json.at("made").get<std::string>();
   const auto verdict = json.at("verdict").get<std::string>();
   if (verdict != "stage" && verdict != "don't stage") throw std::invalid_argument("'verdict' is none");
-  plan.stage = verdict == "stage";
+  plan.should_stage = verdict == "stage";
   plan.reason = json.at("reason").get<std::string>();
   plan.policy = json.at("policy").get<std::string>();
-  plan.capacity = count_member(json, "capacity");
+  plan.capacity_bytes = count_member(json, "capacity");
   const std::uint64_t threads = count_member(json, "threads");
   if (threads == 0 || threads > UINT32_MAX) throw std::invalid_argument("'threads' is no number of threads");
   plan.threads = static_cast<unsigned>(threads);
@@ -92,7 +92,8 @@ StagingPlan plan_from_json(const Json& json) {
   plan.fast = tier_from_json(json.at("fast"));
   plan.predicted = gain_from_json(json.at("predicted"));
   read_files(json, plan);
-  if (plan.stage == plan.files.empty()) throw std::invalid_argument("its verdict and its files differ");
+  if (plan.should_stage == plan.files.empty())
+    throw std::invalid_argument("its verdict and its files differ");
   return plan;
 }
 
@@ -134,7 +135,7 @@ Result<StagingPlan> load_staging_plan(const std::filesystem::path& path) {
         fmt::format("'{}' is no file: name the plan that 'penstock stage advise -o' wrote", path.native()));
   const std::uintmax_t size = std::filesystem::file_size(path, failed);
   if (failed) return errno_error(failed.value(), "cannot read the plan", path.native());
-  if (size > kMostSealedObject) return plan_error(path.native(), "is too large for a plan");
+  if (size > kMostSealedBytes) return plan_error(path.native(), "is too large for a plan");
   std::ifstream file(path, std::ios::binary);
   std::string text(static_cast<std::size_t>(size), '\0');
   if (!file.read(text.data(), static_cast<std::streamsize>(size)) && size != 0)

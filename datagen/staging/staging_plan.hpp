@@ -25,8 +25,8 @@ struct PlannedTier {
 
 struct PlannedFile {
   std::string name;           // relative to both roots
-  std::uint64_t bytes = 0;    // when the plan was made
-  std::int64_t mtime_ns = 0;  // modification time at that moment, since 1970
+  std::uint64_t bytes = 0;    // size when the plan was made
+  std::int64_t mtime_ns = 0;  // modification time when the plan was made, since 1970
 
   bool operator==(const PlannedFile&) const = default;
 };
@@ -34,9 +34,9 @@ struct PlannedFile {
 // The predicted gain of one epoch: one pass over the files that the session read. Rates and times are those
 // of the program's own threads.
 struct PredictedGain {
-  double before_s = 0;  // all files on the slow tier
+  double before_s = 0;  // seconds of an epoch with all files on the slow tier
   double after_s = 0;
-  double gain = 0;  // before / after - 1; its confidence interval is [low, high]
+  double gain = 0;  // before_s / after_s - 1; its confidence interval is [low, high]
   double low = 0;
   double high = 0;
   double copy_s = 0;             // seconds that stage apply takes
@@ -44,13 +44,13 @@ struct PredictedGain {
 };
 
 struct StagingPlan {
-  std::string id;      // 16 hexadecimal digits
-  std::string made;    // UTC, ISO 8601
-  std::string policy;  // as given
-  std::uint64_t capacity = 0;
-  unsigned threads = 1;  // number of reading threads of the program
-  bool stage = false;    // the verdict; false: "don't stage", and the list of files is empty
-  std::string reason;    // of the verdict
+  std::string id;       // 16 hexadecimal digits
+  std::string made_at;  // UTC, ISO 8601
+  std::string policy;   // as the user gave it
+  std::uint64_t capacity_bytes = 0;
+  unsigned threads = 1;       // number of reading threads of the program
+  bool should_stage = false;  // the verdict; false: "don't stage", and the list of files is empty
+  std::string reason;         // why `should_stage` is true or false
   PlannedTier slow;
   PlannedTier fast;
   PredictedGain predicted;

@@ -23,7 +23,7 @@ void read_plan(std::string_view text) {
   const auto plan = parse_staging_plan(text, "input");
   if (!plan.ok()) return refused(plan.error());
   const auto again = parse_staging_plan(staging_plan_text(*plan), "again");
-  hold(again.ok() && again->files == plan->files && again->stage == plan->stage);
+  hold(again.ok() && again->files == plan->files && again->should_stage == plan->should_stage);
 }
 
 void read_state(std::string_view text) {

@@ -15,11 +15,11 @@ namespace {
 StagingPlan a_plan() {
   StagingPlan plan;
   plan.id = "0123456789abcdef";
-  plan.made = "2026-11-24T02:00:00Z";
+  plan.made_at = "2026-11-24T02:00:00Z";
   plan.policy = "density";
-  plan.capacity = 1 << 20;
+  plan.capacity_bytes = 1 << 20;
   plan.threads = 4;
-  plan.stage = true;
+  plan.should_stage = true;
   plan.reason = "an epoch takes 2 s in place of 3 s";
   plan.slow = {"slow", "slow=posix:/data,limit=100MB/s", "/data"};
   plan.fast = {"fast", "fast=posix:/nvme", "/nvme"};
@@ -91,12 +91,12 @@ TEST(StagingPlan, AFileThatIsNotThereIsSaid) {
 
 TEST(StagedState, ComesBackAsItWasWritten) {
   StagedState state;
-  state.plan = "0123456789abcdef";
-  state.found = {"a/2", "b"};
-  state.folders = {"a"};
-  state.farms = {"/home/farm"};
+  state.plan_id = "0123456789abcdef";
+  state.found_files = {"a/2", "b"};
+  state.new_folders = {"a"};
+  state.link_farms = {"/home/farm"};
   state.copied["a/1"] = {10, 0xdeadbeef};
-  state.unsure = true;
+  state.may_have_unlisted_copies = true;
   const auto read = parse_staged_state(staged_state_text(state), "state");
   ASSERT_OK(read);
   EXPECT_EQ(*read, state);
@@ -107,17 +107,17 @@ TEST(StagedState, ComesBackAsItWasWritten) {
 TEST(StagedState, LiesOnTheTierAndIsReplacedWhole) {
   Tier tier = open_tier("mem:staged-state-test", kNoNamedTiers).value();
   EXPECT_ERRC(Errc::not_found, load_staged_state(*tier.backend, "0123456789abcdef"));
-  StagedState state{.plan = "0123456789abcdef"};
+  StagedState state{.plan_id = "0123456789abcdef"};
   ASSERT_OK(save_staged_state(*tier.backend, state));
-  state.found = {"x"};
+  state.found_files = {"x"};
   ASSERT_OK(save_staged_state(*tier.backend, state));
-  const auto read = load_staged_state(*tier.backend, state.plan);
+  const auto read = load_staged_state(*tier.backend, state.plan_id);
   ASSERT_OK(read);
   EXPECT_EQ(*read, state);
 }
 
 TEST(StagedState, WhatNoStateSaysIsRefused) {
-  StagedState state{.plan = "0123456789abcdef", .found = {"a", "b"}, .farms = {"/farm"}};
+  StagedState state{.plan_id = "0123456789abcdef", .found_files = {"a", "b"}, .link_farms = {"/farm"}};
   const std::string text = staged_state_text(state);
   for (const auto& [from, to] :
        {std::pair("\"a\",\"b\"", "\"b\",\"a\""),

@@ -8,24 +8,25 @@
 namespace penstock {
 
 Result<ExtraObjects> find_extra_objects(Namespace& names, const Manifest& manifest, unsigned threads) {
-  constexpr std::size_t kMostNamed = 10;
-  std::vector<std::uint64_t> known;
-  known.reserve(static_cast<std::size_t>(manifest.objects()));
+  constexpr std::size_t kMostNames = 10;
+  std::vector<std::uint64_t> hashes;
+  hashes.reserve(static_cast<std::size_t>(manifest.objects()));
   std::string scratch;
   for (std::uint64_t i = 0; i < manifest.objects(); ++i)
-    known.push_back(name_hash(manifest.object_name(i, scratch)));
-  std::sort(known.begin(), known.end());
+    hashes.push_back(name_hash(manifest.object_name(i, scratch)));
+  std::sort(hashes.begin(), hashes.end());
 
-  const auto unknown = [&](const Entry& entry) {
-    return std::binary_search(known.begin(), known.end(), name_hash(entry.name)) ? kNotWanted
-                                                                                 : std::uint16_t{0};
+  const auto classify = [&](const Entry& entry) {
+    return std::binary_search(hashes.begin(), hashes.end(), name_hash(entry.name)) ? kNotWanted
+                                                                                   : std::uint16_t{0};
   };
-  PENSTOCK_ASSIGN(const FolderWalk walk, walk_folders(names, threads, unknown));
+  PENSTOCK_ASSIGN(const FolderWalk walk, walk_folders(names, threads, classify));
   ExtraObjects extra;
   extra.count = walk.objects();
   for (const FolderListing& folder : walk.folders)
     for (const FolderListing::Item& item : folder.items)
-      if (extra.first.size() < kMostNamed) extra.first.emplace_back(folder.full_name(item, scratch));
+      if (extra.first_names.size() < kMostNames)
+        extra.first_names.emplace_back(folder.full_name(item, scratch));
   return extra;
 }
 

@@ -13,7 +13,7 @@ namespace penstock {
 
 struct ExtraObjects {
   std::uint64_t count = 0;
-  std::vector<std::string> first;  // at most 10 names, in order of folder and name
+  std::vector<std::string> first_names;  // at most 10 names, in order of folder and name
 };
 
 // Skips hidden objects and the content of linked folders. Takes 8 bytes per object of the manifest. Compares

@@ -47,23 +47,23 @@ Result<bool> folder_exists(Tier& tier, std::string_view flag) {
 
 Result<std::string> first_foreign_entry(Tier& tier, std::span<const std::string_view> own_names) {
   Namespace& names = tier.backend->names();
-  std::string found;
-  const auto look_for = [&found](auto is_ours) {
-    return [&found, is_ours](const Entry& entry) {
-      if (is_ours(std::string_view(entry.name))) return true;
-      found = entry.name;
+  std::string foreign_name;
+  const auto find_foreign = [&foreign_name](auto is_own) {
+    return [&foreign_name, is_own](const Entry& entry) {
+      if (is_own(std::string_view(entry.name))) return true;
+      foreign_name = entry.name;
       return false;
     };
   };
   Result<void> listed = names.list(
-      "", look_for([](std::string_view name) { return name == ".penstock" || name == "lost+found"; }));
-  if (listed.ok() && found.empty())
-    listed = names.list(".penstock", look_for([own_names](std::string_view name) {
+      "", find_foreign([](std::string_view name) { return name == ".penstock" || name == "lost+found"; }));
+  if (listed.ok() && foreign_name.empty())
+    listed = names.list(".penstock", find_foreign([own_names](std::string_view name) {
                           return std::ranges::find(own_names, name) != own_names.end() ||
                                  name.substr(name.rfind('/') + 1).starts_with(kTemporaryPrefix);
                         }));
   if (!listed.ok() && listed.error().code != Errc::not_found) return std::move(listed).error();
-  return found;
+  return foreign_name;
 }
 
 }  // namespace penstock

@@ -13,15 +13,17 @@
 namespace penstock {
 namespace {
 
-constexpr decltype(statfs::f_type) kXfs = 0x58465342;  // in the kernel's header since Linux 5.10
+// XFS_SUPER_MAGIC, which the kernel's headers have since Linux 5.10.
+constexpr decltype(statfs::f_type) kXfsMagic = 0x58465342;
 
-bool allocates_whole_blocks(const struct statfs& system) {
-  return system.f_type == EXT4_SUPER_MAGIC || system.f_type == kXfs || system.f_type == TMPFS_MAGIC;
+bool allocates_whole_blocks(const struct statfs& file_system) {
+  return file_system.f_type == EXT4_SUPER_MAGIC || file_system.f_type == kXfsMagic ||
+         file_system.f_type == TMPFS_MAGIC;
 }
 
 // Calls statfs on the folder, or on its nearest parent that exists.
-bool stat_file_system(std::filesystem::path folder, struct statfs& system) {
-  while (::statfs(folder.c_str(), &system) != 0) {
+bool stat_file_system(std::filesystem::path folder, struct statfs& file_system) {
+  while (::statfs(folder.c_str(), &file_system) != 0) {
     if (errno == EINTR) continue;
     if ((errno != ENOENT && errno != ENOTDIR) || !folder.has_relative_path()) return false;
     folder = folder.parent_path();
@@ -32,37 +34,38 @@ bool stat_file_system(std::filesystem::path folder, struct statfs& system) {
 }  // namespace
 
 std::uint64_t FreeSpace::bytes_on_device(std::uint64_t object_bytes) const {
-  const std::uint64_t more = block_bytes - 1;
-  return object_bytes > UINT64_MAX - more ? UINT64_MAX : (object_bytes + more) / block_bytes * block_bytes;
+  const std::uint64_t pad = block_bytes - 1;
+  return object_bytes > UINT64_MAX - pad ? UINT64_MAX : (object_bytes + pad) / block_bytes * block_bytes;
 }
 
 Result<FreeSpace> free_space_of(Backend& backend) {
   PENSTOCK_ASSIGN(const std::uint64_t free, backend.names().free_bytes());
-  FreeSpace space{.bytes = free, .block_bytes = 1, .folder_bytes = 0, .objects = {}};
-  struct statfs system {};
+  FreeSpace space{.bytes = free, .block_bytes = 1, .folder_bytes = 0, .inodes = {}};
+  struct statfs file_system {};
   const auto root = backend.native_path("");
-  if (!root || !stat_file_system(*root, system) || !allocates_whole_blocks(system)) return space;
-  const auto block = static_cast<std::uint64_t>(system.f_frsize);
+  if (!root || !stat_file_system(*root, file_system) || !allocates_whole_blocks(file_system)) return space;
+  const auto system_block = static_cast<std::uint64_t>(file_system.f_frsize);
   // If the back end reports less free space than the file system, it has a `capacity` limit, which counts
   // bytes, not blocks.
-  const bool of_system = free >= std::uint64_t{system.f_bavail} * block;
-  if (of_system) space.block_bytes = std::max<std::uint64_t>(block, 1);
+  const bool limited_by_blocks = free >= std::uint64_t{file_system.f_bavail} * system_block;
+  if (limited_by_blocks) space.block_bytes = std::max<std::uint64_t>(system_block, 1);
   // XFS stores small folders in their inodes, and tmpfs uses no blocks for them.
-  if (of_system && system.f_type == EXT4_SUPER_MAGIC) space.folder_bytes = space.block_bytes;
-  if (system.f_files != 0) space.objects = system.f_ffree;
+  if (limited_by_blocks && file_system.f_type == EXT4_SUPER_MAGIC) space.folder_bytes = space.block_bytes;
+  if (file_system.f_files != 0) space.inodes = file_system.f_ffree;
   return space;
 }
 
 Error describe_full_tier(Backend& backend, Error error) {
-  constexpr std::uint64_t kFewInodes = 64;  // a command that fails has freed some inodes by now
+  // More than 0, because a command that fails has already freed some inodes.
+  constexpr std::uint64_t kFewInodes = 64;
   constexpr std::uint64_t kEnoughBytes = std::uint64_t{1} << 20U;
   if (error.sys_errno != ENOSPC) return error;
   const Result<FreeSpace> space = free_space_of(backend);
-  if (!space.ok() || space->bytes < kEnoughBytes || space->objects.value_or(kFewInodes) >= kFewInodes)
+  if (!space.ok() || space->bytes < kEnoughBytes || space->inodes.value_or(kFewInodes) >= kFewInodes)
     return error;
   error.what +=
       fmt::format(" (the file system has {} free, but inodes for no more than {} files and folders)",
-                  format_size(space->bytes), format_count(*space->objects));
+                  format_size(space->bytes), format_count(*space->inodes));
   return error;
 }
 

@@ -14,7 +14,7 @@ struct FreeSpace {
   std::uint64_t block_bytes = 1;   // an object takes a multiple of this
   std::uint64_t folder_bytes = 0;  // bytes that a small folder takes
   // Free inodes, for objects and folders; nothing: the target has no such limit.
-  std::optional<std::uint64_t> objects;
+  std::optional<std::uint64_t> inodes;
 
   std::uint64_t bytes_on_device(std::uint64_t object_bytes) const;  // in whole blocks
 };

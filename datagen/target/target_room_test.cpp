@@ -35,7 +35,7 @@ Generation small_files(std::uint64_t samples) {
 }
 
 TEST(TargetRoom, IsCountedInWholeBlocks) {
-  const FreeSpace space{.bytes = 10, .block_bytes = 4096, .folder_bytes = 0, .objects = {}};
+  const FreeSpace space{.bytes = 10, .block_bytes = 4096, .folder_bytes = 0, .inodes = {}};
   EXPECT_EQ(space.bytes_on_device(0), 0U);
   EXPECT_EQ(space.bytes_on_device(1), 4096U);
   EXPECT_EQ(space.bytes_on_device(4096), 4096U);
@@ -49,7 +49,7 @@ TEST(TargetRoom, OfMemoryAndOfACapacityIsBytesAlone) {
   const FreeSpace space = free_space_of(*memory.backend).value();
   EXPECT_GT(space.bytes, 0U);
   EXPECT_EQ(space.block_bytes, 1U);
-  EXPECT_FALSE(space.objects);
+  EXPECT_FALSE(space.inodes);
   Tier capped =
       open_tier("posix:" + ::testing::TempDir() + "penstock-room,capacity=300000B", kNoNamedTiers).value();
   const FreeSpace capacity = free_space_of(*capped.backend).value();

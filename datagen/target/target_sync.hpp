@@ -41,7 +41,7 @@ class TargetSync {
 
   const Backend* backend_;
   Durability object_durability_ = Durability::file_and_name;
-  Fd root_;  // open root, if its whole file system is synced
+  Fd root_;  // the opened root, if sync() syncs its whole file system
   std::string path_;
 };
 

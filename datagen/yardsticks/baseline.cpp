@@ -11,14 +11,14 @@ using Sample = SampleList::Sample;
 Result<LoopDone> read_by_system_calls(const ReadPlan& plan, unsigned threads, LoopControl& control) {
   PENSTOCK_ASSIGN(const Fd root, open_root(plan));
   std::vector<Fd> objects;
-  const std::uint64_t held = plan.whole_objects ? 0 : max_open_objects(plan.samples.objects());
-  for (std::uint64_t i = 0; i < held; ++i) {
+  const std::uint64_t held_count = plan.whole_objects ? 0 : max_open_objects(plan.samples.objects());
+  for (std::uint64_t i = 0; i < held_count; ++i) {
     PENSTOCK_ASSIGN(Fd fd, open_object(root.get(), plan.samples.name(static_cast<std::uint32_t>(i)).data()));
     objects.push_back(std::move(fd));
   }
-  const std::uint64_t largest = plan.samples.largest();
+  const std::uint64_t largest_bytes = plan.samples.largest_bytes();
   return control.run(threads, [&](LoopDone& done, unsigned) -> Result<void> {
-    Buffer buffer(whole_huge_pages(largest));
+    Buffer buffer(whole_huge_pages(largest_bytes));
     for (Sample sample; control.next(sample);) {
       const char* name = plan.samples.name(sample.object).data();
       if (sample.object < objects.size()) {
@@ -34,18 +34,18 @@ Result<LoopDone> read_by_system_calls(const ReadPlan& plan, unsigned threads, Lo
   });
 }
 
-Result<LoopDone> through_backend(const ReadPlan& plan, unsigned threads, LoopControl& control) {
+Result<LoopDone> read_by_backend(const ReadPlan& plan, unsigned threads, LoopControl& control) {
   PENSTOCK_ASSIGN(const OpenObjects objects, open_objects(plan));
-  const std::uint64_t largest = plan.samples.largest();
+  const std::uint64_t largest_bytes = plan.samples.largest_bytes();
   return control.run(threads, [&](LoopDone& done, unsigned) -> Result<void> {
-    Buffer buffer(whole_huge_pages(largest));
-    std::unique_ptr<Reader> own;
+    Buffer buffer(whole_huge_pages(largest_bytes));
+    std::unique_ptr<Reader> own_reader;
     for (Sample sample; control.next(sample);) {
       const auto out = buffer.first(sample.length);
       if (plan.whole_objects) {
         PENSTOCK_TRY(plan.backend.read_object(plan.samples.name(sample.object), sample.length, out));
       } else {
-        PENSTOCK_ASSIGN(Reader* const reader, reader_of(plan, objects, sample.object, own));
+        PENSTOCK_ASSIGN(Reader* const reader, reader_of(plan, objects, sample.object, own_reader));
         PENSTOCK_TRY(reader->read_at(sample.offset, out));
       }
       ++done.samples;
@@ -59,8 +59,8 @@ Result<LoopDone> through_backend(const ReadPlan& plan, unsigned threads, LoopCon
 
 Result<LoopDone> baseline_read(const ReadPlan& plan, unsigned threads, const LoopEnd& end) {
   LoopControl control(plan, end);
-  return by_system_calls(plan.backend) ? read_by_system_calls(plan, threads, control)
-                                       : through_backend(plan, threads, control);
+  return can_use_system_calls(plan.backend) ? read_by_system_calls(plan, threads, control)
+                                            : read_by_backend(plan, threads, control);
 }
 
 }  // namespace penstock

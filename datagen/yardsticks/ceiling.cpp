@@ -20,7 +20,7 @@ namespace {
 using Clock = std::chrono::steady_clock;
 using Sample = SampleList::Sample;
 
-constexpr std::size_t kAhead = 4;
+constexpr std::size_t kFilesAhead = 4;
 constexpr std::size_t kStreamBytes = 1U << 20U;
 
 struct Announced {
@@ -29,32 +29,32 @@ struct Announced {
 };
 
 // Opens the next sample and asks the kernel to fetch it.
-Result<bool> announce(const ReadPlan& plan, int root, LoopControl& control, std::deque<Announced>& ahead) {
+Result<bool> announce(const ReadPlan& plan, int root, LoopControl& control, std::deque<Announced>& files) {
   Sample sample;
   if (!control.next(sample)) return false;
   PENSTOCK_ASSIGN(Fd fd, open_object(root, plan.samples.name(sample.object).data()));
   ::posix_fadvise(fd.get(), static_cast<off_t>(sample.offset), static_cast<off_t>(sample.length),
                   POSIX_FADV_WILLNEED);
-  ahead.push_back({sample, std::move(fd)});
+  files.push_back({sample, std::move(fd)});
   return true;
 }
 
 Result<LoopDone> readahead_loop(const ReadPlan& plan, const LoopShape& shape, LoopControl& control) {
   PENSTOCK_ASSIGN(const Fd root, open_root(plan));
-  const std::uint64_t largest = plan.samples.largest();
+  const std::uint64_t largest_bytes = plan.samples.largest_bytes();
   return control.run(shape.threads, [&](LoopDone& done, unsigned) -> Result<void> {
-    Buffer buffer(whole_huge_pages(largest));
-    std::deque<Announced> ahead;
-    for (bool more = true; more || !ahead.empty();) {
-      while (more && ahead.size() < kAhead) {
-        PENSTOCK_ASSIGN(more, announce(plan, root.get(), control, ahead));
+    Buffer buffer(whole_huge_pages(largest_bytes));
+    std::deque<Announced> files;
+    for (bool more = true; more || !files.empty();) {
+      while (more && files.size() < kFilesAhead) {
+        PENSTOCK_ASSIGN(more, announce(plan, root.get(), control, files));
       }
-      if (ahead.empty()) break;
-      const auto& [sample, fd] = ahead.front();
+      if (files.empty()) break;
+      const auto& [sample, fd] = files.front();
       PENSTOCK_TRY(read_whole(fd.get(), sample, buffer.data(), plan.samples.name(sample.object).data()));
       ++done.samples;
       done.bytes += sample.length;
-      ahead.pop_front();
+      files.pop_front();
     }
     return success();
   });
@@ -62,29 +62,29 @@ Result<LoopDone> readahead_loop(const ReadPlan& plan, const LoopShape& shape, Lo
 
 Result<LoopDone> streamed_loop(const ReadPlan& plan, const LoopShape& shape, LoopControl& control) {
   PENSTOCK_ASSIGN(const OpenObjects objects, open_objects(plan));
-  std::vector<std::uint64_t> sizes;
+  std::vector<std::uint64_t> object_sizes;
   for (const std::unique_ptr<Reader>& object : objects) {
     PENSTOCK_ASSIGN(const std::uint64_t size, object->size());
-    sizes.push_back(size);
+    object_sizes.push_back(size);
   }
-  if (sizes.empty()) return LoopDone{};
-  // Each thread reads its own objects in turn. For each sample number that it takes, it reads as many bytes
-  // as that sample has.
+  if (object_sizes.empty()) return LoopDone{};
+  // Each thread reads its own objects one after another. For each sample number that it takes, it reads as
+  // many bytes as that sample has.
   return control.run(shape.threads, [&](LoopDone& done, unsigned thread) -> Result<void> {
     Buffer buffer(whole_huge_pages(kStreamBytes));
-    std::uint64_t owed = 0;
-    std::size_t object = thread % sizes.size();
+    std::uint64_t pending_bytes = 0;
+    std::size_t object = thread % object_sizes.size();
     std::uint64_t offset = 0;
     for (Sample sample; control.next(sample);) {
       ++done.samples;
       done.bytes += sample.length;
-      for (owed += sample.length; owed >= kStreamBytes;) {
-        const std::uint64_t count = std::min<std::uint64_t>(kStreamBytes, sizes[object] - offset);
+      for (pending_bytes += sample.length; pending_bytes >= kStreamBytes;) {
+        const std::uint64_t count = std::min<std::uint64_t>(kStreamBytes, object_sizes[object] - offset);
         PENSTOCK_TRY(objects[object]->read_at(offset, buffer.first(count)));
         offset += count;
-        owed -= std::max<std::uint64_t>(count, 1);
-        if (offset < sizes[object]) continue;
-        object = (object + shape.threads) % sizes.size();
+        pending_bytes -= std::max<std::uint64_t>(count, 1);
+        if (offset < object_sizes[object]) continue;
+        object = (object + shape.threads) % object_sizes.size();
         offset = 0;
       }
     }
@@ -93,14 +93,15 @@ Result<LoopDone> streamed_loop(const ReadPlan& plan, const LoopShape& shape, Loo
 }
 
 Result<std::vector<CeilingLoop::QueuedThread>> make_queued_threads(const ReadPlan& plan,
-                                                                   const LoopShape& shape, std::size_t room) {
+                                                                   const LoopShape& shape,
+                                                                   std::size_t slot_bytes) {
   try {
     std::vector<CeilingLoop::QueuedThread> threads(std::max(shape.threads, 1U));
     for (CeilingLoop::QueuedThread& thread : threads) {
-      thread.memory.grow(whole_huge_pages(shape.depth * room));
-      thread.own.resize(shape.depth);
+      thread.memory.grow(whole_huge_pages(shape.depth * slot_bytes));
+      thread.own_readers.resize(shape.depth);
       PENSTOCK_ASSIGN(thread.queue, deep_queue(plan.backend, shape.depth));
-      thread.queue->register_memory(thread.memory.first(shape.depth * room));
+      thread.queue->register_memory(thread.memory.first(shape.depth * slot_bytes));
     }
     return threads;
   } catch (const std::bad_alloc&) {
@@ -119,15 +120,15 @@ std::string LoopShape::name() const {
 }
 
 std::vector<LoopShape> ceiling_probes(const ReadPlan& plan, unsigned threads) {
-  constexpr unsigned kDepth = 16;
+  constexpr unsigned kQueueDepth = 16;
   const Caps& caps = plan.backend.caps();
   threads = std::max(threads, 1U);
   std::vector<LoopShape> probe_series{
       {LoopKind::blocking, threads}, {LoopKind::blocking, threads * 2}, {LoopKind::blocking, threads * 4}};
-  if (plan.whole_objects && by_system_calls(plan.backend))
+  if (plan.whole_objects && can_use_system_calls(plan.backend))
     probe_series.push_back({LoopKind::readahead, threads});
   if (!plan.whole_objects) probe_series.push_back({LoopKind::streamed, threads});
-  if (caps.async || caps.emulated) probe_series.push_back({LoopKind::queued, threads, kDepth});
+  if (caps.async || caps.emulated) probe_series.push_back({LoopKind::queued, threads, kQueueDepth});
   return probe_series;
 }
 
@@ -145,40 +146,43 @@ Result<LoopDone> CeilingLoop::run(const LoopEnd& end) {
 Result<LoopDone> CeilingLoop::run_queued(LoopEnd end) {
   const Clock::time_point start = Clock::now();
   PENSTOCK_ASSIGN(const OpenObjects objects, open_objects(plan_));
-  const std::size_t room = whole_blocks(std::max<std::uint64_t>(plan_.samples.largest(), 1));
+  const std::size_t slot_bytes = whole_blocks(std::max<std::uint64_t>(plan_.samples.largest_bytes(), 1));
   if (queued_threads_.empty()) {
-    PENSTOCK_ASSIGN(queued_threads_, make_queued_threads(plan_, shape_, room));
+    PENSTOCK_ASSIGN(queued_threads_, make_queued_threads(plan_, shape_, slot_bytes));
   }
   const std::chrono::nanoseconds untimed = Clock::now() - start;
-  if (end.at != Clock::time_point::max()) end.at += untimed;
+  if (end.deadline != Clock::time_point::max()) end.deadline += untimed;
   LoopControl control(plan_, end);
-  Result<LoopDone> all = control.run(shape_.threads, [&](LoopDone& done, unsigned thread) {
-    return read_with_queue(queued_threads_[thread], room, objects, control, done);
+  Result<LoopDone> total = control.run(shape_.threads, [&](LoopDone& done, unsigned thread) {
+    return read_with_queue(queued_threads_[thread], slot_bytes, objects, control, done);
   });
-  if (all.ok())
-    all->untimed = untimed;
+  if (total.ok())
+    total->untimed = untimed;
   else
     queued_threads_.clear();  // after an error reads may be in flight; their results are not used
-  return all;
+  return total;
 }
 
-Result<void> CeilingLoop::read_with_queue(QueuedThread& thread, std::size_t room, const OpenObjects& objects,
-                                          LoopControl& control, LoopDone& done) const {
+Result<void> CeilingLoop::read_with_queue(QueuedThread& thread, std::size_t slot_bytes,
+                                          const OpenObjects& objects, LoopControl& control,
+                                          LoopDone& done) const {
   Queue& queue = *thread.queue;
-  std::vector<std::uint64_t> idle;
-  for (std::uint64_t i = 0; i < shape_.depth; ++i) idle.push_back(i);
+  std::vector<std::uint64_t> idle_slots;
+  for (std::uint64_t i = 0; i < shape_.depth; ++i) idle_slots.push_back(i);
   std::vector<Completion> completions(shape_.depth);
   for (bool more = true; more || queue.in_flight() > 0;) {
     SampleList::Sample sample;
-    while (more && !idle.empty() && (more = control.next(sample))) {
-      const auto out = thread.memory.first(shape_.depth * room).subspan(idle.back() * room, room);
-      Operation operation{ReadObject{plan_.samples.name(sample.object), sample.length, out}, idle.back()};
+    while (more && !idle_slots.empty() && (more = control.next(sample))) {
+      const auto out =
+          thread.memory.first(shape_.depth * slot_bytes).subspan(idle_slots.back() * slot_bytes, slot_bytes);
+      Operation operation{ReadObject{plan_.samples.name(sample.object), sample.length, out},
+                          idle_slots.back()};
       if (!plan_.whole_objects) {
         PENSTOCK_ASSIGN(Reader* const reader,
-                        reader_of(plan_, objects, sample.object, thread.own[idle.back()]));
+                        reader_of(plan_, objects, sample.object, thread.own_readers[idle_slots.back()]));
         operation.what = ReadAt{reader, sample.offset, out.first(sample.length)};
       }
-      idle.pop_back();
+      idle_slots.pop_back();
       // No more operations are in flight than the queue's depth, so submit() succeeds soon.
       while (queue.submit({&operation, 1}, Start::with_reap) == 0) {
       }
@@ -188,7 +192,7 @@ Result<void> CeilingLoop::read_with_queue(QueuedThread& thread, std::size_t room
       PENSTOCK_ASSIGN(const std::uint64_t bytes, std::move(completion.bytes));
       ++done.samples;
       done.bytes += bytes;
-      idle.push_back(completion.tag);
+      idle_slots.push_back(completion.tag);
     }
   }
   return success();

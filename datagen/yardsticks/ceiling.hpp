@@ -42,7 +42,7 @@ class CeilingLoop {
   // The queue and memory of one thread of a queued loop.
   struct QueuedThread {
     Buffer memory;
-    std::vector<std::unique_ptr<Reader>> own;  // Readers of objects that are not held open
+    std::vector<std::unique_ptr<Reader>> own_readers;  // Readers of objects that are not held open
     // Destroyed first, because operations in flight use the other members.
     std::unique_ptr<Queue> queue;
   };
@@ -53,7 +53,7 @@ class CeilingLoop {
 
  private:
   Result<LoopDone> run_queued(LoopEnd end);
-  Result<void> read_with_queue(QueuedThread& thread, std::size_t room, const OpenObjects& objects,
+  Result<void> read_with_queue(QueuedThread& thread, std::size_t slot_bytes, const OpenObjects& objects,
                                LoopControl& control, LoopDone& done) const;
 
   const ReadPlan plan_;

@@ -113,7 +113,7 @@ TEST_P(Loops, TakesTheOrderAndGoesRound) {
                         turns.push_back(n);
                         return kObjects - 1 - n;
                       }};
-  const auto done = baseline_read(plan, 1, {.first = kObjects - 2, .samples = 5});
+  const auto done = baseline_read(plan, 1, {.first_read = kObjects - 2, .samples = 5});
   ASSERT_OK(done);
   EXPECT_EQ(turns, (std::vector<std::uint64_t>{kObjects - 2, kObjects - 1, 0, 1, 2}));
   EXPECT_EQ(done->bytes, bytes_of_object(1) + bytes_of_object(0) + bytes_of_object(39) + bytes_of_object(38) +
@@ -123,7 +123,7 @@ TEST_P(Loops, TakesTheOrderAndGoesRound) {
 TEST_P(Loops, EndsWhenTold) {
   const ReadPlan plan{whole_, backend(), true, {}};
   for (const LoopShape& shape : every_shape()) {
-    const auto past = ceiling_read(plan, shape, {.at = std::chrono::steady_clock::now()});
+    const auto past = ceiling_read(plan, shape, {.deadline = std::chrono::steady_clock::now()});
     ASSERT_OK(past);
     EXPECT_LE(past->samples, 64U) << shape.name();
     simulate_interrupt(2);
@@ -192,7 +192,7 @@ TEST_P(Loops, MakingQueuesIsNoPartOfReading) {
   SlowToQueue slow(std::move(tier_.backend));
   const auto start = std::chrono::steady_clock::now();
   const auto done = ceiling_read({whole_, slow, true, {}}, {LoopKind::queued, 1, 8},
-                                 {.samples = kObjects, .at = start + SlowToQueue::kTakes * 2 / 3});
+                                 {.samples = kObjects, .deadline = start + SlowToQueue::kTakes * 2 / 3});
   ASSERT_OK(done);
   EXPECT_GE(done->untimed, SlowToQueue::kTakes);
   EXPECT_LT(done->untimed, std::chrono::steady_clock::now() - start);
@@ -227,7 +227,7 @@ TEST_P(Loops, TheProbeSeriesBeginsWithTheBaselineAndFitsTheTier) {
     EXPECT_EQ(has("streamed.4"), !whole);
     EXPECT_EQ(has("queued.4x16"), emulated);
   }
-  EXPECT_EQ(by_system_calls(backend()), !emulated);
+  EXPECT_EQ(can_use_system_calls(backend()), !emulated);
 }
 
 INSTANTIATE_TEST_SUITE_P(Tiers, Loops, testing::Values("", ",latency=1us"),

@@ -1,6 +1,6 @@
 // Threads: one thread calls LoopControl::run(), which starts threads and joins them. They call next() and
 // fail().
-// Lock: LoopControl::mutex_ guards failed_. It is not held during a read. next() takes no lock.
+// Lock: LoopControl::mutex_ guards first_error_. It is not held during a read. next() takes no lock.
 // Memory: run() allocates before the loop. next() and read_whole() allocate only for errors.
 // Ctrl-C: next() returns false after a signal. Reads in flight are finished, and repeated after EINTR.
 // Crash: nothing is written.
@@ -17,8 +17,8 @@ namespace penstock {
 
 Result<OpenObjects> open_objects(const ReadPlan& plan) {
   OpenObjects objects;
-  const std::uint64_t held = plan.whole_objects ? 0 : max_open_objects(plan.samples.objects());
-  for (std::uint64_t i = 0; i < held; ++i) {
+  const std::uint64_t held_count = plan.whole_objects ? 0 : max_open_objects(plan.samples.objects());
+  for (std::uint64_t i = 0; i < held_count; ++i) {
     PENSTOCK_ASSIGN(auto reader, plan.backend.open(plan.samples.name(static_cast<std::uint32_t>(i))));
     objects.push_back(std::move(reader));
   }
@@ -26,14 +26,14 @@ Result<OpenObjects> open_objects(const ReadPlan& plan) {
 }
 
 Result<Reader*> reader_of(const ReadPlan& plan, const OpenObjects& held, std::uint32_t object,
-                          std::unique_ptr<Reader>& own) {
+                          std::unique_ptr<Reader>& own_reader) {
   if (object < held.size()) return held[object].get();
-  own.reset();
-  PENSTOCK_ASSIGN(own, plan.backend.open(plan.samples.name(object)));
-  return own.get();
+  own_reader.reset();
+  PENSTOCK_ASSIGN(own_reader, plan.backend.open(plan.samples.name(object)));
+  return own_reader.get();
 }
 
-bool by_system_calls(const Backend& backend) {
+bool can_use_system_calls(const Backend& backend) {
   const Caps& caps = backend.caps();
   return caps.native_path && !caps.emulated && !caps.bypasses_cache;
 }
@@ -54,36 +54,37 @@ Result<Fd> open_object(int root, const char* name) {
 
 Result<void> read_whole(int fd, const SampleList::Sample& sample, std::byte* out, const char* name) {
   for (std::uint64_t done = 0; done < sample.length;) {
-    const ssize_t got =
+    const ssize_t bytes_read =
         ::pread(fd, out + done, sample.length - done, static_cast<off_t>(sample.offset + done));
-    if (got == 0) return truncated_error(name, sample.offset, sample.length);
-    if (got < 0 && errno != EINTR) return errno_error(errno, "cannot read", name);
-    if (got > 0) done += static_cast<std::uint64_t>(got);
+    if (bytes_read == 0) return truncated_error(name, sample.offset, sample.length);
+    if (bytes_read < 0 && errno != EINTR) return errno_error(errno, "cannot read", name);
+    if (bytes_read > 0) done += static_cast<std::uint64_t>(bytes_read);
   }
   return success();
 }
 
 bool LoopControl::next(SampleList::Sample& sample) {
-  const std::uint64_t n = next_.fetch_add(1, std::memory_order_relaxed);
-  if (n >= end_.samples || plan_.samples.size() == 0 || over_.load(std::memory_order_relaxed)) return false;
+  const std::uint64_t n = next_read_.fetch_add(1, std::memory_order_relaxed);
+  if (n >= end_.samples || plan_.samples.size() == 0 || ended_.load(std::memory_order_relaxed)) return false;
   // A read of the clock takes about 25 ns, so it is not done for every sample.
-  constexpr std::uint64_t kLookEvery = 8;
-  const bool late = n % kLookEvery == 0 && end_.at != std::chrono::steady_clock::time_point::max() &&
-                    std::chrono::steady_clock::now() >= end_.at;
-  if (late || interrupted()) {
-    over_.store(true, std::memory_order_relaxed);
+  constexpr std::uint64_t kReadsPerClockCheck = 8;
+  const bool time_is_up = n % kReadsPerClockCheck == 0 &&
+                          end_.deadline != std::chrono::steady_clock::time_point::max() &&
+                          std::chrono::steady_clock::now() >= end_.deadline;
+  if (time_is_up || interrupted()) {
+    ended_.store(true, std::memory_order_relaxed);
     return false;
   }
-  const std::uint64_t turn = (end_.first + n) % plan_.samples.size();
-  sample = plan_.samples[plan_.order ? plan_.order(turn) : turn];
+  const std::uint64_t read_number = (end_.first_read + n) % plan_.samples.size();
+  sample = plan_.samples[plan_.order ? plan_.order(read_number) : read_number];
   return true;
 }
 
 void LoopControl::fail(Error error) {
   const std::lock_guard lock(mutex_);
   // A read that SIGINT interrupted ends the loop, but is not a failure.
-  if (failed_ && !(error.code == Errc::interrupted && interrupted())) failed_ = std::move(error);
-  over_.store(true, std::memory_order_relaxed);
+  if (first_error_ && !(error.code == Errc::interrupted && interrupted())) first_error_ = std::move(error);
+  ended_.store(true, std::memory_order_relaxed);
 }
 
 Result<LoopDone> LoopControl::run(unsigned threads,
@@ -91,14 +92,14 @@ Result<LoopDone> LoopControl::run(unsigned threads,
   threads = std::max(threads, 1U);
   std::vector<LoopDone> done(threads);
   const auto work = [&](unsigned thread) {
-    LoopDone mine;
-    if (auto result = body(mine, thread); !result) fail(std::move(result).error());
-    done[thread] = mine;
+    LoopDone thread_result;
+    if (auto result = body(thread_result, thread); !result) fail(std::move(result).error());
+    done[thread] = thread_result;
     return success();
   };
   PENSTOCK_TRY(
-      on_threads(threads, work, IfFewer::fail, [&] { over_.store(true, std::memory_order_relaxed); }));
-  PENSTOCK_TRY(std::move(failed_));
+      on_threads(threads, work, IfFewer::fail, [&] { ended_.store(true, std::memory_order_relaxed); }));
+  PENSTOCK_TRY(std::move(first_error_));
   LoopDone sum;
   for (const LoopDone& one : done) {
     sum.samples += one.samples;

@@ -33,17 +33,17 @@ struct ReadPlan {
 using OpenObjects = std::vector<std::unique_ptr<Reader>>;
 Result<OpenObjects> open_objects(const ReadPlan& plan);
 
-// The Reader of an object. If it is not held open, it is opened and put into `own`. Any thread; each read has
-// its own `own`.
+// The Reader of an object. If it is not held open, it is opened and put into `own_reader`. Any thread; each
+// read has its own `own_reader`.
 Result<Reader*> reader_of(const ReadPlan& plan, const OpenObjects& held, std::uint32_t object,
-                          std::unique_ptr<Reader>& own);
+                          std::unique_ptr<Reader>& own_reader);
 
 // The limits of a loop, which ends at the first that it reaches. Reads in flight are finished. SIGINT ends
 // every loop.
 struct LoopEnd {
-  std::uint64_t first = 0;                    // number of the first read (continues after an earlier repeat)
-  std::uint64_t samples = UINT64_MAX;         // number of reads; for one cold pass: size()
-  std::chrono::steady_clock::time_point at =  // end time, checked every few samples
+  std::uint64_t first_read = 0;        // number of the first read (continues after an earlier repeat)
+  std::uint64_t samples = UINT64_MAX;  // number of reads; for one cold pass: size()
+  std::chrono::steady_clock::time_point deadline =  // end time, checked every few samples
       std::chrono::steady_clock::time_point::max();
 };
 
@@ -51,14 +51,14 @@ struct LoopEnd {
 struct LoopDone {
   std::uint64_t samples = 0;
   std::uint64_t bytes = 0;
-  // Part of that time in which queues were made, before the first read. The caller subtracts it.
+  // The time in which queues were made, before the first read. The caller subtracts it from its time.
   std::chrono::nanoseconds untimed{0};
 };
 
 // Whether loops may use system calls instead of the back end: it has native paths, and their files have the
 // same bytes as its objects.
-bool by_system_calls(const Backend& backend);
-Result<Fd> open_root(const ReadPlan& plan);  // for open_object(); only if by_system_calls() is true
+bool can_use_system_calls(const Backend& backend);
+Result<Fd> open_root(const ReadPlan& plan);  // for open_object(); only if can_use_system_calls() is true
 Result<Fd> open_object(int root, const char* name);
 Result<void> read_whole(int fd, const SampleList::Sample& sample, std::byte* out, const char* name);
 
@@ -77,10 +77,10 @@ class LoopControl {
  private:
   const ReadPlan& plan_;
   const LoopEnd& end_;
-  std::atomic<std::uint64_t> next_{0};
-  std::atomic<bool> over_{false};
+  std::atomic<std::uint64_t> next_read_{0};
+  std::atomic<bool> ended_{false};
   std::mutex mutex_;
-  Result<void> failed_;
+  Result<void> first_error_;
 };
 
 }  // namespace penstock

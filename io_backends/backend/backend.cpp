@@ -7,32 +7,33 @@
 namespace penstock {
 namespace {
 
-constexpr std::size_t kLongestName = 1024;
-constexpr std::size_t kLongestPart = 255;
+constexpr std::size_t kMaxNameBytes = 1024;
+constexpr std::size_t kMaxPartBytes = 255;
 
 Error bad_name(std::string_view name, std::string_view why) {
   return make_error(Errc::invalid_argument,
                     "not an object name: '" + std::string(name) + "' " + std::string(why));
 }
 
-// Whether check_object_name() succeeds, in one pass without calls: it runs for every sample.
-bool well_named(std::string_view name) {
-  if (name.size() > kLongestName) return false;
-  std::size_t length = 0;  // of the current part
+// Returns whether check_object_name() would accept the name. It is one loop without calls, because it runs
+// for every sample.
+bool is_object_name(std::string_view name) {
+  if (name.size() > kMaxNameBytes) return false;
+  std::size_t part_bytes = 0;  // bytes in the current part, between two '/'
   bool only_dots = true;
-  const auto good_part = [&] { return length > (only_dots ? 2 : 0) && length <= kLongestPart; };
+  const auto is_part_valid = [&] { return part_bytes > (only_dots ? 2 : 0) && part_bytes <= kMaxPartBytes; };
   for (const char c : name) {
     if (c == '/') {
-      if (!good_part()) return false;
-      length = 0;
+      if (!is_part_valid()) return false;
+      part_bytes = 0;
       only_dots = true;
       continue;
     }
     if (c == '\0') return false;
     only_dots = only_dots && c == '.';
-    ++length;
+    ++part_bytes;
   }
-  return good_part();
+  return is_part_valid();
 }
 
 }  // namespace
@@ -62,7 +63,7 @@ Result<void> Writer::write_at(std::uint64_t /*offset*/, std::span<const std::byt
   return make_error(Errc::unsupported, "this back end has no writes at an offset");
 }
 
-Error spent_error(std::string_view name) {
+Error finished_writer_error(std::string_view name) {
   return make_error(Errc::invalid_argument,
                     "the writer of '" + std::string(name) + "' has failed or published before");
 }
@@ -95,25 +96,25 @@ Result<void> put_object(Backend& backend, std::string_view name, std::span<const
   return writer->publish(durability);
 }
 
-Result<std::string> read_text(Backend& backend, std::string_view name, std::uint64_t most) {
+Result<std::string> read_text(Backend& backend, std::string_view name, std::uint64_t max_bytes) {
   PENSTOCK_ASSIGN(const auto reader, backend.open(name));
   PENSTOCK_ASSIGN(const std::uint64_t size, reader->size());
-  if (size > most) return make_error(Errc::corrupt, "'" + std::string(name) + "' is too large");
+  if (size > max_bytes) return make_error(Errc::corrupt, "'" + std::string(name) + "' is too large");
   std::string text(static_cast<std::size_t>(size), '\0');
   PENSTOCK_TRY(reader->read_at(0, std::as_writable_bytes(std::span(text))));
   return text;
 }
 
 Result<void> check_object_name(std::string_view name) {
-  if (well_named(name)) return success();
+  if (is_object_name(name)) return success();
   if (name.empty()) return bad_name(name, "is empty");
-  if (name.size() > kLongestName) return bad_name(name.substr(0, 40), "... is longer than 1024 bytes");
+  if (name.size() > kMaxNameBytes) return bad_name(name.substr(0, 40), "... is longer than 1024 bytes");
   for (std::size_t begin = 0; begin <= name.size();) {
     const std::size_t end = std::min(name.find('/', begin), name.size());
     const std::string_view part = name.substr(begin, end - begin);
     if (part.empty()) return bad_name(name, "begins or ends with '/' or holds '//'");
     if (part == "." || part == "..") return bad_name(name, "holds '.' or '..'");
-    if (part.size() > kLongestPart) return bad_name(name, "holds a part longer than 255 bytes");
+    if (part.size() > kMaxPartBytes) return bad_name(name, "holds a part longer than 255 bytes");
     begin = end + 1;
   }
   if (name.find('\0') != std::string_view::npos) return bad_name(name, "holds a zero byte");

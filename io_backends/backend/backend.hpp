@@ -30,22 +30,22 @@ namespace penstock {
 
 // What a back end can do beyond the required operations.
 struct Caps {
-  unsigned threads = 0;       // more threads than this gain nothing; 0: no limit
-  bool zero_copy = false;     // Reader::view works
-  bool collective = false;    // Reader::read_at_all works
-  bool write_at = false;      // Writer::write_at works
-  bool native_path = false;   // Backend::native_path gives a path that other programs can open
-  bool async = false;         // its own Queue keeps several operations in flight without threads
-  bool queue_of_one = false;  // even one operation at a time is cheaper through its Queue
-  bool rename = false;        // Namespace::rename_noreplace is atomic
+  unsigned max_useful_threads = 0;  // a larger number of threads gains nothing; 0: no limit
+  bool zero_copy = false;           // Reader::view works
+  bool collective_reads = false;    // Reader::read_at_all works
+  bool write_at = false;            // Writer::write_at works
+  bool native_path = false;         // Backend::native_path gives a path that other programs can open
+  bool async = false;               // its own Queue keeps several operations in flight without threads
+  bool queue_is_cheaper = false;    // even one operation at a time is cheaper through its Queue
+  bool atomic_rename = false;       // Namespace::rename_noreplace is atomic
   // Its bytes are in memory: they do not survive a power cut and are never cold.
   bool volatile_memory = false;
   bool bypasses_cache = false;  // its reads bypass the page cache (direct I/O)
-  bool network = false;         // its objects are on a network, whatever this machine has mounted
-  bool emulated = false;        // throttled or faulty; access by native paths is not
+  bool on_network = false;      // its objects are on a network, even if nothing is mounted here
+  bool emulated = false;        // the back end is throttled or faulty; access by native paths is not affected
 };
 
-// An open object. Any thread.
+// An open object, which any thread may read at any time.
 class Reader {
  public:
   virtual ~Reader() = default;
@@ -53,27 +53,27 @@ class Reader {
   // The present size of the object in bytes.
   virtual Result<std::uint64_t> size() = 0;
 
-  // Fills all of `out` from byte `offset`. `truncated` if the object ends before that.
+  // Fills all of `out` from byte `offset`. Fails with `truncated` if the object ends earlier.
   virtual Result<void> read_at(std::uint64_t offset, std::span<std::byte> out) = 0;
 
-  // Caps::zero_copy: returns the bytes in place. They are in memory and stay valid while the Reader lives. If
-  // the object is shortened, the lost bytes read as zeros and the next call fails.
+  // Needs Caps::zero_copy. Returns the bytes in place. They are in memory and stay valid while the Reader
+  // lives. If the object is shortened, the lost bytes read as zeros and the next call fails.
   virtual Result<std::span<const std::byte>> view(std::uint64_t offset, std::uint64_t length);
 
-  // Caps::collective: as read_at, but every rank of the job calls it together for the same object. A rank
-  // that needs no bytes passes an empty span. All ranks then destroy the Reader together, too, in the same
-  // order.
+  // Needs Caps::collective_reads. Does the same as read_at(), but every rank of the job calls it together for
+  // the same object. A rank that needs no bytes passes an empty span. All ranks then destroy the Reader
+  // together, too, in the same order.
   virtual Result<void> read_at_all(std::uint64_t offset, std::span<std::byte> out);
 };
 
 // The error of a read of `length` bytes from `offset` that ends after the end of the object.
 Error truncated_error(std::string_view name, std::uint64_t offset, std::uint64_t length);
 
-// What survives after a successful call. On tiers in memory (Caps::volatile_memory, tmpfs) every level
-// succeeds, and nothing survives a power cut.
+// What survives a crash or a power cut after a successful publish(). On tiers in memory
+// (Caps::volatile_memory, tmpfs) every level succeeds, and nothing survives a power cut.
 enum class Durability : std::uint8_t {
-  visible,        // readers see the whole object; it survives this process, not a power cut
-  leaving,        // as visible, and the write to the device has started, so that a later sync waits less
+  visible,        // readers see the whole object; it survives the end of this process, not a power cut
+  leaving,        // visible, and the write to the device has started, so that a later sync waits less
   file,           // the bytes survive a power cut, the name perhaps not
   file_and_name,  // the name survives, too: every folder entry from the root to it is synced
 };
@@ -92,22 +92,22 @@ class Writer {
 
   virtual Result<void> append(std::span<const std::byte> bytes) = 0;
 
-  // As append() of all pieces in order, with one system call if the back end can.
+  // Appends all pieces in order, with one system call if the back end can do that.
   virtual Result<void> append(std::span<const std::span<const std::byte>> pieces);
 
-  // Caps::write_at: writes at an offset and lets the object grow if necessary. Does not move the append
+  // Needs Caps::write_at. Writes at an offset and lets the object grow if necessary. Does not move the append
   // position.
   virtual Result<void> write_at(std::uint64_t offset, std::span<const std::byte> bytes);
 
-  // Gives the complete object its name in one step, and returns when `wanted` holds. `already_exists` if
-  // IfExists::fail and the name exists. After any failure the Writer cannot be used, and the object does not
-  // exist or is the old one. One exception: if only the sync of the name failed, the complete new object may
-  // exist.
+  // Gives the complete object its name in one step, and returns when the object has the Durability `wanted`.
+  // Fails with `already_exists` if the name exists and `if_exists` is IfExists::fail. After any failure the
+  // Writer cannot be used, and the object does not exist or is the old one. One exception: if only the sync
+  // of the name failed, the complete new object may exist.
   virtual Result<void> publish(Durability wanted, IfExists if_exists = IfExists::replace) = 0;
 };
 
-// The error of a call to a Writer that has failed or published.
-Error spent_error(std::string_view name);
+// The error that a Writer returns after it has failed or published.
+Error finished_writer_error(std::string_view name);
 
 // Bytes that all threads have moved through a Backend since it was made.
 struct MovedBytes {
@@ -126,45 +126,48 @@ class Backend {
   // Creates missing parent folders. `bytes_hint` (0: unknown) lets the back end reserve space.
   virtual Result<std::unique_ptr<Writer>> create(std::string_view name, std::uint64_t bytes_hint = 0) = 0;
 
-  // Opens, reads and closes one object, as a ReadObject in a queue, and waits for it. Returns the number of
-  // bytes read. The default opens a Reader; a back end with a cheaper way overrides it.
+  // Opens, reads and closes one object, and waits for it: the blocking form of the queue operation
+  // ReadObject. Returns the number of bytes read. This implementation opens a Reader. A back end with a
+  // cheaper way overrides it.
   virtual Result<std::uint64_t> read_object(std::string_view name, std::uint64_t length_hint,
                                             std::span<std::byte> out);
 
-  // A queue of up to `depth` operations. The default does each operation in submit(), one after another. For
-  // a back end without asynchronous calls, thread_pool_queue() keeps `depth` operations in flight on threads.
+  // A queue of up to `depth` operations. This implementation does each operation in submit(), one after
+  // another. For a back end without asynchronous calls, thread_pool_queue() keeps `depth` operations in
+  // flight on threads.
   virtual Result<std::unique_ptr<Queue>> queue(std::size_t depth);
 
   virtual Namespace& names() = 0;
 
   virtual MovedBytes moved_bytes() const = 0;
 
-  // What it does differently from the user's request, because this machine or file system cannot do better:
-  // one sentence each, for people and records.
+  // What this back end does differently from the user's request, because this machine or file system cannot
+  // do better: one sentence each, for people and records.
   virtual std::vector<std::string> remarks() const { return {}; }
 
-  // Caps::native_path: the path by which other programs and the tools of the page cache find the object; ""
-  // is the root.
+  // Needs Caps::native_path. Returns the path by which other programs and the tools of the page cache find
+  // the object; "" is the root.
   virtual std::optional<std::filesystem::path> native_path(std::string_view name) const;
 };
 
 // Publishes an object with these bytes, and replaces an existing one.
 Result<void> put_object(Backend& backend, std::string_view name, std::span<const std::byte> bytes,
                         Durability durability);
-// Returns all bytes of an object; `corrupt` if it has more than `most`.
-Result<std::string> read_text(Backend& backend, std::string_view name, std::uint64_t most);
+// Returns all bytes of an object. Fails with `corrupt` if it has more than `max_bytes` bytes.
+Result<std::string> read_text(Backend& backend, std::string_view name, std::uint64_t max_bytes);
 
-// invalid_argument unless `name` is a proper relative object name: at most 1024 bytes, each part at most 255.
+// Fails with invalid_argument unless `name` is a proper relative object name: at most 1024 bytes, each part
+// at most 255.
 Result<void> check_object_name(std::string_view name);
-// As check_object_name, but "" (the root) is allowed, too.
+// Does the same as check_object_name(), but also allows "" (the root).
 Result<void> check_folder_name(std::string_view name);
 
 // The two functions below are helpers for authors of back ends.
 //
-// invalid_argument unless `name` is an object name and `length_hint` bytes fit into `room` bytes. Each back
-// end checks this before it does anything for a read_object() or a ReadObject.
+// Fails with invalid_argument unless `name` is an object name and `length_hint` bytes fit into `room` bytes.
+// Each back end checks this before it does anything for a read_object() or a ReadObject.
 Result<void> check_read_object(std::string_view name, std::uint64_t length_hint, std::size_t room);
-// invalid_argument unless `length` bytes of the object fit into `room` bytes of memory.
+// Fails with invalid_argument unless `length` bytes of the object fit into `room` bytes of memory.
 Result<void> check_fits(std::string_view name, std::uint64_t length, std::size_t room);
 
 }  // namespace penstock

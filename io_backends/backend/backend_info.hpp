@@ -13,14 +13,14 @@
 
 namespace penstock {
 
-// Descriptor of a back end plug-in. `path` is the part of a TIER after "NAME=BACKEND:". make() does only what
-// is needed to find out that the back end cannot work. The root folder need not exist yet.
+// Descriptor of a back end plug-in. `path` is the part of a TIER after "NAME=BACKEND:". make() does no more
+// than it must to find out whether the back end works here. The root folder need not exist yet.
 struct BackendInfo {
   std::string_view name;
   std::string_view summary;
   OptionTable options = {};
   Result<std::unique_ptr<Backend>> (*make)(std::string_view path, const Options& options);
-  // Returns a path for the contract test inside a scratch folder. Empty: the test is skipped.
+  // Returns a path for the contract test inside a scratch folder. If it returns "", the test is skipped.
   std::string (*test_path)(const std::filesystem::path& scratch) = [](const std::filesystem::path& scratch) {
     return scratch.string();
   };

@@ -14,12 +14,13 @@ void Buffer::grow(std::size_t bytes) {
   const std::size_t rounded = (bytes + kBufferAlignment - 1) / kBufferAlignment * kBufferAlignment;
   memory_.reset();
   capacity_ = 0;
-  const bool huge = rounded >= kHugePage;
+  const bool use_huge_pages = rounded >= kHugePageBytes;
   void* memory = nullptr;
-  if (::posix_memalign(&memory, huge ? kHugePage : kBufferAlignment, rounded) != 0) throw std::bad_alloc();
+  if (::posix_memalign(&memory, use_huge_pages ? kHugePageBytes : kBufferAlignment, rounded) != 0)
+    throw std::bad_alloc();
   memory_.reset(static_cast<std::byte*>(memory));
   // If there are no huge pages, the system provides small ones. So an error is ignored.
-  if (huge) static_cast<void>(::madvise(memory, rounded, MADV_HUGEPAGE));
+  if (use_huge_pages) static_cast<void>(::madvise(memory, rounded, MADV_HUGEPAGE));
   capacity_ = rounded;
 }
 

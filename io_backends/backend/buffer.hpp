@@ -13,36 +13,37 @@ namespace penstock {
 
 inline constexpr std::size_t kBufferAlignment = 4096;  // enough for O_DIRECT on all known devices
 
-// Size of a huge page on x86-64, and on aarch64 with pages of 4 KiB. A huge page is contiguous for the
-// device. Small pages may split a direct read of 128 KiB into 32 pieces. Buffers of at least this size ask
-// for huge pages.
-inline constexpr std::size_t kHugePage = std::size_t{2} << 20;
+// Size of a huge page on x86-64, and on aarch64 with pages of 4 KiB. A huge page is contiguous memory for the
+// device. With small pages the kernel may split a direct read of 128 KiB into 32 pieces. Buffers of at least
+// this size ask for huge pages.
+inline constexpr std::size_t kHugePageBytes = std::size_t{2} << 20;
 
-// The size that a buffer for reads of `bytes` bytes should have. Large reads get whole huge pages, because a
-// rest after the last huge page would be in small pages. This costs at most one huge page more.
+// The size that a buffer for reads of `bytes` bytes should have. Large reads get whole huge pages, because
+// bytes after the last whole huge page would be in small pages. This costs at most one more huge page.
 constexpr std::size_t whole_huge_pages(std::size_t bytes) {
-  constexpr std::size_t kLargeRead = std::size_t{64} << 10;
-  if (bytes < kLargeRead || bytes > PTRDIFF_MAX - kHugePage) return bytes;
-  return (bytes + kHugePage - 1) / kHugePage * kHugePage;
+  constexpr std::size_t kLargeReadBytes = std::size_t{64} << 10;
+  if (bytes < kLargeReadBytes || bytes > PTRDIFF_MAX - kHugePageBytes) return bytes;
+  return (bytes + kHugePageBytes - 1) / kHugePageBytes * kHugePageBytes;
 }
 
-// `bytes` rounded up to a multiple of kBufferAlignment. If 64 bits cannot hold that, it rounds down.
+// `bytes` rounded up to a multiple of kBufferAlignment. If 64 bits cannot hold the result, `bytes` is rounded
+// down.
 constexpr std::uint64_t whole_blocks(std::uint64_t bytes) {
   const std::uint64_t bytes_past_block = bytes % kBufferAlignment;
   if (bytes_past_block == 0 || bytes > UINT64_MAX - kBufferAlignment) return bytes - bytes_past_block;
   return bytes - bytes_past_block + kBufferAlignment;
 }
 
-// Owns capacity() bytes aligned to kBufferAlignment. From kHugePage bytes on they are aligned to kHugePage,
-// and in huge pages if the system provides them on request. grow() discards the content. Pages are not
+// Owns capacity() bytes aligned to kBufferAlignment. If they are at least kHugePageBytes, they are aligned to
+// kHugePageBytes, and in huge pages if the system has them. grow() discards the content. Pages are not
 // touched before they are used. Throws std::bad_alloc if there is no memory. One thread at a time.
 class Buffer {
  public:
   Buffer() = default;
   explicit Buffer(std::size_t bytes) { grow(bytes); }
 
-  // Makes the capacity at least `bytes`. Does nothing if it already is. Else the content is undefined
-  // afterwards.
+  // Makes the capacity at least `bytes`. Does nothing if the capacity is large enough. Else the content is
+  // undefined afterwards.
   void grow(std::size_t bytes);
   std::size_t capacity() const { return capacity_; }
   std::byte* data() { return memory_.get(); }

@@ -16,10 +16,10 @@ class BlockingQueue final : public Queue {
   }
 
   std::size_t submit(std::span<const Operation> operations, Start /*start*/) override {
-    const std::size_t taken = std::min(operations.size(), depth_ - done_.size());
-    for (const Operation& operation : operations.first(taken))
+    const std::size_t accepted = std::min(operations.size(), depth_ - done_.size());
+    for (const Operation& operation : operations.first(accepted))
       done_.push_back({operation.tag, perform(backend_, operation)});
-    return taken;
+    return accepted;
   }
 
   std::size_t reap(std::span<Completion> out, std::size_t /*at_least*/) override {
@@ -52,12 +52,12 @@ Result<std::unique_ptr<Queue>> blocking_queue(Backend& backend, std::size_t dept
 }
 
 Result<void> check_queue_depth(std::size_t depth) {
-  constexpr std::size_t kDeepest = 65536;
-  if (depth >= 1 && depth <= kDeepest) return success();
+  constexpr std::size_t kMaxDepth = 65536;
+  if (depth >= 1 && depth <= kMaxDepth) return success();
   return make_error(Errc::invalid_argument, "a queue depth is 1 to 65536, not " + std::to_string(depth));
 }
 
-std::span<std::byte> out_of(const Operation& operation) {
+std::span<std::byte> output_span(const Operation& operation) {
   return std::visit([](const auto& what) { return what.out; }, operation.what);
 }
 

@@ -18,16 +18,17 @@ class Reader;
 // The two operations of a Queue. The caller owns `out` and `name` and keeps them valid until the operation is
 // reaped.
 
-// Fills all of `out`, or fails as Reader::read_at. `reader` must come from the same back end.
+// Fills all of `out`, or fails with the same errors as Reader::read_at. `reader` must come from the same back
+// end.
 struct ReadAt {
   Reader* reader = nullptr;
   std::uint64_t offset = 0;
   std::span<std::byte> out;
 };
-// Opens, reads and closes one object. Reads exactly length_hint bytes; `truncated` if the object is shorter.
-// With length_hint 0 it reads all bytes; invalid_argument if `out` is too small. `out` must have at least
-// length_hint bytes. The bytes after those may be overwritten. Direct I/O is faster if `out` reaches to the
-// next multiple of kBufferAlignment.
+// Opens, reads and closes one object. Reads exactly length_hint bytes, and fails with `truncated` if the
+// object is shorter. With length_hint 0 it reads all bytes, and fails with invalid_argument if `out` is too
+// small. `out` must have at least length_hint bytes. The bytes after those may be overwritten. Direct I/O is
+// faster if `out` reaches to the next multiple of kBufferAlignment.
 struct ReadObject {
   std::string_view name;
   std::uint64_t length_hint = 0;
@@ -45,37 +46,37 @@ struct Completion {
 // When a submitted operation starts.
 enum class Start : std::uint8_t {
   now,
-  with_reap,  // at the next reap() at the latest, which must follow soon; may save a system call
+  with_reap,  // starts at the next reap() at the latest, which must follow soon; this may save a system call
 };
 
-// submit() starts reads, reap() collects their completions in any order. One thread at a time. While
-// operations are in flight, only the thread that submitted them may call it. Destroyed with operations in
-// flight, it waits for them or cuts them off; their memory is not used after that.
+// Keeps operations in flight: submit() starts reads, and reap() collects their completions in any order. One
+// thread at a time. While operations are in flight, only the thread that submitted them may call the queue.
+// The destructor waits for operations in flight or cancels them; their memory is not used after that.
 class Queue {
  public:
   virtual ~Queue() = default;
 
-  // Call it before the first submit(). Most reads will go to this memory, which must outlive the queue. A
-  // queue that is faster with it registers it with the system.
+  // Call it before the first submit(). It names the memory to which most reads will go, and which must
+  // outlive the queue. A queue that is faster with registered memory registers it with the system.
   virtual void register_memory(std::span<std::byte> /*memory*/) {}
 
-  // Starts operations from the front. Returns how many it accepted: fewer than all if the queue is full.
-  // Errors of operations come as completions.
+  // Starts operations from the front. Returns how many it accepted: fewer than all if the queue is full. An
+  // operation that fails has its error in its completion.
   virtual std::size_t submit(std::span<const Operation> operations, Start start = Start::now) = 0;
 
   // Waits for at least `at_least` completions, but not for more than are in flight. Returns how many it wrote
-  // to `out`. 0 does not wait.
+  // to `out`. With `at_least` 0 it does not wait.
   virtual std::size_t reap(std::span<Completion> out, std::size_t at_least) = 0;
 
   virtual std::size_t in_flight() const = 0;
 };
 
-// A queue that really keeps `depth` operations in flight. With Caps::async it is the back end's own queue,
-// else threads. At depth 1 it is Backend::queue().
+// A queue that really keeps `depth` operations in flight. It is the back end's own queue at depth 1 or with
+// Caps::async, else a queue with threads.
 Result<std::unique_ptr<Queue>> deep_queue(Backend& backend, std::size_t depth);
 
-// A Queue over any Backend: `depth` threads, each with one blocking read. `exhausted` if the system cannot
-// create the threads.
+// A Queue over any Backend: `depth` threads, each with one blocking read. Fails with `exhausted` if the
+// system cannot create the threads.
 Result<std::unique_ptr<Queue>> thread_pool_queue(Backend& backend, std::size_t depth);
 
 // A Queue over any Backend that does each operation in submit(), one after another.
@@ -83,10 +84,10 @@ Result<std::unique_ptr<Queue>> blocking_queue(Backend& backend, std::size_t dept
 
 // The functions below are helpers for authors of queues.
 //
-// invalid_argument unless the depth is 1 to 65536.
+// Fails with invalid_argument unless the depth is 1 to 65536.
 Result<void> check_queue_depth(std::size_t depth);
 // The memory that the operation fills.
-std::span<std::byte> out_of(const Operation& operation);
+std::span<std::byte> output_span(const Operation& operation);
 // Does one operation by blocking calls. Returns the number of bytes read.
 Result<std::uint64_t> perform(Backend& backend, const Operation& operation);
 

@@ -15,8 +15,8 @@ namespace penstock {
 // global state is the number that each thread gets when it first adds to any counter.
 class MovedCounter {
  public:
-  void add_read(std::uint64_t bytes) { mine().read.fetch_add(bytes, std::memory_order_relaxed); }
-  void add_written(std::uint64_t bytes) { mine().written.fetch_add(bytes, std::memory_order_relaxed); }
+  void add_read(std::uint64_t bytes) { my_shard().read.fetch_add(bytes, std::memory_order_relaxed); }
+  void add_written(std::uint64_t bytes) { my_shard().written.fetch_add(bytes, std::memory_order_relaxed); }
 
   MovedBytes sum() const {
     MovedBytes total;
@@ -34,9 +34,9 @@ class MovedCounter {
     std::atomic<std::uint64_t> written{0};
   };
 
-  Shard& mine() {
-    static std::atomic<std::size_t> next{0};
-    thread_local const std::size_t index = next.fetch_add(1, std::memory_order_relaxed) % kShards;
+  Shard& my_shard() {
+    static std::atomic<std::size_t> next_index{0};
+    thread_local const std::size_t index = next_index.fetch_add(1, std::memory_order_relaxed) % kShards;
     return shards_[index];
   }
 

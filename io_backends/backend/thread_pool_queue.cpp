@@ -1,9 +1,9 @@
 // A Queue over blocking reads, for back ends without asynchronous calls.
 // Threads: the owner's thread, one at a time, calls submit(), reap(), in_flight() and the destructor. `depth`
 // threads run work(), each with one blocking read at a time.
-// Lock: mutex_ guards waiting_, done_ and wanted_. It is not held during a read.
+// Lock: mutex_ guards waiting_, done_ and wanted_completions_. It is not held during a read.
 // Memory: submit() and reap() allocate nothing; a read may. If a read throws, the process ends.
-// Ctrl-C: no wait here ends because of it. reap() returns when the reads do. The destructor waits for all
+// Ctrl-C: it ends no wait here. reap() waits until reads have returned, and the destructor waits for all
 // reads.
 // Crash: nothing is written.
 #include <algorithm>
@@ -32,22 +32,22 @@ class ThreadPoolQueue final : public Queue {
   }
 
   std::size_t submit(std::span<const Operation> operations, Start /*start*/) override {
-    const std::size_t taken = std::min(operations.size(), depth_ - in_flight_);
+    const std::size_t accepted = std::min(operations.size(), depth_ - in_flight_);
     {
       const std::lock_guard lock(mutex_);
-      for (const Operation& operation : operations.first(taken)) waiting_.push(operation);
+      for (const Operation& operation : operations.first(accepted)) waiting_.push(operation);
     }
-    in_flight_ += taken;
-    for (std::size_t i = 0; i < taken; ++i) submitted_.notify_one();
-    return taken;
+    in_flight_ += accepted;
+    for (std::size_t i = 0; i < accepted; ++i) submitted_.notify_one();
+    return accepted;
   }
 
   std::size_t reap(std::span<Completion> out, std::size_t at_least) override {
     const std::size_t wanted = std::min({at_least, in_flight_, out.size()});
     std::unique_lock lock(mutex_);
-    wanted_ = wanted;
+    wanted_completions_ = wanted;
     finished_.wait(lock, [&] { return done_.size() >= wanted; });
-    wanted_ = 0;
+    wanted_completions_ = 0;
     const std::size_t count = std::min(out.size(), done_.size());
     for (std::size_t i = 0; i < count; ++i) out[i] = done_.pop();
     in_flight_ -= count;
@@ -57,8 +57,8 @@ class ThreadPoolQueue final : public Queue {
   std::size_t in_flight() const override { return in_flight_; }
 
  private:
-  // Runs on each thread of the pool. With a stop request, wait() still returns true while waiting_ has
-  // operations. So submitted operations are done even while the queue is being destroyed.
+  // Runs on each thread of the pool. After a stop request, wait() still returns true as long as waiting_ has
+  // operations. So all submitted operations are done before the queue is destroyed.
   void work(const std::stop_token& stop) {
     std::unique_lock lock(mutex_);
     while (submitted_.wait(lock, stop, [&] { return waiting_.size() > 0; })) {
@@ -67,20 +67,20 @@ class ThreadPoolQueue final : public Queue {
       Completion completion{operation.tag, perform(backend_, operation)};
       lock.lock();
       done_.push(std::move(completion));
-      // Wakes reap() only once, when it has all that it waits for.
-      if (wanted_ != 0 && done_.size() >= wanted_) finished_.notify_one();
+      // Wakes reap() only once, when all completions that it waits for are there.
+      if (wanted_completions_ != 0 && done_.size() >= wanted_completions_) finished_.notify_one();
     }
   }
 
   Backend& backend_;
   const std::size_t depth_;
-  std::size_t in_flight_ = 0;  // used by the owner's thread alone
+  std::size_t in_flight_ = 0;  // only the owner's thread uses it
   std::mutex mutex_;
   std::condition_variable_any submitted_;
   std::condition_variable finished_;
   Fifo<Operation> waiting_;
   Fifo<Completion> done_;
-  std::size_t wanted_ = 0;
+  std::size_t wanted_completions_ = 0;
   // Last: the threads are joined before the members that they use are destroyed.
   std::vector<std::jthread> threads_;
 };

@@ -14,12 +14,12 @@ namespace {
 
 namespace fs = std::filesystem;
 
-// Adds the words of `more` whose keys `words` lacks.
+// Adds the words of `more` whose keys are not in `words`.
 void add_missing(std::vector<OptionWord>& words, const std::vector<OptionWord>& more) {
-  const std::vector<OptionWord> nearer = words;
+  const std::vector<OptionWord> original = words;
   for (const OptionWord& word : more) {
     const auto same_key = [&](const OptionWord& given) { return given.key == word.key; };
-    if (std::none_of(nearer.begin(), nearer.end(), same_key)) words.push_back(word);
+    if (std::none_of(original.begin(), original.end(), same_key)) words.push_back(word);
   }
 }
 
@@ -29,8 +29,8 @@ std::vector<fs::path> site_files() {
   if (const char* home = std::getenv("HOME"); home != nullptr)
     files.push_back(fs::path(home) / ".config" / "penstock" / "penstock.yaml");
   std::erase_if(files, [](const fs::path& file) {
-    std::error_code none;
-    return !fs::is_regular_file(file, none);
+    std::error_code ignored;
+    return !fs::is_regular_file(file, ignored);
   });
   return files;
 }
@@ -52,8 +52,8 @@ SiteNames known_names(std::span<const CommandInfo* const> all) {
   return known;
 }
 
-// The defaults whose flags this command has.
-std::vector<OptionWord> flags_it_has(const CommandInfo& command, std::vector<OptionWord> words) {
+// The members of `words` that are flags of this command.
+std::vector<OptionWord> flags_of_command(const CommandInfo& command, std::vector<OptionWord> words) {
   std::vector<std::string_view> names;
   add_names(command, names);
   std::erase_if(words, [&](const OptionWord& word) {
@@ -67,30 +67,30 @@ std::vector<OptionWord> flags_it_has(const CommandInfo& command, std::vector<Opt
 Result<CommandLine> read_command_line(const CommandInfo& command, std::span<const std::string> words,
                                       std::span<const CommandInfo* const> all,
                                       const std::function<void(std::string_view)>& log) {
-  SiteFile found;     // what the files say together
+  SiteFile merged;    // the values of all files together
   std::string files;  // the files of the flags: "'a.yaml', 'b.yaml'"
   if (const std::string file = raw_value(words, "config"); !file.empty()) {
-    PENSTOCK_ASSIGN(found.flags, read_config_file(file));
+    PENSTOCK_ASSIGN(merged.flags, read_config_file(file));
     files = fmt::format("'{}'", file);
   }
   const bool read_site_files = std::find(words.begin(), words.end(), "--no-config") == words.end();
   for (const fs::path& path : read_site_files ? site_files() : std::vector<fs::path>()) {
     log(fmt::format("flags from {} (--no-config ignores it)", path.string()));
     PENSTOCK_ASSIGN(SiteFile site, read_site_file(path, command.name, known_names(all)));
-    add_missing(site.flags, flags_it_has(command, std::move(site.defaults)));
-    add_missing(found.flags, site.flags);
+    add_missing(site.flags, flags_of_command(command, std::move(site.defaults)));
+    add_missing(merged.flags, site.flags);
     if (!site.flags.empty()) files += fmt::format("{}'{}'", files.empty() ? "" : ", ", path.string());
-    add_missing(found.tiers, site.tiers);
-    if (found.launcher.empty()) found.launcher = std::move(site.launcher);
+    add_missing(merged.tiers, site.tiers);
+    if (merged.launcher.empty()) merged.launcher = std::move(site.launcher);
   }
-  Result<CommandLine> line = parse_command_line(command, words, found.flags);
-  if (line.ok()) {
-    line->named_tiers = std::move(found.tiers);
-    line->launcher = std::move(found.launcher);
-  } else if (!found.flags.empty() && parse_command_line(command, words, {}).ok()) {
-    return make_error(line.error().code, fmt::format("in {}: {}", files, line.error().what));
+  Result<CommandLine> command_line = parse_command_line(command, words, merged.flags);
+  if (command_line.ok()) {
+    command_line->named_tiers = std::move(merged.tiers);
+    command_line->launcher = std::move(merged.launcher);
+  } else if (!merged.flags.empty() && parse_command_line(command, words, {}).ok()) {
+    return make_error(command_line.error().code, fmt::format("in {}: {}", files, command_line.error().what));
   }
-  return line;
+  return command_line;
 }
 
 std::vector<std::string> site_tier_names(std::span<const CommandInfo* const> all) {

@@ -22,7 +22,7 @@ namespace {
 
 namespace fs = std::filesystem;
 
-constexpr std::string_view kRanks = "{ranks}";
+constexpr std::string_view kRanksPlaceholder = "{ranks}";
 
 template <class... Words>
 Error bad_file(const fs::path& file, fmt::format_string<Words...> why, Words&&... words) {
@@ -30,7 +30,7 @@ Error bad_file(const fs::path& file, fmt::format_string<Words...> why, Words&&..
                     fmt::format("'{}': {}", file.string(), fmt::format(why, std::forward<Words>(words)...)));
 }
 
-std::string dashed(std::string key) {
+std::string with_dashes(std::string key) {
   std::replace(key.begin(), key.end(), '_', '-');
   return key;
 }
@@ -39,9 +39,9 @@ std::string dashed(std::string key) {
 Result<void> add_flag(const YAML::Node& value, const std::string& key, const fs::path& file,
                       std::vector<OptionWord>& words) {
   if (value.IsScalar()) {
-    words.push_back({dashed(key), value.as<std::string>()});
+    words.push_back({with_dashes(key), value.as<std::string>()});
   } else if (value.IsSequence()) {
-    for (const auto& item : value) words.push_back({dashed(key), item.as<std::string>()});
+    for (const auto& item : value) words.push_back({with_dashes(key), item.as<std::string>()});
   } else {
     return bad_file(file, "flag '{}' needs a value or a list of values", key);
   }
@@ -57,9 +57,9 @@ Result<std::vector<OptionWord>> flags_of(const YAML::Node& flags, const fs::path
   return words;
 }
 
-Result<YAML::Node> load(const fs::path& file) {
-  std::error_code none;
-  if (fs::is_directory(file, none))
+Result<YAML::Node> load_yaml(const fs::path& file) {
+  std::error_code ignored;
+  if (fs::is_directory(file, ignored))
     return make_error(Errc::invalid_argument,
                       fmt::format("the configuration file '{}' is a folder", file.string()));
   if (::access(file.c_str(), R_OK) != 0)
@@ -90,19 +90,19 @@ Result<std::string> tier_text(const YAML::Node& value, const std::string& name, 
   return text;
 }
 
-Result<void> read_tiers(const YAML::Node& section, const fs::path& file, bool wanted, const SiteNames& known,
-                        SiteFile& site) {
+Result<void> read_tiers(const YAML::Node& section, const fs::path& file, bool is_own_section,
+                        const SiteNames& known, SiteFile& site) {
   if (section.IsNull()) return success();
   if (!section.IsMap()) return bad_file(file, "'tiers' needs a mapping of names to TIERs");
   for (const auto& entry : section) {
     const auto name = entry.first.as<std::string>();
-    if (is_among(dashed(name), known.flags_of_tiers)) {
-      if (wanted) PENSTOCK_TRY(add_flag(entry.second, name, file, site.flags));
+    if (is_among(with_dashes(name), known.flags_of_tiers)) {
+      if (is_own_section) PENSTOCK_TRY(add_flag(entry.second, name, file, site.flags));
       continue;
     }
     PENSTOCK_ASSIGN(std::string text, tier_text(entry.second, name, file));
-    const Result<void> good = check_named_tier(name, text);
-    if (!good) return bad_file(file, "{}", good.error().message());
+    const Result<void> name_check = check_named_tier(name, text);
+    if (!name_check) return bad_file(file, "{}", name_check.error().message());
     site.tiers.push_back({name, std::move(text)});
   }
   return success();
@@ -117,9 +117,9 @@ Result<std::vector<std::string>> launcher_of(const YAML::Node& value, const fs::
     for (std::string word; text >> word;) words.push_back(word);
   }
   if (std::none_of(words.begin(), words.end(),
-                   [](const std::string& word) { return word.find(kRanks) != std::string::npos; }))
+                   [](const std::string& word) { return word.find(kRanksPlaceholder) != std::string::npos; }))
     return bad_file(file, "'launcher' needs the words that start ranks, with {} where their number goes: {}",
-                    kRanks, "mpirun -n {ranks}");
+                    kRanksPlaceholder, "mpirun -n {ranks}");
   return words;
 }
 
@@ -139,8 +139,8 @@ Result<void> read_section(const std::string& key, const YAML::Node& value, const
   }
   if (!is_among(key, known.commands)) {
     std::vector<std::string_view> sections = known.commands;
-    for (const char* more : {"defaults", "launcher", "tiers"})
-      if (!is_among(more, sections)) sections.emplace_back(more);
+    for (const char* section : {"defaults", "launcher", "tiers"})
+      if (!is_among(section, sections)) sections.emplace_back(section);
     return unknown_name(fmt::format("section of '{}'", file.string()), key, sections);
   }
   if (key == command) {
@@ -153,7 +153,7 @@ Result<void> read_section(const std::string& key, const YAML::Node& value, const
 
 Result<std::vector<OptionWord>> read_config_file(const fs::path& file) {
   try {
-    PENSTOCK_ASSIGN(const YAML::Node document, load(file));
+    PENSTOCK_ASSIGN(const YAML::Node document, load_yaml(file));
     return flags_of(document, file);
   } catch (const std::exception& error) {
     return bad_file(file, "{}", error.what());
@@ -163,7 +163,7 @@ Result<std::vector<OptionWord>> read_config_file(const fs::path& file) {
 Result<SiteFile> read_site_file(const fs::path& file, std::string_view command, const SiteNames& known) {
   SiteFile site;
   try {
-    PENSTOCK_ASSIGN(const YAML::Node document, load(file));
+    PENSTOCK_ASSIGN(const YAML::Node document, load_yaml(file));
     if (document.IsNull()) return site;
     if (!document.IsMap()) return bad_file(file, "expected sections named after commands");
     for (const auto& entry : document)
@@ -177,7 +177,7 @@ Result<SiteFile> read_site_file(const fs::path& file, std::string_view command, 
 #else
 namespace {
 
-Error lacking(const std::filesystem::path& file) {
+Error no_yaml_error(const std::filesystem::path& file) {
   return make_error(Errc::unsupported,
                     fmt::format("cannot read '{}': this build lacks yaml-cpp; give the flags "
                                 "on the line",
@@ -187,11 +187,11 @@ Error lacking(const std::filesystem::path& file) {
 }  // namespace
 
 Result<std::vector<OptionWord>> read_config_file(const std::filesystem::path& file) {
-  return lacking(file);
+  return no_yaml_error(file);
 }
 
 Result<SiteFile> read_site_file(const std::filesystem::path& file, std::string_view, const SiteNames&) {
-  return lacking(file);
+  return no_yaml_error(file);
 }
 
 #endif

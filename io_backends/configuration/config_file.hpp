@@ -17,8 +17,8 @@ namespace penstock {
 Result<std::vector<OptionWord>> read_config_file(const std::filesystem::path& file);
 
 struct SiteFile {
-  std::vector<OptionWord> flags;     // of the given command
-  std::vector<OptionWord> defaults;  // of every command that has these flags
+  std::vector<OptionWord> flags;     // flags of the given command
+  std::vector<OptionWord> defaults;  // flags for every command that has them
   std::vector<OptionWord> tiers;     // names and their TIERs, in order of the file
   std::vector<std::string>
       // The words that start ranks; one contains "{ranks}". Empty if not given.
@@ -28,7 +28,7 @@ struct SiteFile {
 // The valid names in a site file.
 struct SiteNames {
   std::vector<std::string_view> commands;  // each may have a section
-  std::vector<std::string_view> flags;     // of any command; valid in `defaults`
+  std::vector<std::string_view> flags;     // flags of any command; valid in `defaults`
   std::vector<std::string_view>
       // Flags of the command `tiers`. Its section also has the names of TIERs.
       flags_of_tiers;

@@ -24,7 +24,7 @@ struct LibraryVersion {
 struct OptionalLibrary {
   std::string_view name;
   bool present;
-  std::string_view what;  // its use: "CRC32C at memory speed"
+  std::string_view purpose;  // its use: "CRC32C at memory speed"
 };
 
 const BuildInfo& build_info();

@@ -10,9 +10,9 @@
 
 namespace penstock {
 
-// Counts unsigned values (nanoseconds, bytes) of the full 64-bit range. Buckets are 1/64 (1.6%) of the value
-// wide, and exact below 128. It takes 30 KiB. add() is a few instructions. One thread; merge the histograms
-// of several threads at the end.
+// Counts unsigned values (nanoseconds, bytes) of the full 64-bit range. A bucket is as wide as 1/64 (1.6%) of
+// its values; below 128 each value has its own. A histogram takes 30 KiB. add() is a few instructions. One
+// thread; merge the histograms of several threads at the end.
 class Histogram {
  public:
   void add(std::uint64_t value) {
@@ -29,8 +29,8 @@ class Histogram {
   std::uint64_t max() const { return max_; }
   double mean() const { return total_ == 0 ? 0.0 : static_cast<double>(sum_) / static_cast<double>(total_); }
 
-  // The value that `percent` of the counts do not exceed: the middle of its bucket, limited to min() and
-  // max(). 0 if empty.
+  // Returns the value that `percent` percent of the counted values do not exceed: the middle of its bucket,
+  // but within min() and max(). 0 if empty.
   double percentile(double percent) const;
 
   static constexpr std::size_t kSubBuckets = 64;

@@ -1,5 +1,5 @@
 // Declares metrics: name, unit and direction, once for each metric, in the code that measures it.
-// Trial::sample() takes one, and every command lists its metrics (CommandInfo::metrics).
+// Trial::sample() takes a metric, and every command lists its metrics (CommandInfo::metrics).
 #pragma once
 
 #include <array>
@@ -15,15 +15,15 @@ constexpr std::string_view better_name(Better better) {
   return better == Better::higher ? "higher" : better == Better::lower ? "lower" : "neither";
 }
 
-inline constexpr bool kHeadline = true;  // for MetricInfo::headline
+inline constexpr bool kHeadline = true;  // value for MetricInfo::headline
 
 struct MetricInfo {
   std::string_view name;  // with one '*' it is a family: "calls.*" covers "calls.pread" and "calls.open"
   std::string_view unit;  // "B/s", "s", "ns", "1/s", "1", "B"
   Better better = Better::neither;
   std::string_view per = "run";  // the unit of one sample: "repeat", "step", "checkpoint", "run"
-  bool headline = false;         // used to compare records of the command unless the user names others
-  double percent = 0;            // if it is a percentile of a distribution: which one
+  bool headline = false;         // `compare` uses it unless the user names other metrics
+  double percent = 0;            // for a percentile, which one (99); 0: not a percentile
 
   constexpr bool matches(std::string_view metric) const {
     const std::size_t star = name.find('*');
@@ -31,7 +31,7 @@ struct MetricInfo {
     return metric.size() + 1 >= name.size() && metric.starts_with(name.substr(0, star)) &&
            metric.ends_with(name.substr(star + 1));
   }
-  // The name of a member of the family: `part` replaces the star.
+  // Returns the name with `part` instead of the '*'.
   std::string with(std::string_view part) const {
     const std::size_t star = name.find('*');
     if (star == std::string_view::npos) return std::string(name);

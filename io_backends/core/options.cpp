@@ -53,14 +53,14 @@ std::string parameter_name(std::string_view option, OptionType type) {
 
 Error unknown_name(std::string_view what, std::string_view word, const std::vector<std::string_view>& valid) {
   std::string text = fmt::format("unknown {} '{}'", what, word);
-  const std::string_view near = nearest_name(word, valid);
-  if (!near.empty()) text += fmt::format("; did you mean '{}'?", near);
+  const std::string_view nearest = nearest_name(word, valid);
+  if (!nearest.empty()) text += fmt::format("; did you mean '{}'?", nearest);
   std::vector<std::string_view> sorted = valid;
   std::sort(sorted.begin(), sorted.end());
   if (sorted.empty()) {
     text += "; none is valid here";
   } else {
-    text += fmt::format("{} valid: {}", near.empty() ? ";" : "", fmt::join(sorted, ", "));
+    text += fmt::format("{} valid: {}", nearest.empty() ? ";" : "", fmt::join(sorted, ", "));
   }
   return make_error(Errc::invalid_argument, std::move(text));
 }
@@ -216,11 +216,11 @@ const std::vector<std::uint64_t>& Options::list(std::string_view name) const {
 }
 
 void Options::visit(
-    const std::function<void(const OptionSpec& option, const std::string* text)>& take) const {
+    const std::function<void(const OptionSpec& option, const std::string* text)>& visitor) const {
   for (const Value& value : values_) {
-    const auto one = [&](const std::string& text) { take(*value.spec, &text); };
+    const auto visit_text = [&](const std::string& text) { visitor(*value.spec, &text); };
     if (!value.present) {
-      take(*value.spec, nullptr);
+      visitor(*value.spec, nullptr);
       continue;
     }
     switch (value.spec->type) {
@@ -229,18 +229,18 @@ void Options::visit(
       case OptionType::rate:
       case OptionType::flag:
       case OptionType::boolean:
-        one(std::to_string(value.integer));
+        visit_text(std::to_string(value.integer));
         break;
       case OptionType::duration:
-        one(fmt::format("{}ns", value.integer));
+        visit_text(fmt::format("{}ns", value.integer));
         break;
       case OptionType::list:
-        one(fmt::format("{}", fmt::join(value.list, ",")));
+        visit_text(fmt::format("{}", fmt::join(value.list, ",")));
         break;
       case OptionType::text:
       case OptionType::choice:
       case OptionType::real:
-        for (const std::string& text : value.texts) one(text);
+        for (const std::string& text : value.texts) visit_text(text);
         break;
     }
   }

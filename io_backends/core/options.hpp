@@ -18,22 +18,22 @@ namespace penstock {
 
 enum class OptionType : std::uint8_t {
   text,
-  flag,     // has no value, only present or absent
+  flag,     // an option without a value: present or absent
   integer,  // whole number
   real,
-  size,  // bytes
-  rate,  // bytes per second
+  size,  // a size in bytes
+  rate,  // a rate in bytes per second
   duration,
   boolean,  // 0|1 (also false|true, no|yes, off|on)
   choice,   // one of the words in `value`, separated by '|'
   list,     // whole numbers: 1,2,4 or 1..64*2
 };
 
-// How an option matters when results are compared. Every row of every table has one (a test checks this).
+// How an option matters when results are compared. Every row of every table has a role (a test checks this).
 enum class OptionRole : std::uint8_t {
   unset,
   work,    // the work and how it is measured: different values mean different work
-  target,  // the place: corpus, tiers, stores, plans, other results
+  target,  // where the work is done: corpus, tiers, stores, plans, other results
   repeat,  // the number and precision of repeats
   output,  // how results are shown and kept
 };
@@ -45,9 +45,9 @@ struct OptionSpec {
   std::string_view value = {};         // the value in the help text: "N", "SIZE"; for a choice, the choices
   std::string_view fallback = {};      // the default as text, parsed like a given value; "": no default
   std::string_view help = {};          // one sentence, lower case, no full stop
-  std::string_view group = "Options";  // the task that this option belongs to in --help
+  std::string_view group = "Options";  // the heading in --help under which this option is listed
   bool repeated = false;               // may be given more than once (text only)
-  std::string_view alias = {};         // another name that the field uses
+  std::string_view alias = {};         // a second name for the option that users may know
   // smallest valid value, for integer, real, size, rate and members of a list
   std::int64_t at_least = INT64_MIN;
 };
@@ -60,36 +60,36 @@ struct OptionWord {
   std::string value;
 };
 
-// The parsed values. Reading a name that the table lacks, or with another type, is a bug and asserts.
-// Immutable after parse(); any thread.
+// The parsed values. It is a bug to read an option that the table lacks, or by the function of another type;
+// an assert fails then. Immutable after parse(); any thread.
 class Options {
  public:
   static constexpr std::string_view kOnCommandLine = "--";
 
   // Parses `words` by the tables. For an unknown key the error names the nearest valid key and lists all. For
   // a bad value it names the key and `owner` ("tier option 'limit' of 'disk'" with owner "tier option"). With
-  // owner kOnCommandLine keys are named as on the line: "--limit".
+  // owner kOnCommandLine the error names keys as the user typed them: "--limit".
   static Result<Options> parse(std::span<const OptionTable> tables, std::span<const OptionWord> words,
                                std::string_view owner);
   static Result<Options> parse(OptionTable table, std::span<const OptionWord> words, std::string_view owner);
 
-  bool given(std::string_view name) const;  // given by the user, not by default
-  bool has(std::string_view name) const;    // has a value: given or default
+  bool given(std::string_view name) const;  // the user gave it; false for a default
+  bool has(std::string_view name) const;    // it has a value: from the user or a default
   bool flag(std::string_view name) const;
   const std::string& text(std::string_view name) const;  // for text and choice; "" if absent
-  // all values of an option with `repeated`
+  // all values of an option that is `repeated`
   const std::vector<std::string>& texts(std::string_view name) const;
   std::int64_t integer(std::string_view name) const;
   double real(std::string_view name) const;
-  std::uint64_t size(std::string_view name) const;  // for size and rate
+  std::uint64_t size(std::string_view name) const;  // for the types size and rate
   std::chrono::nanoseconds duration(std::string_view name) const;
   bool boolean(std::string_view name) const;
   const std::vector<std::uint64_t>& list(std::string_view name) const;
 
-  // Calls `take` for each option in table order. `text` is the parsed value without abbreviations: "4096" for
-  // 4KiB, "10000000ns" for 10ms, "1,2,4" for 1..4*2. A repeated option gets a call for each value. `text` is
-  // null if the option was not given and has no default.
-  void visit(const std::function<void(const OptionSpec& option, const std::string* text)>& take) const;
+  // Calls the function for each option in table order. `text` is the parsed value without abbreviations:
+  // "4096" for 4KiB, "10000000ns" for 10ms, "1,2,4" for 1..4*2. A repeated option gets a call for each value.
+  // `text` is null if the option was not given and has no default.
+  void visit(const std::function<void(const OptionSpec& option, const std::string* text)>& visitor) const;
   // The options that have a value, each with the text that visit() passes.
   std::vector<OptionWord> resolved() const;
 

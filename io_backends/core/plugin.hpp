@@ -30,8 +30,8 @@ class Registry {
   std::span<const Info* const> present() const { return present_; }
   std::span<const MissingPlugin> missing() const { return missing_; }
 
-  // Finds the plug-in called `name`. `unsupported` with the reason if this build lacks it. `invalid_argument`
-  // with the nearest name and all valid ones if no such plug-in exists.
+  // Finds the plug-in called `name`. Fails with `unsupported` and the reason if this build lacks it. Fails
+  // with `invalid_argument`, the nearest name and all valid names if no such plug-in exists.
   Result<const Info*> find(std::string_view name) const {
     for (const Info* info : present_)
       if (info->name == name) return info;

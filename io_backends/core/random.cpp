@@ -17,12 +17,12 @@ constexpr double kLn2Low = 1.90821492927058770002e-10;
 constexpr double kInvLn2 = 1.44269504088896338700e+00;
 
 std::uint64_t hash_name(std::string_view name) {
-  std::uint64_t hash = 0xcbf29ce484222325U;  // FNV-1a
+  std::uint64_t hash = 0xcbf29ce484222325U;  // the start value of FNV-1a
   for (const char c : name) hash = (hash ^ static_cast<unsigned char>(c)) * 0x100000001b3U;
   return hash;
 }
 
-// x * 2^exponent for results in the normal range, exactly.
+// Returns x * 2^exponent exactly, if the result is a normal number.
 double scale_by_power(double x, int exponent) {
   return x * std::bit_cast<double>(static_cast<std::uint64_t>(exponent + 1023) << 52);
 }
@@ -44,12 +44,12 @@ double inverse_normal(double p) {
                          -2.549732539343734e+00, 4.374664141464968e+00,  2.938163982698783e+00};
   constexpr std::array d{7.784695709041462e-03, 3.224671290700398e-01, 2.445134137142996e+00,
                          3.754408661907416e+00, 1.0};
-  constexpr double kTail = 0.02425;
-  if (p < kTail || p > 1.0 - kTail) {
-    const double tail = p < kTail ? p : 1.0 - p;
+  constexpr double kTailProbability = 0.02425;
+  if (p < kTailProbability || p > 1.0 - kTailProbability) {
+    const double tail = p < kTailProbability ? p : 1.0 - p;
     const double q = std::sqrt(-2.0 * portable_log(tail));
     const double x = horner(c.data(), c.size(), q) / horner(d.data(), d.size(), q);
-    return p < kTail ? x : -x;
+    return p < kTailProbability ? x : -x;
   }
   const double q = p - 0.5;
   const double r = q * q;
@@ -59,7 +59,7 @@ double inverse_normal(double p) {
 RandomStream::RandomStream(std::uint64_t seed, std::string_view name) : RandomStream(seed, hash_name(name)) {}
 
 double RandomStream::normal(std::uint64_t n) const {
-  // The middle of one of 2^52 cells: never 0 and never 1.
+  // [0, 1) is divided into 2^52 equal cells. p is the middle of one of them, so it is never 0 and never 1.
   const double p = (static_cast<double>(bits(n) >> 12) + 0.5) * 0x1.0p-52;
   return inverse_normal(p);
 }
@@ -103,7 +103,7 @@ double portable_log(double x) {
   if (!(x > 0.0)) return x == 0.0 ? -HUGE_VAL : std::nan("");
   if (!std::isfinite(x)) return x;
   int exponent = 0;
-  double mantissa = std::frexp(x, &exponent);  // exact: [0.5, 1)
+  double mantissa = std::frexp(x, &exponent);  // frexp is exact, and this is in [0.5, 1)
   if (mantissa < 0.70710678118654752440) {
     mantissa *= 2.0;
     --exponent;

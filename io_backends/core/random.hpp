@@ -19,7 +19,8 @@ constexpr std::uint64_t mix64(std::uint64_t x) {
   return x ^ (x >> 31);
 }
 
-// One stream of a seed. It is cheap to copy. Streams of different names or numbers are independent.
+// One stream of random numbers that a seed and a name give. It is cheap to copy. Streams of different names
+// or numbers are independent.
 class RandomStream {
  public:
   constexpr RandomStream(std::uint64_t seed, std::uint64_t stream)
@@ -30,17 +31,17 @@ class RandomStream {
   constexpr RandomStream substream(std::uint64_t n) const { return RandomStream(key_, n); }
 
   constexpr std::uint64_t bits(std::uint64_t n) const { return mix64(key_ + (n + 1) * kGamma); }
-  // A number in [0, bound), for bound > 0. The bias is below 2^-32 for bounds below 2^32.
+  // The n-th number, in [0, bound), for bound > 0. The bias is below 2^-32 for bounds below 2^32.
   constexpr std::uint64_t below(std::uint64_t n, std::uint64_t bound) const {
     __extension__ using Wide = unsigned __int128;
     return static_cast<std::uint64_t>((static_cast<Wide>(bits(n)) * bound) >> 64);
   }
-  // A number in [0, 1) with 53 random bits.
+  // The n-th number, in [0, 1) with 53 random bits.
   constexpr double uniform(std::uint64_t n) const { return static_cast<double>(bits(n) >> 11) * 0x1.0p-53; }
   // A standard normal number, by the inverse distribution function (Acklam's rational approximation, relative
   // error 1.2e-9).
   double normal(std::uint64_t n) const;
-  // exp(mu + sigma * normal). `median` is exp(mu).
+  // A log-normal number: exp(mu + sigma * normal(n)), where exp(mu) is `median`.
   double log_normal(std::uint64_t n, double median, double sigma) const;
 
  private:
@@ -59,19 +60,19 @@ class Permutation {
  private:
   std::uint64_t size_;
   unsigned half_bits_;
-  std::array<std::uint64_t, 4> keys_;  // one for each round
+  std::array<std::uint64_t, 4> keys_;  // one key for each round
 };
 
-// exp and log from series of exact operations, so that the result is the same on every machine to the last
-// bit. Relative error below 1e-13.
+// exp and log, computed by series from exactly defined operations, so that the result is the same on every
+// machine to the last bit. Relative error below 1e-13.
 double portable_exp(double x);
 double portable_log(double x);
 
-// The standard normal value with the probability `p` of smaller values, for 0 < p < 1. normal() uses it.
+// The value that a standard normal number is below with probability `p`, for 0 < p < 1. normal() uses it.
 double inverse_normal(double p);
 
-// That many hexadecimal digits from the system's random source, for names that must not be the same twice. If
-// it fails, from the clock and the process id.
+// Returns `digits` hexadecimal digits from the system's random source, for names that must not occur twice.
+// If the source fails, they come from the clock and the process id.
 std::string random_id(std::size_t digits);
 
 }  // namespace penstock

@@ -98,12 +98,12 @@ Error error_of(const std::exception& thrown) {
     return make_error(Errc::exhausted, "out of memory");
   if (dynamic_cast<const std::length_error*>(&thrown) != nullptr)
     return make_error(Errc::exhausted, std::string("out of memory: ") + thrown.what());
-  const auto* const failed = dynamic_cast<const std::system_error*>(&thrown);
-  if (failed != nullptr && (failed->code().category() == std::generic_category() ||
-                            failed->code().category() == std::system_category())) {
-    // std::thread throws EAGAIN if the system refuses to start one.
-    const int number = failed->code().value();
-    return make_error(number == EAGAIN ? Errc::exhausted : errc_of(number), thrown.what());
+  const auto* const system_error = dynamic_cast<const std::system_error*>(&thrown);
+  if (system_error != nullptr && (system_error->code().category() == std::generic_category() ||
+                                  system_error->code().category() == std::system_category())) {
+    // std::thread throws EAGAIN if the system refuses to start a thread.
+    const int sys_errno = system_error->code().value();
+    return make_error(sys_errno == EAGAIN ? Errc::exhausted : errc_of(sys_errno), thrown.what());
   }
   return make_error(Errc::internal, std::string("a call threw: ") + thrown.what());
 }

@@ -20,7 +20,7 @@ enum class Errc : std::uint8_t {
   permission_denied,  // not allowed (EACCES, EPERM, EROFS)
   no_space,           // full device, quota or capacity (ENOSPC, EDQUOT, EFBIG)
   truncated,          // an object ends before the requested bytes
-  corrupt,            // the bytes are wrong: checksum, format, undecodable
+  corrupt,            // wrong bytes: a wrong checksum, a wrong format or undecodable data
   io,                 // the device or the network failed (EIO, ESTALE, ...)
   exhausted,          // a limit of this machine: descriptors, memory, threads
   busy,               // locked by another process
@@ -32,11 +32,12 @@ enum class Errc : std::uint8_t {
 
 std::string_view errc_name(Errc code);
 
-// The exit code of a command that ends with this error: 1 failed, 2 usage, 77 unsupported here.
+// The exit code of a command that ends with this error: 1 for a failure, 2 for wrong usage, 77 for what this
+// build or machine does not support.
 int exit_code(Errc code);
 
-// An error. Its text names the operation and the object: "cannot open 'n01440764/x.jpg'". Cheap to move;
-// built only after a failure.
+// An error. Its text names the operation and the object: "cannot open 'n01440764/x.jpg'". It is cheap to
+// move, and is made only after a failure.
 struct Error {
   Errc code = Errc::internal;
   int sys_errno = 0;  // 0 if no system call failed
@@ -115,7 +116,7 @@ inline Result<void> success() {
   return {};
 }
 
-// The outcome of `result`, without its value.
+// Returns success or the error of `result`, without its value.
 template <class T>
 Result<void> outcome_of(const Result<T>& result) {
   return result.ok() ? success() : Result<void>(result.error());

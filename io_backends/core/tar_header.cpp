@@ -6,54 +6,55 @@ namespace penstock {
 namespace {
 
 void put_text(TarBlock& block, TarField field, std::string_view text) {
-  std::copy(text.begin(), text.end(), block.begin() + static_cast<std::ptrdiff_t>(field.at));
+  std::copy(text.begin(), text.end(), block.begin() + static_cast<std::ptrdiff_t>(field.offset));
 }
 
 // Writes octal digits and a zero byte. A number that is too large for them is written in base 256.
 void put_number(TarBlock& block, TarField field, std::uint64_t value) {
   const bool octal = value >> (3 * (field.bytes - 1)) == 0;
   for (std::size_t i = field.bytes - (octal ? 1 : 0); i-- > 0; value >>= octal ? 3U : 8U)
-    block[field.at + i] = static_cast<char>(octal ? '0' + (value & 7U) : value & 0xFFU);
-  if (!octal) block[field.at] = '\x80';
+    block[field.offset + i] = static_cast<char>(octal ? '0' + (value & 7U) : value & 0xFFU);
+  if (!octal) block[field.offset] = '\x80';
 }
 
-// The slash that splits a name into prefix and name; 0 if no such slash exists.
-std::size_t split_of(std::string_view name) {
+// Finds the slash that splits a long name into prefix and name. Returns its position; 0 if no such slash
+// exists.
+std::size_t split_position(std::string_view name) {
   if (name.size() > kTarPrefix.bytes + 1 + kTarName.bytes) return 0;
   const std::size_t slash = name.find('/', name.size() - 1 - kTarName.bytes);
-  return slash > kTarPrefix.bytes || slash + 1 == name.size() ? 0 : slash;  // also for npos, which is larger
+  return slash > kTarPrefix.bytes || slash + 1 == name.size() ? 0 : slash;  // also true for npos (no slash)
 }
 
 }  // namespace
 
-std::int64_t tar_sum(std::string_view block, bool of_signed_bytes) {
+std::int64_t tar_checksum(std::string_view block, bool signed_bytes) {
   std::int64_t sum = 0;
   for (std::size_t i = 0; i < block.size(); ++i) {
-    const bool own = i >= kTarChecksum.at && i < kTarChecksum.at + kTarChecksum.bytes;
-    const char c = own ? ' ' : block[i];
-    sum += of_signed_bytes ? std::int64_t{static_cast<signed char>(c)}
-                           : std::int64_t{static_cast<unsigned char>(c)};
+    const bool in_checksum_field = i >= kTarChecksum.offset && i < kTarChecksum.offset + kTarChecksum.bytes;
+    const char c = in_checksum_field ? ' ' : block[i];
+    sum += signed_bytes ? std::int64_t{static_cast<signed char>(c)}
+                        : std::int64_t{static_cast<unsigned char>(c)};
   }
   return sum;
 }
 
 std::optional<TarBlock> tar_header(std::string_view name, const TarFacts& facts) {
-  const std::size_t slash = name.size() > kTarName.bytes ? split_of(name) : 0;
-  const std::string_view last = slash == 0 ? name : name.substr(slash + 1);
-  if (name.empty() || last.size() > kTarName.bytes) return std::nullopt;
+  const std::size_t slash = name.size() > kTarName.bytes ? split_position(name) : 0;
+  const std::string_view base_name = slash == 0 ? name : name.substr(slash + 1);
+  if (name.empty() || base_name.size() > kTarName.bytes) return std::nullopt;
   TarBlock block{};
-  put_text(block, kTarName, last);
+  put_text(block, kTarName, base_name);
   put_text(block, kTarPrefix, name.substr(0, slash));
   put_number(block, kTarMode, facts.mode);
   put_number(block, kTarUser, 0);
   put_number(block, kTarGroup, 0);
   put_number(block, kTarSize, facts.bytes);
   put_number(block, kTarTime, facts.time_s);
-  block[kTarType.at] = facts.type;
+  block[kTarType.offset] = facts.type;
   put_text(block, kTarMagic, std::string_view("ustar\00000", 8));
-  const auto sum = static_cast<std::uint64_t>(tar_sum({block.data(), block.size()}, false));
-  put_number(block, {kTarChecksum.at, kTarChecksum.bytes - 1}, sum);
-  block[kTarChecksum.at + kTarChecksum.bytes - 1] = ' ';  // after the NUL of the number
+  const auto sum = static_cast<std::uint64_t>(tar_checksum({block.data(), block.size()}, false));
+  put_number(block, {kTarChecksum.offset, kTarChecksum.bytes - 1}, sum);
+  block[kTarChecksum.offset + kTarChecksum.bytes - 1] = ' ';  // a blank after the number and its zero byte
   return block;
 }
 

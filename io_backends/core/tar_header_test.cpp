@@ -30,12 +30,12 @@ TEST(TarHeader, SizesAndNamesAtTheirBounds) {
 
 TEST(TarHeader, ItsSumIsOfAllItsBytes) {
   const std::string header = header_of("s/1.session", {.bytes = 12345, .mode = 0600, .time_s = 1700000000});
-  ASSERT_EQ(header.size(), kTarBlock);
+  ASSERT_EQ(header.size(), kTarBlockBytes);
   std::int64_t sum = 0;
   for (std::size_t i = 0; i < header.size(); ++i)
     sum += i >= 148 && i < 156 ? 32 : static_cast<unsigned char>(header[i]);
   EXPECT_EQ(std::stoll(header.substr(148, 6), nullptr, 8), sum);
-  EXPECT_EQ(tar_sum(header, false), sum);
+  EXPECT_EQ(tar_checksum(header, false), sum);
   EXPECT_EQ(header.substr(100, 8), std::string("0000600\0", 8));
   EXPECT_EQ(header.substr(136, 12), std::string("14524770400\0", 12));
 }

@@ -1,4 +1,5 @@
-// Helpers for text: ASCII case independent of the locale, blanks, parts between separators, numbers.
+// Helpers for text: they change the case of ASCII letters whatever the locale is, remove blanks, split at
+// separators, and parse numbers.
 #pragma once
 
 #include <algorithm>
@@ -26,8 +27,8 @@ inline std::string upper_case(std::string_view text) {
   for (char& c : upper) c = c >= 'a' && c <= 'z' ? static_cast<char>(c - 'a' + 'A') : c;
   return upper;
 }
-// Whether `text` equals `lower` after its letters are made lower case.
-inline bool same_but_case(std::string_view text, std::string_view lower) {
+// Whether `text` equals `lower`, which is in lower case, if the case of letters is ignored.
+inline bool equals_ignoring_case(std::string_view text, std::string_view lower) {
   return std::equal(text.begin(), text.end(), lower.begin(), lower.end(),
                     [](char a, char b) { return lower_case(a) == b; });
 }
@@ -35,11 +36,11 @@ inline bool same_but_case(std::string_view text, std::string_view lower) {
 // Returns `text` without the blanks at its begin and end.
 inline std::string_view trim(std::string_view text, std::string_view blanks = " \t\r\n") {
   text.remove_prefix(std::min(text.find_first_not_of(blanks), text.size()));
-  return text.substr(0, text.find_last_not_of(blanks) + 1);  // npos + 1 is 0
+  return text.substr(0, text.find_last_not_of(blanks) + 1);  // if all are blanks: npos + 1 is 0
 }
 
-// Removes the part up to the first `divider` and the divider from `text`, and returns that part. Without a
-// divider the part is all of `text`.
+// Removes the part up to the first `divider` and the divider from `text`, and returns that part. If there is
+// no divider, it takes all of `text`.
 inline std::string_view take_part(std::string_view& text, char divider) {
   const std::string_view part = text.substr(0, text.find(divider));
   text.remove_prefix(std::min(part.size() + 1, text.size()));
@@ -52,16 +53,16 @@ std::string with_escapes(std::string_view text, Escape escape) {
   std::string out;
   out.reserve(text.size());
   for (const char c : text) {
-    const std::string_view instead = escape(c);
-    if (instead.empty())
+    const std::string_view replacement = escape(c);
+    if (replacement.empty())
       out += c;
     else
-      out += instead;
+      out += replacement;
   }
   return out;
 }
 
-// Parses the whole text as a number in digits. No value if it is not a number or too large for the type.
+// Parses a text that consists of digits only. No value if it is not a number or too large for the type.
 template <class Number>
 std::optional<Number> parse_digits(std::string_view text, int base = 10) {
   Number number{};
@@ -71,7 +72,7 @@ std::optional<Number> parse_digits(std::string_view text, int base = 10) {
   return number;
 }
 
-// A hash table with std::string keys that finds a std::string_view without making a string of it.
+// For hash tables with std::string keys: they can find a std::string_view without making a string of it.
 struct NameHash {
   using is_transparent = void;
   std::size_t operator()(std::string_view text) const { return std::hash<std::string_view>{}(text); }

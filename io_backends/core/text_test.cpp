@@ -10,9 +10,9 @@ namespace {
 TEST(Text, CaseIsOnlyThatOfAscii) {
   EXPECT_EQ(lower_case("aZ-9\xc4"), "az-9\xc4");
   EXPECT_EQ(upper_case("aZ-9\xe4"), "AZ-9\xe4");
-  EXPECT_TRUE(same_but_case("JPeg", "jpeg"));
-  EXPECT_FALSE(same_but_case("jpe", "jpeg"));
-  EXPECT_FALSE(same_but_case("jpeg", "JPEG"));
+  EXPECT_TRUE(equals_ignoring_case("JPeg", "jpeg"));
+  EXPECT_FALSE(equals_ignoring_case("jpe", "jpeg"));
+  EXPECT_FALSE(equals_ignoring_case("jpeg", "JPEG"));
 }
 
 TEST(Text, TrimsBothEnds) {

@@ -21,9 +21,9 @@ bool is_digit(char c) {
 // from the start of `text`. Returns the number.
 std::string_view take_number(std::string_view& text) {
   std::size_t end = 0;
-  bool point = false;
-  while (end < text.size() && (is_digit(text[end]) || (text[end] == '.' && !point))) {
-    point = point || text[end] == '.';
+  bool has_point = false;
+  while (end < text.size() && (is_digit(text[end]) || (text[end] == '.' && !has_point))) {
+    has_point = has_point || text[end] == '.';
     ++end;
   }
   const std::string_view number = text.substr(0, end);
@@ -31,32 +31,32 @@ std::string_view take_number(std::string_view& text) {
   return number;
 }
 
-Error bad(std::string_view what, std::string_view text, std::string_view hint) {
+Error bad_text(std::string_view what, std::string_view text, std::string_view hint) {
   return make_error(Errc::invalid_argument, fmt::format("'{}' is not a {}: {}", text, what, hint));
 }
 
-constexpr std::uint64_t kMax = std::numeric_limits<std::uint64_t>::max();
+constexpr std::uint64_t kMaxNumber = std::numeric_limits<std::uint64_t>::max();
 
 // Returns number * factor. Exact for whole numbers, rounded down for fractions.
 Result<std::uint64_t> scaled(std::string_view number, std::uint64_t factor, std::string_view what,
                              std::string_view text, std::string_view hint) {
-  const std::size_t point = number.find('.');
-  const std::string_view whole_text = number.substr(0, point);
-  const std::string_view fraction_text = point == std::string_view::npos ? "" : number.substr(point + 1);
-  if (whole_text.empty() && fraction_text.empty()) return bad(what, text, hint);
-  std::uint64_t whole = 0;
+  const std::size_t dot = number.find('.');
+  const std::string_view whole_text = number.substr(0, dot);
+  const std::string_view fraction_text = dot == std::string_view::npos ? "" : number.substr(dot + 1);
+  if (whole_text.empty() && fraction_text.empty()) return bad_text(what, text, hint);
+  std::uint64_t whole_number = 0;
   for (const char c : whole_text) {
     const auto digit = static_cast<std::uint64_t>(c - '0');
-    if (whole > (kMax - digit) / 10) return bad(what, text, "too large");
-    whole = whole * 10 + digit;
+    if (whole_number > (kMaxNumber - digit) / 10) return bad_text(what, text, "too large");
+    whole_number = whole_number * 10 + digit;
   }
-  if (factor != 0 && whole > kMax / factor) return bad(what, text, "too large");
-  std::uint64_t total = whole * factor;
+  if (factor != 0 && whole_number > kMaxNumber / factor) return bad_text(what, text, "too large");
+  std::uint64_t total = whole_number * factor;
   double fraction = 0;
-  double place = 1;
-  for (const char c : fraction_text) fraction += (place /= 10) * (c - '0');
+  double digit_value = 1;
+  for (const char c : fraction_text) fraction += (digit_value /= 10) * (c - '0');
   const auto rest = static_cast<std::uint64_t>(fraction * static_cast<double>(factor) + 1e-9);
-  if (rest > kMax - total) return bad(what, text, "too large");
+  if (rest > kMaxNumber - total) return bad_text(what, text, "too large");
   total += rest;
   return total;
 }
@@ -67,15 +67,16 @@ Result<std::uint64_t> parse_size(std::string_view text) {
   constexpr std::string_view hint = "write 4096, 4k, 4KiB, 1.5GiB, or 150MB (1 MB = 1000000)";
   std::string_view rest = text;
   const std::string_view number = take_number(rest);
-  if (number.empty()) return bad("size", text, hint);
+  if (number.empty()) return bad_text("size", text, hint);
   const std::string unit = lower_case(rest);
   if (unit.empty() || unit == "b") return scaled(number, 1, "size", text, hint);
   constexpr std::string_view letters = "kmgtpe";
   const std::size_t power = letters.find(unit[0]);
-  if (power == std::string_view::npos) return bad("size", text, hint);
-  const std::string_view tail = std::string_view(unit).substr(1);
-  const bool decimal = tail == "b";
-  if (!decimal && !tail.empty() && tail != "ib" && tail != "i") return bad("size", text, hint);
+  if (power == std::string_view::npos) return bad_text("size", text, hint);
+  const std::string_view unit_tail = std::string_view(unit).substr(1);
+  const bool decimal = unit_tail == "b";
+  if (!decimal && !unit_tail.empty() && unit_tail != "ib" && unit_tail != "i")
+    return bad_text("size", text, hint);
   std::uint64_t factor = 1;
   for (std::size_t i = 0; i <= power; ++i) factor *= decimal ? 1000U : 1024U;
   return scaled(number, factor, "size", text, hint);
@@ -86,7 +87,7 @@ Result<std::uint64_t> parse_rate(std::string_view text) {
   if (size.ends_with("/s")) size.remove_suffix(2);
   const bool has_unit = !size.empty() && (size.back() < '0' || size.back() > '9');
   if (Result<std::uint64_t> bytes = parse_size(size); bytes.ok() && has_unit) return bytes;
-  return bad("rate", text, "write 150MB/s or 1GiB/s");
+  return bad_text("rate", text, "write 150MB/s or 1GiB/s");
 }
 
 Result<std::chrono::nanoseconds> parse_duration(std::string_view text) {
@@ -100,16 +101,16 @@ Result<std::chrono::nanoseconds> parse_duration(std::string_view text) {
                                                                              {"h", 3'600'000'000'000}}};
   std::string_view unit = text;
   const std::string_view number = take_number(unit);
-  if (number.empty()) return bad("duration", text, hint);
+  if (number.empty()) return bad_text("duration", text, hint);
   if (unit.empty() && number == "0") return std::chrono::nanoseconds{0};
   for (const auto& [name, factor] : units) {
     if (unit != name) continue;
     PENSTOCK_ASSIGN(const std::uint64_t ns, scaled(number, factor, "duration", text, hint));
     if (ns > static_cast<std::uint64_t>(std::numeric_limits<std::int64_t>::max()))
-      return bad("duration", text, "too large");
+      return bad_text("duration", text, "too large");
     return std::chrono::nanoseconds{static_cast<std::int64_t>(ns)};
   }
-  return bad("duration", text, hint);
+  return bad_text("duration", text, hint);
 }
 
 Result<std::uint64_t> parse_count(std::string_view text) {
@@ -117,12 +118,12 @@ Result<std::uint64_t> parse_count(std::string_view text) {
   std::string_view rest = text;
   const std::string_view number = take_number(rest);
   const std::string unit = lower_case(rest);
-  if (number.find('.') != std::string_view::npos && unit.empty()) return bad("number", text, hint);
+  if (number.find('.') != std::string_view::npos && unit.empty()) return bad_text("number", text, hint);
   if (unit.empty()) return scaled(number, 1, "number", text, hint);
   if (unit == "k") return scaled(number, 1'000, "number", text, hint);
   if (unit == "m") return scaled(number, 1'000'000, "number", text, hint);
   if (unit == "g") return scaled(number, 1'000'000'000, "number", text, hint);
-  return bad("number", text, hint);
+  return bad_text("number", text, hint);
 }
 
 Result<double> parse_real(std::string_view text) {
@@ -130,68 +131,68 @@ Result<double> parse_real(std::string_view text) {
   const bool negative = rest.starts_with('-');
   if (negative) rest.remove_prefix(1);
   const std::string_view number = take_number(rest);
-  if (number.empty() || number == ".") return bad("number", text, "write it as 0.5 or 1e-3");
+  if (number.empty() || number == ".") return bad_text("number", text, "write it as 0.5 or 1e-3");
   double value = 0;
-  double place = 1;
+  double digit_value = 1;
   bool fraction = false;
   for (const char c : number) {
     if (c == '.') {
       fraction = true;
     } else if (fraction) {
-      value += (place /= 10) * (c - '0');
+      value += (digit_value /= 10) * (c - '0');
     } else {
       value = value * 10 + (c - '0');
     }
   }
   if (!rest.empty()) {
     std::string_view exponent = rest;
-    if (exponent[0] != 'e' && exponent[0] != 'E') return bad("number", text, "write it as 0.5 or 1e-3");
+    if (exponent[0] != 'e' && exponent[0] != 'E') return bad_text("number", text, "write it as 0.5 or 1e-3");
     exponent.remove_prefix(1);
-    const bool down = exponent.starts_with('-');
-    if (down || exponent.starts_with('+')) exponent.remove_prefix(1);
+    const bool negative_exponent = exponent.starts_with('-');
+    if (negative_exponent || exponent.starts_with('+')) exponent.remove_prefix(1);
     if (exponent.empty() || exponent.size() > 3 || !std::all_of(exponent.begin(), exponent.end(), is_digit))
-      return bad("number", text, "write it as 0.5 or 1e-3");
+      return bad_text("number", text, "write it as 0.5 or 1e-3");
     int power = 0;
     for (const char c : exponent) power = power * 10 + (c - '0');
-    value *= std::pow(10.0, down ? -power : power);
+    value *= std::pow(10.0, negative_exponent ? -power : power);
   }
-  if (!std::isfinite(value)) return bad("number", text, "too large");
+  if (!std::isfinite(value)) return bad_text("number", text, "too large");
   return negative ? -value : value;
 }
 
 namespace {
 
-constexpr std::size_t kListLimit = 100'000;
+constexpr std::size_t kMaxListSize = 100'000;
 
 Result<void> append_range(std::string_view item, std::string_view text, std::vector<std::uint64_t>& out) {
   constexpr std::string_view hint = "write 1,2,4,8 or 1..8 or 1..64*2 or 0..100+10";
   const std::size_t dots = item.find("..");
   if (dots == std::string_view::npos) {
-    Result<std::uint64_t> one = parse_count(item);
-    if (!one.ok()) return bad("list", text, hint);
-    out.push_back(*one);
+    Result<std::uint64_t> single = parse_count(item);
+    if (!single.ok()) return bad_text("list", text, hint);
+    out.push_back(*single);
     return success();
   }
   std::string_view last_text = item.substr(dots + 2);
-  char how = '+';
+  char operation = '+';
   std::uint64_t step = 1;
   if (const std::size_t at = last_text.find_first_of("*+"); at != std::string_view::npos) {
-    how = last_text[at];
+    operation = last_text[at];
     Result<std::uint64_t> parsed = parse_count(last_text.substr(at + 1));
-    if (!parsed.ok()) return bad("list", text, hint);
+    if (!parsed.ok()) return bad_text("list", text, hint);
     step = *parsed;
     last_text = last_text.substr(0, at);
   }
   const Result<std::uint64_t> first = parse_count(item.substr(0, dots));
   const Result<std::uint64_t> last = parse_count(last_text);
-  if (!first.ok() || !last.ok()) return bad("list", text, hint);
-  if (*first > *last) return bad("list", text, "the range runs backwards");
-  if ((how == '*' && (step < 2 || *first == 0)) || (how == '+' && step == 0))
-    return bad("list", text, "the range never ends");
-  for (std::uint64_t value = *first;; value = how == '*' ? value * step : value + step) {
+  if (!first.ok() || !last.ok()) return bad_text("list", text, hint);
+  if (*first > *last) return bad_text("list", text, "the range runs backwards");
+  if ((operation == '*' && (step < 2 || *first == 0)) || (operation == '+' && step == 0))
+    return bad_text("list", text, "the range never ends");
+  for (std::uint64_t value = *first;; value = operation == '*' ? value * step : value + step) {
     out.push_back(value);
-    if (out.size() > kListLimit) return bad("list", text, "more than 100000 numbers");
-    if (how == '*' ? value > *last / step : step > *last - value) break;
+    if (out.size() > kMaxListSize) return bad_text("list", text, "more than 100000 numbers");
+    if (operation == '*' ? value > *last / step : step > *last - value) break;
   }
   return success();
 }
@@ -213,15 +214,15 @@ std::string format_size(std::uint64_t bytes) {
 }
 
 std::string scaled_size(double bytes, bool si) {
-  constexpr std::array<std::string_view, 7> kSi{"B", "kB", "MB", "GB", "TB", "PB", "EB"};
-  constexpr std::array<std::string_view, 7> kIec{"B", "KiB", "MiB", "GiB", "TiB", "PiB", "EiB"};
+  constexpr std::array<std::string_view, 7> kSiUnits{"B", "kB", "MB", "GB", "TB", "PB", "EB"};
+  constexpr std::array<std::string_view, 7> kIecUnits{"B", "KiB", "MiB", "GiB", "TiB", "PiB", "EiB"};
   const double base = si ? 1000 : 1024;
   std::size_t power = 0;
-  while (std::abs(bytes) >= base - 0.5 && power + 1 < kSi.size()) {
+  while (std::abs(bytes) >= base - 0.5 && power + 1 < kSiUnits.size()) {
     bytes /= base;
     ++power;
   }
-  const std::string_view unit = si ? kSi[power] : kIec[power];
+  const std::string_view unit = si ? kSiUnits[power] : kIecUnits[power];
   return std::abs(bytes) < 9.95 && power > 0 ? fmt::format("{:.1f} {}", bytes, unit)
                                              : fmt::format("{:.0f} {}", bytes, unit);
 }
@@ -241,11 +242,11 @@ std::string format_count(std::uint64_t count) {
 }
 
 std::string grouped_digits(std::string_view number) {
-  const std::size_t sign = number.starts_with('-') ? 1 : 0;
+  const std::size_t sign_chars = number.starts_with('-') ? 1 : 0;
   const std::size_t point = std::min(number.find('.'), number.size());
   std::string out;
   for (std::size_t i = 0; i < number.size(); ++i) {
-    if (i > sign && i < point && (point - i) % 3 == 0) out += ' ';
+    if (i > sign_chars && i < point && (point - i) % 3 == 0) out += ' ';
     out += number[i];
   }
   return out;
@@ -255,21 +256,22 @@ std::string_view nearest_name(std::string_view word, const std::vector<std::stri
   // Distance by optimal string alignment: to insert, delete or change a letter, or to swap two neighbours, is
   // one step.
   const auto distance = [](std::string_view a, std::string_view b) {
-    std::vector<std::size_t> before(b.size() + 1);
-    std::vector<std::size_t> last(b.size() + 1);
+    std::vector<std::size_t> row_before_last(b.size() + 1);
+    std::vector<std::size_t> last_row(b.size() + 1);
     std::vector<std::size_t> row(b.size() + 1);
-    std::iota(last.begin(), last.end(), std::size_t{0});
+    std::iota(last_row.begin(), last_row.end(), std::size_t{0});
     for (std::size_t i = 1; i <= a.size(); ++i) {
       row[0] = i;
       for (std::size_t j = 1; j <= b.size(); ++j) {
-        row[j] = std::min({last[j] + 1, row[j - 1] + 1, last[j - 1] + (a[i - 1] == b[j - 1] ? 0U : 1U)});
+        row[j] =
+            std::min({last_row[j] + 1, row[j - 1] + 1, last_row[j - 1] + (a[i - 1] == b[j - 1] ? 0U : 1U)});
         if (i > 1 && j > 1 && a[i - 1] == b[j - 2] && a[i - 2] == b[j - 1])
-          row[j] = std::min(row[j], before[j - 2] + 1);
+          row[j] = std::min(row[j], row_before_last[j - 2] + 1);
       }
-      std::swap(before, last);
-      std::swap(last, row);
+      std::swap(row_before_last, last_row);
+      std::swap(last_row, row);
     }
-    return last[b.size()];
+    return last_row[b.size()];
   };
   if (word.size() > 64) return "";
   std::string_view best;

@@ -26,7 +26,7 @@ Result<std::uint64_t> parse_rate(std::string_view text);
 // Parses a whole number. k, m and g multiply by powers of 1000 ("50k" samples).
 Result<std::uint64_t> parse_count(std::string_view text);
 
-// Parses "0.5", "-2", "1e-3"; no infinity and no NaN.
+// Parses "0.5", "-2", "1e-3". Infinity and NaN are refused.
 Result<double> parse_real(std::string_view text);
 
 // Parses "1,2,4,8", "1..8" (every number), "1..64*2" (geometric), "0..100+10" (arithmetic), and combinations:
@@ -43,7 +43,7 @@ std::string format_count(std::uint64_t count);
 // Groups the digits before the point of a number that is given as text: "-16384.5" becomes "-16 384.5".
 std::string grouped_digits(std::string_view number);
 
-// The name in `names` that is nearest to `word` by edit distance; "" if none is near enough.
+// The name in `names` that is nearest to `word` by edit distance; "" if no name is near enough.
 std::string_view nearest_name(std::string_view word, const std::vector<std::string_view>& names);
 
 }  // namespace penstock

@@ -1,4 +1,4 @@
-// Times of the calendar as text, in UTC.
+// Formats times in UTC as text.
 #pragma once
 
 #include <time.h>
@@ -8,8 +8,8 @@
 
 namespace penstock {
 
-// Formats a time: "2026-11-20T09:30:00Z", or by another `format` of strftime(). "" if it needs more than 31
-// bytes.
+// Formats a time: "2026-11-20T09:30:00Z", or by another `format` of strftime(). Returns "" if the text needs
+// more than 31 bytes.
 [[gnu::format(strftime, 2, 0)]] inline std::string utc_text(std::time_t when,
                                                             const char* format = "%Y-%m-%dT%H:%M:%SZ") {
   std::tm parts{};

@@ -1,4 +1,4 @@
-// Describes one call of a back end for the decorators around it.
+// Describes one call of a back end to the decorators of that back end.
 #pragma once
 
 #include <cstddef>
@@ -10,22 +10,22 @@ namespace penstock {
 
 enum class CallKind : std::uint8_t {
   open,
-  read,         // ReadAt, read_at, read_at_all
-  close,        // a Reader is destroyed
-  read_object,  // ReadObject, read_object
+  read,         // by Reader::read_at, Reader::read_at_all or ReadAt in a Queue
+  close,        // the end of a Reader
+  read_object,  // by Backend::read_object or ReadObject in a Queue
   create,
-  write,  // append, write_at
+  write,  // by Writer::append or Writer::write_at
   publish,
-  discard,  // an unpublished Writer is destroyed
-  list,     // its time includes the visitor
+  discard,  // the end of an unpublished Writer
+  list,     // its time includes the time of the caller's function
   stat,
   make_folders,
   rename,
   remove,
   sync_folder,
   lock,
-  view,  // a read in place; counted as read
-  size,  // Reader::size; counted as stat
+  view,  // Reader::view; its time counts as that of a read
+  size,  // Reader::size; its time counts as that of a stat
 };
 
 // The caller owns `object` and `out`.
@@ -33,7 +33,7 @@ struct BackendCall {
   CallKind kind{};
   std::string_view object;  // for a rename, the old name
   std::uint64_t offset = 0;
-  std::uint64_t bytes = 0;        // bytes to move; also 0 if only the result has their number
+  std::uint64_t bytes = 0;        // bytes to move; also 0 if their number is known only after the call
   std::span<std::byte> out = {};  // receives the bytes of a read; empty for a view
 };
 

@@ -1,5 +1,5 @@
-// Keeps the calls of a traced back end one by one, and writes them to a file for trace viewers. Only
-// traced.cpp includes this.
+// Keeps each call of a traced back end, and writes the calls to a file for trace viewers. Only traced.cpp
+// includes this header.
 #pragma once
 
 #include <cstdint>
@@ -16,45 +16,47 @@ namespace penstock {
 
 struct TracedCall {
   std::int64_t started_ns = 0;  // since the trace began
-  std::int64_t took_ns = 0;
+  std::int64_t duration_ns = 0;
   std::uint64_t offset = 0;
   std::uint64_t bytes = 0;
-  std::uint64_t lane = 0;    // value of trace_lane()
-  std::uint32_t object = 0;  // index of its name
-  std::uint8_t call = 0;     // a CallKind
-  std::uint8_t errc = 0;     // Errc + 1; 0: no error
+  std::uint64_t lane = 0;           // row in the trace viewer, from trace_lane()
+  std::uint32_t object_number = 0;  // number of the object's name in CallTrace
+  std::uint8_t kind = 0;            // a CallKind as a number
+  std::uint8_t errc = 0;            // Errc + 1; 0: no error
 };
 
 // The row of a call in a trace viewer. A blocking call has the row of its thread (slot 0). A queued operation
-// has a row for its slot in the queue (from 1). The decimal factor makes the thread visible in the number.
-constexpr std::uint64_t trace_lane(std::uint32_t thread, std::uint32_t place) {
-  return std::uint64_t{thread} * 100'000 + place;
+// has a row for its slot in the queue (from 1). The factor is a power of ten, so that people can read the
+// thread from the number.
+constexpr std::uint64_t trace_lane(std::uint32_t thread, std::uint32_t slot) {
+  return std::uint64_t{thread} * 100'000 + slot;
 }
 
-// The calls of one shard. The caller holds the lock of the shard.
+// The traced calls of the threads that share one shard of traced.cpp. The caller holds the lock of the shard.
 class CallTrace {
  public:
   void add(TracedCall call, std::string_view object);
   const std::deque<TracedCall>& calls() const { return calls_; }
-  std::string_view object(const TracedCall& call) const { return *names_[call.object]; }
+  std::string_view object(const TracedCall& call) const { return *names_[call.object_number]; }
 
  private:
   std::deque<TracedCall> calls_;
-  ByName<std::uint32_t> numbers_;
-  std::vector<const std::string*> names_;  // point to keys of numbers_, which never move
+  ByName<std::uint32_t> number_by_name_;
+  // names by number: pointers to the keys of number_by_name_, which never move
+  std::vector<const std::string*> names_;
 };
 
 class TraceFile {
  public:
-  // Creates the file, or empties an existing one. `busy` if another tier or program writes it. Under a
-  // launcher each rank writes its own file PATH.RANK.
+  // Creates the file, or empties an existing one. Fails with `busy` if another tier or program writes it.
+  // Under a launcher each rank writes its own file PATH.RANK.
   static Result<TraceFile> create(const std::string& path);
 
   Result<void> write(const std::vector<const CallTrace*>& traces, std::uint64_t left_out);
 
  private:
   TraceFile(std::string path, int rank, Fd fd) : path_(std::move(path)), rank_(rank), fd_(std::move(fd)) {}
-  Result<void> put(std::string_view text);
+  Result<void> write_text(std::string_view text);
 
   std::string path_;
   int rank_;

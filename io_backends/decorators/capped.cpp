@@ -1,7 +1,7 @@
 // Threads: any thread calls the back end and its Namespace. One thread at a time calls a Writer.
-// Lock: Meter::mutex_ guards counted_. begin() holds it while it lists all objects, so that other first calls
-// wait for the sum. used_ is an atomic that changes without the lock.
-// Memory: names, listings and errors allocate, in begin() under the lock.
+// Lock: SpaceMeter::mutex_ guards has_counted_. count_existing() holds it while it lists all objects, so that
+// other threads wait for the sum of their sizes. used_ is an atomic that changes without the lock.
+// Memory: names, listings and errors allocate; in count_existing() they do so under the lock.
 // Ctrl-C: nothing here checks for a signal.
 // Crash: the count is in memory only. The next process adds up the objects again.
 #include "io_backends/decorators/capped.hpp"
@@ -18,31 +18,31 @@
 namespace penstock {
 namespace {
 
-class Meter {
+class SpaceMeter {
  public:
-  Meter(Namespace& names, std::uint64_t capacity) : names_(names), capacity_(capacity) {}
+  SpaceMeter(Namespace& names, std::uint64_t capacity) : names_(names), capacity_(capacity) {}
 
-  // Adds up the sizes of the existing objects, once.
-  Result<void> begin() {
+  // Adds up the sizes of the existing objects. Only the first call does it.
+  Result<void> count_existing() {
     const std::lock_guard lock(mutex_);
-    if (counted_) return success();
-    PENSTOCK_ASSIGN(const std::uint64_t there, bytes_below(""));
-    used_.fetch_add(there);
-    counted_ = true;
+    if (has_counted_) return success();
+    PENSTOCK_ASSIGN(const std::uint64_t existing, bytes_below(""));
+    used_.fetch_add(existing);
+    has_counted_ = true;
     return success();
   }
 
-  // Counts `bytes` more, or fails with no_space and counts none. Any thread, without the lock: the exchange
-  // fails if another thread has changed used_ since the test, and then the test is repeated.
-  Result<void> take(std::uint64_t bytes, std::string_view name) {
+  // Counts `bytes` more as used, or fails with no_space and counts none. Any thread, without the lock: if
+  // another thread has changed used_ since the test, the exchange fails and the test is repeated.
+  Result<void> use(std::uint64_t bytes, std::string_view name) {
     std::uint64_t used = used_.load();
     do {
       if (bytes > capacity_ || used > capacity_ - bytes) return errno_error(ENOSPC, "cannot write", name);
     } while (!used_.compare_exchange_weak(used, used + bytes));
     return success();
   }
-  // Never below 0: growth that did not go through this back end was not counted.
-  void give_back(std::uint64_t bytes) {
+  // The count never falls below 0: bytes by which other programs made an object grow were not counted.
+  void release(std::uint64_t bytes) {
     std::uint64_t used = used_.load();
     while (!used_.compare_exchange_weak(used, used - std::min(used, bytes))) {
     }
@@ -59,15 +59,16 @@ class Meter {
   Result<std::uint64_t> bytes_below(const std::string& folder) {
     std::uint64_t bytes = 0;
     std::vector<std::string> folders;
-    auto listed = names_.list(folder, [&](const Entry& entry) {
-      if (entry.folder && !entry.link) folders.push_back(entry.name);  // a link may lead to a parent folder
+    auto list_result = names_.list(folder, [&](const Entry& entry) {
+      // a link may lead to a parent folder, so the listing would never end
+      if (entry.folder && !entry.link) folders.push_back(entry.name);
       bytes += entry.bytes;
       return true;
     });
-    if (!listed && listed.error().code != Errc::not_found) return std::move(listed).error();
-    for (const std::string& below : folders) {
-      PENSTOCK_ASSIGN(const std::uint64_t more, bytes_below(below));
-      bytes += more;
+    if (!list_result && list_result.error().code != Errc::not_found) return std::move(list_result).error();
+    for (const std::string& subfolder : folders) {
+      PENSTOCK_ASSIGN(const std::uint64_t subfolder_bytes, bytes_below(subfolder));
+      bytes += subfolder_bytes;
     }
     return bytes;
   }
@@ -75,17 +76,17 @@ class Meter {
   Namespace& names_;
   const std::uint64_t capacity_;
   std::atomic<std::uint64_t> used_{0};
-  std::mutex mutex_;  // guards counted_
-  bool counted_ = false;
+  std::mutex mutex_;  // guards has_counted_
+  bool has_counted_ = false;
 };
 
-// Passes itself to DecoratedWriter as the hook (wrapper.hpp), so around() gets each of its writes.
+// This class is its own hook (wrapper.hpp): DecoratedWriter calls around() for each write.
 class CappedWriter final : public DecoratedWriter<CappedWriter> {
  public:
-  CappedWriter(std::unique_ptr<Writer> inner, std::string_view name, Meter& meter)
+  CappedWriter(std::unique_ptr<Writer> inner, std::string_view name, SpaceMeter& meter)
       : DecoratedWriter(std::move(inner), name, *this), meter_(meter) {}
-  // If the object was not published, its bytes are free again. publish() sets taken_ to 0.
-  ~CappedWriter() override { meter_.give_back(taken_); }
+  // If the object was not published, its bytes are free again. publish() sets counted_bytes_ to 0.
+  ~CappedWriter() override { meter_.release(counted_bytes_); }
 
   template <class Inner>
   Result<void> around(const BackendCall& write, Inner inner) {
@@ -93,56 +94,56 @@ class CappedWriter final : public DecoratedWriter<CappedWriter> {
     return inner();
   }
   Result<void> publish(Durability wanted, IfExists if_exists) override {
-    if (spent_) return spent_error(name());
-    const std::uint64_t replaced = if_exists == IfExists::replace ? meter_.bytes_of(name()) : 0;
-    spent_ = true;
+    if (finished_) return finished_writer_error(name());
+    const std::uint64_t replaced_bytes = if_exists == IfExists::replace ? meter_.bytes_of(name()) : 0;
+    finished_ = true;
     PENSTOCK_TRY(inner().publish(wanted, if_exists));
-    taken_ = 0;
-    meter_.give_back(replaced);
+    counted_bytes_ = 0;
+    meter_.release(replaced_bytes);
     return success();
   }
 
  private:
-  // Takes from the meter the bytes by which a write up to offset + length makes the object grow.
+  // Takes from the meter as many bytes as the object grows by a write that ends at offset + length.
   Result<void> reserve(std::uint64_t offset, std::uint64_t length) {
-    if (spent_) return spent_error(name());
+    if (finished_) return finished_writer_error(name());
     const std::uint64_t end = offset > UINT64_MAX - length ? UINT64_MAX : offset + length;
-    if (end <= taken_) return success();
-    auto taken = meter_.take(end - taken_, name());
-    if (taken) {
-      taken_ = end;
+    if (end <= counted_bytes_) return success();
+    auto used = meter_.use(end - counted_bytes_, name());
+    if (used) {
+      counted_bytes_ = end;
     } else {
-      spent_ = true;
+      finished_ = true;
     }
-    return taken;
+    return used;
   }
 
-  Meter& meter_;
-  std::uint64_t taken_ = 0;
-  bool spent_ = false;
+  SpaceMeter& meter_;
+  std::uint64_t counted_bytes_ = 0;
+  bool finished_ = false;
 };
 
 class CappedNamespace final : public NamespaceWrapper {
  public:
-  CappedNamespace(Namespace& inner, Meter& meter) : NamespaceWrapper(inner), meter_(meter) {}
+  CappedNamespace(Namespace& inner, SpaceMeter& meter) : NamespaceWrapper(inner), meter_(meter) {}
 
   Result<void> remove(std::string_view name) override {
-    PENSTOCK_TRY(meter_.begin());
+    PENSTOCK_TRY(meter_.count_existing());
     const std::uint64_t bytes = meter_.bytes_of(name);
     PENSTOCK_TRY(inner().remove(name));
-    meter_.give_back(bytes);
+    meter_.release(bytes);
     return success();
   }
   Result<std::uint64_t> free_bytes() override {
-    PENSTOCK_TRY(meter_.begin());
-    Result<std::uint64_t> below = inner().free_bytes();
-    if (!below.ok() && below.error().code == Errc::unsupported) return meter_.left();
-    if (!below.ok()) return below;
-    return std::min(*below, meter_.left());
+    PENSTOCK_TRY(meter_.count_existing());
+    Result<std::uint64_t> inner_free = inner().free_bytes();
+    if (!inner_free.ok() && inner_free.error().code == Errc::unsupported) return meter_.left();
+    if (!inner_free.ok()) return inner_free;
+    return std::min(*inner_free, meter_.left());
   }
 
  private:
-  Meter& meter_;
+  SpaceMeter& meter_;
 };
 
 class CappedBackend final : public BackendWrapper {
@@ -154,7 +155,7 @@ class CappedBackend final : public BackendWrapper {
 
   Result<std::unique_ptr<Writer>> create(std::string_view name, std::uint64_t bytes_hint) override {
     PENSTOCK_TRY(check_object_name(name));
-    PENSTOCK_TRY(meter_.begin());
+    PENSTOCK_TRY(meter_.count_existing());
     if (bytes_hint > meter_.left()) return errno_error(ENOSPC, "cannot reserve space for", name);
     PENSTOCK_ASSIGN(auto writer, inner().create(name, bytes_hint));
     return std::make_unique<CappedWriter>(std::move(writer), name, meter_);
@@ -162,7 +163,7 @@ class CappedBackend final : public BackendWrapper {
   Namespace& names() override { return names_; }
 
  private:
-  Meter meter_;
+  SpaceMeter meter_;
   CappedNamespace names_;
 };
 

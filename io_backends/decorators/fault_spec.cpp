@@ -71,20 +71,20 @@ Result<void> parse_when(std::string_view text, std::string_view when, Fault& fau
     return bad_fault(text, "a probability lies between 0 and 1");
   }
   when.remove_prefix(1);
-  const bool onwards = when.ends_with("..");
-  if (onwards) when.remove_suffix(2);
-  PENSTOCK_ASSIGN(fault.first, parse_count(when));
-  if (fault.first == 0) return bad_fault(text, "operations are counted from #1");
-  fault.last = onwards ? UINT64_MAX : fault.first;
+  const bool is_open_ended = when.ends_with("..");
+  if (is_open_ended) when.remove_suffix(2);
+  PENSTOCK_ASSIGN(fault.first_operation, parse_count(when));
+  if (fault.first_operation == 0) return bad_fault(text, "operations are counted from #1");
+  fault.last_operation = is_open_ended ? UINT64_MAX : fault.first_operation;
   return success();
 }
 
-// `value`: the text after the kind's name, from the '=' on.
+// `value`: what follows the name of the kind, from the '=' on.
 Result<void> parse_time(std::string_view text, std::string_view value, Fault& fault) {
   if ((fault.kind == Kind::hang) == value.empty())
     return bad_fault(text, "hang takes a time, as in hang=2s@#1; no other fault does");
   if (value.empty()) return success();
-  PENSTOCK_ASSIGN(fault.hang, parse_duration(value.substr(1)));
+  PENSTOCK_ASSIGN(fault.hang_time, parse_duration(value.substr(1)));
   return success();
 }
 
@@ -103,10 +103,10 @@ Result<void> parse_where(std::string_view text, std::string_view where, Fault& f
 }
 
 Result<Fault> parse_fault(std::string_view text) {
-  const std::size_t at = text.find('@');
-  if (at == std::string_view::npos)
+  const std::size_t at_sign = text.find('@');
+  if (at_sign == std::string_view::npos)
     return bad_fault(text, "when is missing; write eio@0.01 (a probability), eio@#3 (the third) or eio@#3..");
-  std::string_view kind = text.substr(0, at);
+  std::string_view kind = text.substr(0, at_sign);
   Fault fault;
   const std::size_t colon = kind.find(':');
   std::string_view scope;
@@ -121,7 +121,7 @@ Result<Fault> parse_fault(std::string_view text) {
   fault.scope = row->scope;
   PENSTOCK_TRY(parse_time(text, kind.substr(equals), fault));
   if (colon != std::string_view::npos) PENSTOCK_TRY(parse_where(text, scope, fault));
-  PENSTOCK_TRY(parse_when(text, text.substr(at + 1), fault));
+  PENSTOCK_TRY(parse_when(text, text.substr(at_sign + 1), fault));
   return fault;
 }
 

@@ -1,7 +1,7 @@
 // Threads: any thread calls the back end, its Readers and its Namespace. One thread at a time calls a Writer
-// or a Queue. Each rule counts its operations in an atomic.
+// or a Queue. Each rule counts the operations that it concerns in an atomic.
 // Lock: none.
-// Memory: after a Reader, Writer or Queue is made, only injected errors allocate here.
+// Memory: once a Reader, Writer or Queue is made, it allocates only for injected errors.
 // Ctrl-C: an injected hang ends with `interrupted`. Nothing else here checks for a signal.
 // Crash: the fault `kill` ends the process before the wrapped back end is called.
 #include "io_backends/decorators/faulty.hpp"
@@ -22,14 +22,14 @@ namespace {
 using Scope = Fault::Scope;
 using Kind = Fault::Kind;
 
-// The scopes whose faults apply to each kind of call, except the calls of a Writer. The first half of a
-// whole-object read is an open.
-struct Strike {
+// One row for each kind of call and each scope whose faults it can have. Calls of a Writer are in
+// FaultyWriter. A whole-object read has the faults of an open and of a read.
+struct FaultPoint {
   CallKind kind;
   Scope scope;
   std::string_view operation;
 };
-constexpr Strike kStrikes[] = {
+constexpr FaultPoint kFaultPoints[] = {
     {CallKind::open, Scope::open, "cannot open"},
     {CallKind::create, Scope::open, "cannot create"},
     {CallKind::read_object, Scope::open, "cannot open"},
@@ -47,19 +47,20 @@ constexpr Strike kStrikes[] = {
 
 class Faults {
  public:
-  // `root`: how errors call the tier's root, whose name is "".
+  // `root`: the text that errors have instead of the name "", which is the tier's root.
   Faults(const std::vector<Fault>& faults, std::uint64_t seed, std::string root) : root_(std::move(root)) {
     for (std::size_t i = 0; i < faults.size(); ++i)
       rules_.push_back(std::make_unique<Rule>(faults[i], RandomStream(seed, "fault").substream(i)));
   }
 
-  // A flip comes after the call. It does not change a view, which shows the object's own memory.
+  // A fault of kind flip comes after the call, the others before it. A flip does not change a view, which
+  // shows the object's own memory.
   template <class Inner>
   auto around(const BackendCall& call, Inner inner) -> decltype(inner()) {
-    const bool lie = call.kind == CallKind::sync_folder && lies(call.object);
+    const bool skip_sync = call.kind == CallKind::sync_folder && skips_sync(call.object);
     PENSTOCK_TRY(inject(call));
     if constexpr (std::is_same_v<decltype(inner()), Result<void>>)
-      if (lie) return success();
+      if (skip_sync) return success();
     auto result = inner();
     if (result.ok() && (call.kind == CallKind::read || call.kind == CallKind::read_object))
       flip_bits(call.object, call.out.first(bytes_moved(call, result)));
@@ -67,23 +68,24 @@ class Faults {
   }
 
   Result<void> inject(const BackendCall& call) {
-    for (const Strike& strike : kStrikes)
-      if (strike.kind == call.kind) PENSTOCK_TRY(inject(strike.scope, strike.operation, call.object));
+    for (const FaultPoint& point : kFaultPoints)
+      if (point.kind == call.kind) PENSTOCK_TRY(inject(point.scope, point.operation, call.object));
     return success();
   }
 
   // Injects the faults of the next operation of this scope: an error, a wait, or the end of the process.
-  // Every rule for this scope and name counts the operation, also after another rule has failed it.
+  // Every rule for this scope and name counts the operation, even if an earlier rule has already made it
+  // fail.
   Result<void> inject(Scope scope, std::string_view operation, std::string_view name) {
     Result<void> injected;
     for (const auto& rule : rules_) {
       const Fault& fault = rule->fault;
       if (fault.kind == Kind::flip || fault.kind == Kind::lie) continue;
-      if (!concerns(fault, scope, name) || !strikes(*rule) || !injected) continue;
+      if (!applies(fault, scope, name) || !is_due(*rule) || !injected) continue;
       if (fault.kind == Kind::kill) {
         ::raise(SIGKILL);
       } else if (fault.kind == Kind::hang) {
-        injected = sleep_until(std::chrono::steady_clock::now() + fault.hang);
+        injected = sleep_until(std::chrono::steady_clock::now() + fault.hang_time);
       } else if (fault.kind == Kind::cut_short) {
         injected = make_error(Errc::truncated, "'" + std::string(name) + "' ends early (injected fault)");
       } else {
@@ -94,19 +96,19 @@ class Faults {
     return injected;
   }
 
-  // Whether the next sync does nothing and reports success.
-  bool lies(std::string_view name) {
-    bool any = false;
+  // Whether the next sync shall do nothing and report success.
+  bool skips_sync(std::string_view name) {
+    bool skips = false;
     for (const auto& rule : rules_)
-      any = (rule->fault.kind == Kind::lie && concerns(rule->fault, Scope::sync, name) && strikes(*rule)) ||
-            any;
-    return any;
+      skips = (rule->fault.kind == Kind::lie && applies(rule->fault, Scope::sync, name) && is_due(*rule)) ||
+              skips;
+    return skips;
   }
 
-  // Called after a successful read: flips a bit if a rule applies.
+  // Called after a successful read. Flips a bit of `out` if a rule says so.
   void flip_bits(std::string_view name, std::span<std::byte> out) {
     for (const auto& rule : rules_) {
-      if (rule->fault.kind != Kind::flip || !concerns(rule->fault, Scope::read, name) || !strikes(*rule))
+      if (rule->fault.kind != Kind::flip || !applies(rule->fault, Scope::read, name) || !is_due(*rule))
         continue;
       if (out.empty()) continue;
       const std::uint64_t bit = rule->random.substream(1).below(0, out.size() * 8);
@@ -121,14 +123,14 @@ class Faults {
     const RandomStream random;
     std::atomic<std::uint64_t> count{0};
   };
-  static bool concerns(const Fault& fault, Scope scope, std::string_view name) {
+  static bool applies(const Fault& fault, Scope scope, std::string_view name) {
     return (fault.scope == Scope::any || fault.scope == scope) && name.find(fault.name) != std::string::npos;
   }
-  static bool strikes(Rule& rule) {
-    // Only counts, hence relaxed. Each operation gets its own number, also with many threads.
+  static bool is_due(Rule& rule) {
+    // Relaxed, because it only counts. Each operation gets a number of its own, also with many threads.
     const std::uint64_t n = rule.count.fetch_add(1, std::memory_order_relaxed);
-    if (rule.fault.first == 0) return rule.random.uniform(n) < rule.fault.probability;
-    return n + 1 >= rule.fault.first && n + 1 <= rule.fault.last;
+    if (rule.fault.first_operation == 0) return rule.random.uniform(n) < rule.fault.probability;
+    return n + 1 >= rule.fault.first_operation && n + 1 <= rule.fault.last_operation;
   }
 
   const std::string root_;
@@ -140,8 +142,8 @@ std::string root_of(const Backend& backend) {
   return path ? path->string() : "(the tier's root)";
 }
 
-// Passes itself to DecoratedWriter as the hook (wrapper.hpp), so around() gets each of its writes. A fault
-// closes the wrapped Writer.
+// This class is its own hook (wrapper.hpp): DecoratedWriter calls around() for each write. A fault closes the
+// wrapped Writer.
 class FaultyWriter final : public DecoratedWriter<FaultyWriter> {
  public:
   FaultyWriter(std::unique_ptr<Writer> inner, std::string_view name, Faults& faults)
@@ -153,15 +155,15 @@ class FaultyWriter final : public DecoratedWriter<FaultyWriter> {
     return inner();
   }
   Result<void> publish(Durability wanted, IfExists if_exists) override {
-    const bool lie = !closed() && syncs(wanted) && faults_.lies(name());
+    const bool skip_sync = !closed() && syncs(wanted) && faults_.skips_sync(name());
     if (syncs(wanted)) PENSTOCK_TRY(inject(Scope::sync, "cannot sync"));
     PENSTOCK_TRY(inject(Scope::publish, "cannot publish"));
-    return inner().publish(lie ? Durability::visible : wanted, if_exists);
+    return inner().publish(skip_sync ? Durability::visible : wanted, if_exists);
   }
 
  private:
   Result<void> inject(Scope scope, std::string_view operation) {
-    if (closed()) return spent_error(name());
+    if (closed()) return finished_writer_error(name());
     auto injected = faults_.inject(scope, operation, name());
     if (!injected) close();
     return injected;
@@ -180,19 +182,19 @@ class FaultyQueue final : public Queue {
   void register_memory(std::span<std::byte> memory) override { inner_->register_memory(memory); }
 
   std::size_t submit(std::span<const Operation> operations, Start start) override {
-    const std::size_t taken = std::min(operations.size(), depth_ - in_flight());
-    for (const Operation& operation : operations.first(taken)) {
+    const std::size_t accepted = std::min(operations.size(), depth_ - in_flight());
+    for (const Operation& operation : operations.first(accepted)) {
       const Flight flight{.call = FlightTable<Faults>::call_of(operation)};
       if (auto injected = faults_.inject(flight.call); !injected) {
         failed_.push_back({operation.tag, std::move(injected).error()});
         continue;
       }
       const Operation forwarded = flights_.add(operation, flight);
-      // Ends: the wrapped queue is as deep as this one, so it has room.
+      // This loop ends, because the wrapped queue is as deep as this one and so has room.
       while (inner_->submit({&forwarded, 1}, start) == 0) {
       }
     }
-    return taken;
+    return accepted;
   }
 
   std::size_t reap(std::span<Completion> out, std::size_t at_least) override {

@@ -45,17 +45,18 @@ struct Fault {
   std::string name{};  // text that the object's name contains; "": any object
   Kind kind = Kind::error;
   int sys_errno = 0;
-  std::chrono::nanoseconds hang{0};
+  std::chrono::nanoseconds hang_time{0};
   double probability = 0;
-  std::uint64_t first = 0;  // from 1; 0: by probability
-  std::uint64_t last = 0;
+  std::uint64_t first_operation = 0;  // counted from 1; 0: use `probability`
+  std::uint64_t last_operation = 0;
 };
 
-// invalid_argument for a wrong word; the message has that word and the valid ones.
+// Parses the grammar above. Fails with invalid_argument for a wrong word; the message has that word and the
+// valid ones.
 Result<std::vector<Fault>> parse_faults(std::string_view text);
 
-// A fault is injected before the call of the wrapped back end, a flip after it. A Queue's operations fail as
-// completions. A Writer that had a fault cannot be used again and leaves no object.
+// A fault is injected before the wrapped back end is called, but a flip afterwards. An operation of a Queue
+// has its fault in its completion. A Writer that had a fault cannot be used again and leaves no object.
 std::unique_ptr<Backend> faulty(std::unique_ptr<Backend> inner, const std::vector<Fault>& faults,
                                 std::uint64_t seed);
 

@@ -19,10 +19,10 @@ TEST(FaultGrammar, ReadsScopesKindsAndMoments) {
   EXPECT_EQ((*faults)[0].sys_errno, EIO);
   EXPECT_EQ((*faults)[0].probability, 0.25);
   EXPECT_EQ((*faults)[1].scope, Fault::Scope::write);
-  EXPECT_EQ((*faults)[1].first, 3U);
-  EXPECT_EQ((*faults)[1].last, 3U);
+  EXPECT_EQ((*faults)[1].first_operation, 3U);
+  EXPECT_EQ((*faults)[1].last_operation, 3U);
   EXPECT_EQ((*faults)[2].scope, Fault::Scope::publish);
-  EXPECT_EQ((*faults)[2].last, UINT64_MAX);
+  EXPECT_EQ((*faults)[2].last_operation, UINT64_MAX);
   EXPECT_EQ((*faults)[3].kind, Fault::Kind::cut_short);
   EXPECT_EQ((*faults)[4].scope, Fault::Scope::open);
 }
@@ -34,7 +34,7 @@ TEST(FaultGrammar, ReadsNamesAndTimes) {
   EXPECT_EQ((*faults)[0].kind, Fault::Kind::lie);
   EXPECT_EQ((*faults)[0].name, "MANIFEST");
   EXPECT_EQ((*faults)[1].kind, Fault::Kind::hang);
-  EXPECT_EQ((*faults)[1].hang, std::chrono::milliseconds(20));
+  EXPECT_EQ((*faults)[1].hang_time, std::chrono::milliseconds(20));
   EXPECT_EQ((*faults)[1].scope, Fault::Scope::any);
   EXPECT_EQ((*faults)[2].kind, Fault::Kind::kill);
   EXPECT_EQ((*faults)[2].name, "ckpt/run");

@@ -1,8 +1,8 @@
 // Threads: any thread calls the back end, its Readers and its Namespace. One thread at a time calls a Writer
 // or a Queue. All of them share one Pace, whose two buckets are atomics. There is no lock here.
-// Memory: after a Reader, Writer or Queue is made, only errors allocate here.
-// Ctrl-C: every sleep ends within 50 ms with `interrupted`. A call with a latency that starts after the
-// signal fails at once, also one that cleans up, unless its thread has an IgnoreInterrupt.
+// Memory: once a Reader, Writer or Queue is made, it allocates only for errors.
+// Ctrl-C: every sleep ends within 50 ms with `interrupted`. With a latency, each call that starts after the
+// signal fails at once, even one that cleans up. Only a thread with an IgnoreInterrupt is excepted.
 // Crash: the state is in memory only. What the wrapped back end promises still holds.
 #include "io_backends/decorators/throttled.hpp"
 
@@ -19,24 +19,25 @@ namespace {
 using Clock = std::chrono::steady_clock;
 using Time = Clock::time_point;
 
-// The limits of one throttled back end. All of its parts share it.
+// The limits of one throttled back end, which all of its parts share.
 class Pace {
  public:
   explicit Pace(const Throttling& throttling)
-      : read(throttling.read_bytes_per_s, throttling.latency),
-        write(throttling.write_bytes_per_s, throttling.latency),
+      : read_bucket(throttling.read_bytes_per_s, throttling.latency),
+        write_bucket(throttling.write_bytes_per_s, throttling.latency),
         latency_(throttling.latency) {}
 
-  // A call that moves no bytes waits before the wrapped call: if a signal ends the wait, no name has changed.
+  // A call that moves no bytes waits before the wrapped call is made. So if a signal ends the wait, no name
+  // has changed.
   template <class Inner>
   auto around(const BackendCall& call, Inner inner) -> decltype(inner()) {
     switch (call.kind) {
       case CallKind::read:
       case CallKind::view:
       case CallKind::read_object:
-        return moved(read, call, inner);
+        return transfer(read_bucket, call, inner);
       case CallKind::write:
-        return moved(write, call, inner);
+        return transfer(write_bucket, call, inner);
       default:
         PENSTOCK_TRY(sleep_until(Clock::now() + latency_));
         return inner();
@@ -49,20 +50,20 @@ class Pace {
     return success();
   }
 
-  TokenBucket read;
-  TokenBucket write;
+  TokenBucket read_bucket;
+  TokenBucket write_bucket;
 
  private:
   // Does the call and returns when its bytes are due. pass() comes before the call, so that the time of the
   // call is part of the wait. The bytes are moved before the wait: if a signal ends the wait, the caller gets
   // an error although they are moved.
   template <class Inner>
-  static auto moved(TokenBucket& pipe, const BackendCall& call, Inner inner) -> decltype(inner()) {
+  static auto transfer(TokenBucket& pipe, const BackendCall& call, Inner inner) -> decltype(inner()) {
     const Time begin = Clock::now();
     Time due = pipe.pass(call.bytes, begin);
     auto result = inner();
     if (!result.ok()) return result;
-    // The size of a whole object without a length hint is known only after the call.
+    // Only after the call is the size known, if a whole object is read without a length hint.
     if (call.bytes == 0) due = pipe.pass(bytes_moved(call, result), begin);
     PENSTOCK_TRY(wait(pipe, due));
     return result;
@@ -71,48 +72,50 @@ class Pace {
   const std::chrono::nanoseconds latency_;
 };
 
-// An operation is in flights_ while the wrapped queue has it, and then in held_ until it is due. One thread
-// at a time. Nothing allocates after the constructor: all vectors have room for `depth` operations.
+// flights_ has the operations that the wrapped queue is doing. delayed_ has those that are done but not yet
+// due. One thread at a time. Nothing allocates after the constructor: all vectors have room for `depth`
+// operations.
 class ThrottledQueue final : public Queue {
  public:
   ThrottledQueue(std::unique_ptr<Queue> inner, std::size_t depth, Pace& pace)
-      : inner_(std::move(inner)), pace_(pace), flights_(depth), scratch_(depth) {
+      : inner_(std::move(inner)), pace_(pace), flights_(depth), reaped_(depth) {
     forwarded_.reserve(depth);
-    held_.reserve(depth);
+    delayed_.reserve(depth);
   }
 
   void register_memory(std::span<std::byte> memory) override { inner_->register_memory(memory); }
   std::size_t submit(std::span<const Operation> operations, Start start) override;
   std::size_t reap(std::span<Completion> out, std::size_t at_least) override;
-  std::size_t in_flight() const override { return flights_.in_flight() + held_.size(); }
+  std::size_t in_flight() const override { return flights_.in_flight() + delayed_.size(); }
 
  private:
-  struct Held {
+  struct Delayed {
     Time due;
     Completion completion;
   };
-  static bool later(const Held& a, const Held& b) { return a.due > b.due; }
+  static bool due_later(const Delayed& a, const Delayed& b) { return a.due > b.due; }
 
-  void hold(std::size_t wanted);
+  void collect(std::size_t wanted);
 
-  // If operations are in flight at destruction, the wrapped queue waits for them or cuts them off. It does
-  // not wait until they are due.
+  // If operations are in flight at destruction, the wrapped queue waits for them or cancels them. Nothing
+  // waits until they are due.
   const std::unique_ptr<Queue> inner_;
   Pace& pace_;
   FlightTable<Pace> flights_;
-  std::vector<Completion> scratch_;
+  std::vector<Completion> reaped_;
   std::vector<Operation> forwarded_;
-  std::vector<Held> held_;  // a heap with the earliest due time in front
+  std::vector<Delayed> delayed_;  // a heap with the earliest due time in front
 };
 
-// Does not sleep. Each operation gets its own due time here, so that depth hides latency.
+// This function does not sleep. Each operation gets its own due time here. So the waits overlap, and a deeper
+// queue hides the latency.
 std::size_t ThrottledQueue::submit(std::span<const Operation> operations, Start start) {
   const Time now = Clock::now();
-  operations = operations.first(std::min(operations.size(), scratch_.size() - in_flight()));
+  operations = operations.first(std::min(operations.size(), reaped_.size() - in_flight()));
   forwarded_.clear();
   for (const Operation& operation : operations) {
     const BackendCall call = FlightTable<Pace>::call_of(operation);
-    const Time due = pace_.read.pass(call.bytes, now);
+    const Time due = pace_.read_bucket.pass(call.bytes, now);
     forwarded_.push_back(flights_.add(operation, {.call = call, .submitted = now, .due = due}));
   }
   std::span<const Operation> rest(forwarded_);
@@ -121,35 +124,36 @@ std::size_t ThrottledQueue::submit(std::span<const Operation> operations, Start 
   return operations.size();
 }
 
-// Moves the completions of the wrapped queue to held_. Waits until held_ has `wanted` completions, due or
-// not. Ctrl-C does not end this wait: the wrapped queue still writes to the caller's memory.
-void ThrottledQueue::hold(std::size_t wanted) {
-  const std::size_t missing = wanted > held_.size() ? wanted - held_.size() : 0;
-  const std::size_t count = inner_->reap(scratch_, missing);
+// Moves the completions of the wrapped queue to delayed_. Waits until delayed_ has `wanted` completions,
+// whether they are due or not. Ctrl-C does not end this wait: the wrapped queue still writes to the caller's
+// memory.
+void ThrottledQueue::collect(std::size_t wanted) {
+  const std::size_t missing = wanted > delayed_.size() ? wanted - delayed_.size() : 0;
+  const std::size_t count = inner_->reap(reaped_, missing);
   for (std::size_t i = 0; i < count; ++i) {
-    Completion& done = scratch_[i];
+    Completion& done = reaped_[i];
     Flight flight = flights_.take(done);
-    // Without a length hint the size is known only after the read.
+    // Only after the read is the size known, if there was no length hint.
     if (flight.call.bytes == 0 && done.bytes.ok())
-      flight.due = pace_.read.pass(*done.bytes, flight.submitted);
-    held_.push_back({flight.due, std::move(done)});
-    std::push_heap(held_.begin(), held_.end(), later);
+      flight.due = pace_.read_bucket.pass(*done.bytes, flight.submitted);
+    delayed_.push_back({flight.due, std::move(done)});
+    std::push_heap(delayed_.begin(), delayed_.end(), due_later);
   }
 }
 
 std::size_t ThrottledQueue::reap(std::span<Completion> out, std::size_t at_least) {
   const std::size_t wanted = std::min({at_least, in_flight(), out.size()});
-  hold(wanted);
+  collect(wanted);
   std::size_t count = 0;
-  while (count < out.size() && !held_.empty()) {
-    const Time due = held_.front().due;
+  while (count < out.size() && !delayed_.empty()) {
+    const Time due = delayed_.front().due;
     if (count >= wanted && due > Clock::now()) break;
-    // After Ctrl-C it returns the completion early: its bytes have arrived. Only the first entry may get an
-    // earlier time, because any other change would break the order of the heap.
-    if (!Pace::wait(pace_.read, due)) held_.front().due = Time::min();
-    std::pop_heap(held_.begin(), held_.end(), later);
-    out[count++] = std::move(held_.back().completion);
-    held_.pop_back();
+    // After Ctrl-C the completion is returned before it is due, since its bytes have arrived. Only the first
+    // entry may get an earlier time: another change would break the order of the heap.
+    if (!Pace::wait(pace_.read_bucket, due)) delayed_.front().due = Time::min();
+    std::pop_heap(delayed_.begin(), delayed_.end(), due_later);
+    out[count++] = std::move(delayed_.back().completion);
+    delayed_.pop_back();
   }
   return count;
 }
@@ -157,52 +161,55 @@ std::size_t ThrottledQueue::reap(std::span<Completion> out, std::size_t at_least
 }  // namespace
 
 // The three functions of the bucket are called by any thread, without a lock. The two atomics guard no other
-// memory, hence relaxed. Each loop repeats until no other thread has changed the value in between, so no time
-// is lost and none is counted twice.
+// memory, hence relaxed. Each loop repeats its computation if another thread has changed the value in
+// between. So no time is lost, and none is counted twice.
 void TokenBucket::add_lateness(Time due, Time now) {
-  if (latency_ns_ == 0) return;  // without a latency the bucket saves up all idle time
-  constexpr std::int64_t kMost = std::chrono::nanoseconds(kBurst).count();
-  const std::int64_t more = std::max<std::int64_t>(std::chrono::nanoseconds(now - due).count(), 0);
-  std::int64_t late = late_ns_.load(std::memory_order_relaxed);
-  while (!late_ns_.compare_exchange_weak(late, std::min(late + std::min(more, kMost), kMost),
-                                         std::memory_order_relaxed))
+  if (latency_ns_ == 0) return;  // without a latency, pass() already gives an idle pipe its 10 ms
+  constexpr std::int64_t kMaxLatenessNs = std::chrono::nanoseconds(kBurst).count();
+  const std::int64_t added_ns = std::max<std::int64_t>(std::chrono::nanoseconds(now - due).count(), 0);
+  std::int64_t lateness_ns = lateness_ns_.load(std::memory_order_relaxed);
+  while (!lateness_ns_.compare_exchange_weak(
+      lateness_ns, std::min(lateness_ns + std::min(added_ns, kMaxLatenessNs), kMaxLatenessNs),
+      std::memory_order_relaxed))
     continue;
 }
 
 std::int64_t TokenBucket::take_lateness(std::int64_t at_most) {
-  std::int64_t late = late_ns_.load(std::memory_order_relaxed);
-  std::int64_t taken = 0;
+  std::int64_t lateness_ns = lateness_ns_.load(std::memory_order_relaxed);
+  std::int64_t taken_ns = 0;
   do {
-    taken = std::min(late, at_most);
-  } while (!late_ns_.compare_exchange_weak(late, late - taken, std::memory_order_relaxed));
-  return taken;
+    taken_ns = std::min(lateness_ns, at_most);
+  } while (
+      !lateness_ns_.compare_exchange_weak(lateness_ns, lateness_ns - taken_ns, std::memory_order_relaxed));
+  return taken_ns;
 }
 
 TokenBucket::Time TokenBucket::pass(std::uint64_t bytes, Time now) {
-  const Time arrived = now + std::chrono::nanoseconds(latency_ns_);
-  if (bytes_per_s_ == 0 || bytes == 0) return arrived;
+  const Time earliest = now + std::chrono::nanoseconds(latency_ns_);
+  if (bytes_per_s_ == 0 || bytes == 0) return earliest;
   constexpr double kNsPerS = 1e9;
-  constexpr double kLongest = 1e18;  // 30 years; more would overflow 64 bits
+  constexpr double kMaxDurationNs = 1e18;  // 30 years; a longer time would overflow 64 bits
   const double ns =
-      std::min(static_cast<double>(bytes) * kNsPerS / static_cast<double>(bytes_per_s_), kLongest);
-  const auto cost = static_cast<std::int64_t>(std::llround(ns));
+      std::min(static_cast<double>(bytes) * kNsPerS / static_cast<double>(bytes_per_s_), kMaxDurationNs);
+  const auto duration_ns = static_cast<std::int64_t>(std::llround(ns));
   const auto now_ns = std::chrono::nanoseconds(now.time_since_epoch()).count();
-  std::int64_t free_at = free_at_ns_.load(std::memory_order_relaxed);
+  std::int64_t free_at_ns = free_at_ns_.load(std::memory_order_relaxed);
   const std::int64_t burst_ns = std::chrono::nanoseconds(kBurst).count();
-  // The comparison comes first: free_at starts at INT64_MIN, and now_ns minus that would overflow.
-  const std::int64_t idle =
-      free_at < now_ns - burst_ns ? burst_ns : std::max<std::int64_t>(now_ns - free_at, 0);
-  // Before the loop: a second try of the loop must not take lateness twice.
-  const std::int64_t start = now_ns + latency_ns_ - (latency_ns_ == 0 ? burst_ns : take_lateness(idle));
-  const std::int64_t latest = now_ns + static_cast<std::int64_t>(kLongest);
-  std::int64_t next = 0;
+  // free_at_ns is compared before it is subtracted: it starts at INT64_MIN, and now_ns - INT64_MIN would
+  // overflow.
+  const std::int64_t idle_ns =
+      free_at_ns < now_ns - burst_ns ? burst_ns : std::max<std::int64_t>(now_ns - free_at_ns, 0);
+  // take_lateness() is called before the loop, because a second try of the loop must not take lateness twice.
+  const std::int64_t start_ns = now_ns + latency_ns_ - (latency_ns_ == 0 ? burst_ns : take_lateness(idle_ns));
+  const std::int64_t latest_ns = now_ns + static_cast<std::int64_t>(kMaxDurationNs);
+  std::int64_t new_free_at_ns = 0;
   do {
-    next = std::min(std::max(free_at, start) + cost, latest);
-  } while (!free_at_ns_.compare_exchange_weak(free_at, next, std::memory_order_relaxed));
-  return std::max(arrived, Time(std::chrono::nanoseconds(next)));
+    new_free_at_ns = std::min(std::max(free_at_ns, start_ns) + duration_ns, latest_ns);
+  } while (!free_at_ns_.compare_exchange_weak(free_at_ns, new_free_at_ns, std::memory_order_relaxed));
+  return std::max(earliest, Time(std::chrono::nanoseconds(new_free_at_ns)));
 }
 
-Throttling Throttling::from(const Options& options) {
+Throttling Throttling::from_options(const Options& options) {
   Throttling throttling;
   if (options.has("limit"))
     throttling.read_bytes_per_s = throttling.write_bytes_per_s = options.size("limit");

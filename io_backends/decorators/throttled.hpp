@@ -11,12 +11,13 @@
 
 namespace penstock {
 
-// Computes when bytes have passed a pipe of a given rate. Any thread may call it.
+// Models a pipe through which bytes pass at a given rate, and computes when they have passed. Any thread may
+// call it.
 //
 // Without a latency, an idle pipe saves up at most 10 ms of its flow. With a latency it models a device that
 // transfers one request after the other. A single caller waits for the latency and then for its bytes. The
-// latencies of several callers overlap. Only the time by which callers woke too late is given back, at most
-// 10 ms of it.
+// latencies of several callers overlap. If callers woke up too late, later requests start earlier by that
+// time, but by at most 10 ms.
 class TokenBucket {
  public:
   using Time = std::chrono::steady_clock::time_point;
@@ -24,23 +25,24 @@ class TokenBucket {
                        std::chrono::nanoseconds latency = std::chrono::nanoseconds(0))
       : bytes_per_s_(bytes_per_s), latency_ns_(latency.count()) {}
 
-  // Returns the time when `bytes`, requested at `now`, have passed after all earlier requests. Never before
-  // the latency is over.
+  // Returns the time when `bytes`, requested at `now`, have passed after all earlier requests. The result is
+  // never before `now` + latency.
   Time pass(std::uint64_t bytes, Time now);
-  // A caller waited for `due` and woke at `now`. Later requests that find the pipe idle start earlier by that
-  // lateness. Does nothing without a latency, since then all idle time is saved up.
+  // To be called by a caller that waited for `due` and woke up at `now`. Later requests that find the pipe
+  // idle start earlier by that lateness. Without a latency it does nothing, since an idle pipe then saves up
+  // its flow anyhow.
   void add_lateness(Time due, Time now);
 
   static constexpr std::chrono::milliseconds kBurst{10};
 
  private:
-  // Subtracts up to `at_most` nanoseconds from late_ns_, and returns how many.
+  // Subtracts up to `at_most` nanoseconds from lateness_ns_, and returns how many.
   std::int64_t take_lateness(std::int64_t at_most);
 
   const std::uint64_t bytes_per_s_;
   const std::int64_t latency_ns_;
-  std::atomic<std::int64_t> free_at_ns_{INT64_MIN};  // time when the pipe has passed all requests
-  std::atomic<std::int64_t> late_ns_{0};             // lateness not given back yet, at most kBurst
+  std::atomic<std::int64_t> free_at_ns_{INT64_MIN};  // when the last request will have passed the pipe
+  std::atomic<std::int64_t> lateness_ns_{0};  // lateness that no later request has taken yet; at most kBurst
 };
 
 struct Throttling {
@@ -49,7 +51,7 @@ struct Throttling {
   std::chrono::nanoseconds latency{0};
 
   bool any() const { return read_bytes_per_s != 0 || write_bytes_per_s != 0 || latency.count() > 0; }
-  static Throttling from(const Options& tier_options);
+  static Throttling from_options(const Options& tier_options);
 };
 
 // Every call takes at least `latency`, and the bytes of all threads together pass at no more than the given

@@ -117,7 +117,7 @@ TEST_F(Throttled, OptionsBecomeLimits) {
     const std::vector<OptionWord> list(words);
     const auto options = Options::parse(tier_options(), list, "tier option");
     EXPECT_OK(options);
-    return Throttling::from(*options);
+    return Throttling::from_options(*options);
   };
   EXPECT_FALSE(parse({}).any());
   const auto both = parse({{"limit", "150MB/s"}});

@@ -1,7 +1,7 @@
 // Threads: any thread calls the back end, its Readers and its Namespace. One thread at a time calls a Writer
-// or a Queue. Each call does the wrapped call first, without a lock, and then notes it in Times.
-// Locks: Times::mutex_ (take, all), then a Shard::mutex (note, take), always in this order. No lock is held
-// during a call of the wrapped back end, so a slow call does not delay others.
+// or a Queue. Each call does the wrapped call first, without a lock, and then notes it in CallRecorder.
+// Locks: CallRecorder::mutex_ (take_new, totals), then a Shard::mutex (note, take_new), always in this order.
+// No lock is held during a call of the wrapped back end, so a slow call does not delay others.
 // Memory: note() may allocate, for the first call of a kind and for each call that a trace keeps. If that
 // fails in a destructor, the process ends.
 // Ctrl-C: this file does not check for a signal. A call that a signal ends returns `interrupted` and counts
@@ -30,46 +30,46 @@ using Time = Clock::time_point;
 
 constexpr std::size_t kShards = 64;
 
-// Called by any thread, without a lock. A number is never used again, so two threads never share a row of the
-// trace. They share a shard only after more than kShards threads have called.
+// Called by any thread, without a lock. A number is never given to a second thread, so two threads never
+// share a row of the trace. They share a shard only after more than kShards threads have called.
 std::uint32_t thread_number() {
-  static std::atomic<std::uint32_t> next{0};
-  thread_local const std::uint32_t number = next.fetch_add(1, std::memory_order_relaxed);
+  static std::atomic<std::uint32_t> next_number{0};
+  thread_local const std::uint32_t number = next_number.fetch_add(1, std::memory_order_relaxed);
   return number;
 }
 
-// The counts of one traced back end. All its Readers, Writers and Queues note their calls here.
-class Times final : public TimedCalls {
+// The counts of one traced back end. All its Readers, Writers and Queues report their calls by note().
+class CallRecorder final : public TimedCalls {
  public:
-  explicit Times(std::optional<TraceFile> file) : file_(std::move(file)) {}
-  // Without locks: the Readers, Writers and Queues that note calls must be destroyed before.
-  ~Times() override {
+  explicit CallRecorder(std::optional<TraceFile> file) : file_(std::move(file)) {}
+  // Takes no locks: the Readers, Writers and Queues that call note() must be destroyed earlier.
+  ~CallRecorder() override {
     if (!file_) return;
     std::vector<const CallTrace*> traces;
     for (const Shard& shard : shards_) traces.push_back(&shard.trace);
-    const std::uint64_t seen = seen_.load();
-    const auto written = file_->write(traces, seen - std::min(seen, kMostTraced));
+    const std::uint64_t calls_seen = calls_seen_.load();
+    const auto written = file_->write(traces, calls_seen - std::min(calls_seen, kMaxCallsInTrace));
     if (!written.ok()) warn(written.error().message());
   }
 
-  // Does the call without a lock, then notes it.
+  // Does the call without a lock, then reports it by note().
   template <class Inner>
   auto around(const BackendCall& call, Inner inner) -> decltype(inner()) {
     const Time started = Clock::now();
     auto result = inner();
-    BackendCall ended = call;
-    if (result.ok()) ended.bytes = bytes_moved(call, result);
-    note(ended, started, error_of(result));
+    BackendCall made_call = call;
+    if (result.ok()) made_call.bytes = bytes_moved(call, result);
+    note(made_call, started, error_of(result));
     return result;
   }
 
-  // Called after each call, on the thread that made it. `call.bytes`: the bytes it moved if it succeeded.
-  // `place`: the slot in a queue, from 1; 0: a blocking call. Takes the lock of this thread's shard. Another
-  // thread holds that lock only in take(), or if both threads share the shard.
-  void note(const BackendCall& call, Time started, const Error* error, std::uint32_t place = 0) {
-    // Read the clock first: the wait for the lock is not part of the call's time.
-    const auto took = Clock::now() - started;
-    const auto ns = std::max<std::int64_t>(std::chrono::nanoseconds(took).count(), 0);
+  // Called after each call, on the thread that made it. `call.bytes`: the bytes that it moved if it
+  // succeeded. `slot`: 0 for a blocking call, else the slot in the queue (from 1). Takes the lock of this
+  // thread's shard. Only take_new() and threads with the same shard hold that lock, too.
+  void note(const BackendCall& call, Time started, const Error* error, std::uint32_t slot = 0) {
+    // The clock is read before the lock is taken: a wait for the lock is not part of the call's time.
+    const auto duration = Clock::now() - started;
+    const auto ns = std::max<std::int64_t>(std::chrono::nanoseconds(duration).count(), 0);
     const std::uint64_t moved = error == nullptr ? call.bytes : 0;
     const CallKind kind = call.kind == CallKind::view   ? CallKind::read
                           : call.kind == CallKind::size ? CallKind::stat
@@ -81,16 +81,16 @@ class Times final : public TimedCalls {
     times.ns.add(static_cast<std::uint64_t>(ns));
     times.bytes += moved;
     times.errors += error == nullptr ? 0 : 1;
-    // Without a trace no thread writes seen_, the only cache line that all threads share. It only counts,
-    // hence relaxed.
-    if (!file_ || seen_.fetch_add(1, std::memory_order_relaxed) >= kMostTraced) return;
+    // calls_seen_ is the only cache line that all threads share, so it is written only if there is a trace.
+    // Relaxed, because it only counts.
+    if (!file_ || calls_seen_.fetch_add(1, std::memory_order_relaxed) >= kMaxCallsInTrace) return;
     TracedCall traced;
-    traced.started_ns = std::chrono::nanoseconds(started - started_).count();
-    traced.took_ns = ns;
+    traced.started_ns = std::chrono::nanoseconds(started - trace_begin_).count();
+    traced.duration_ns = ns;
     traced.offset = call.offset;
     traced.bytes = moved;
-    traced.lane = trace_lane(thread, place);
-    traced.call = static_cast<std::uint8_t>(kind);
+    traced.lane = trace_lane(thread, slot);
+    traced.kind = static_cast<std::uint8_t>(kind);
     if (error != nullptr) traced.errc = static_cast<std::uint8_t>(static_cast<int>(error->code) + 1);
     shard.trace.add(traced, call.object);
   }
@@ -100,9 +100,9 @@ class Times final : public TimedCalls {
     return result.ok() ? nullptr : &result.error();
   }
 
-  // The thread that runs a repeat calls it before and after the repeat. It reads one shard after the other.
-  // So a call that ends meanwhile is in this result or in the next one, never in both.
-  TimesByCall take() override {
+  // The thread that runs a repeat calls take_new() before and after the repeat. take_new() empties one shard
+  // after the other. So a call that ends meanwhile is in this result or in the next one, never in both.
+  TimesByCall take_new() override {
     const std::lock_guard lock(mutex_);
     TimesByCall taken;
     for (Shard& shard : shards_) {
@@ -110,42 +110,43 @@ class Times final : public TimedCalls {
       merge(taken, shard.times);
       shard.times.clear();
     }
-    merge(before_, taken);
-    merge(taken, untaken_);
-    untaken_.clear();
+    merge(taken_total_, taken);
+    merge(taken, not_taken_);
+    not_taken_.clear();
     return taken;
   }
-  // Called when a record is written. take() must have released mutex_ before it is locked here, because it is
-  // not recursive. The calls that take() returned here go to untaken_, so that the next take() still returns
-  // them.
-  TimesByCall all() override {
-    TimesByCall taken = take();
+  // Called when a record is written. mutex_ is locked only after take_new() has released it, because it is
+  // not recursive. The calls that take_new() returned here go to not_taken_, so that the next take_new()
+  // still returns them.
+  TimesByCall totals() override {
+    TimesByCall taken = take_new();
     const std::lock_guard lock(mutex_);
-    merge(untaken_, taken);
-    return before_;
+    merge(not_taken_, taken);
+    return taken_total_;
   }
 
  private:
-  struct alignas(64) Shard {  // its own cache line, so that neighbours do not slow each other down
+  // each shard has its own cache line, so that threads do not slow each other down
+  struct alignas(64) Shard {
     std::mutex mutex;
     TimesByCall times;
     CallTrace trace;
   };
 
   std::array<Shard, kShards> shards_;
-  const Time started_ = Clock::now();
-  std::atomic<std::uint64_t> seen_{0};
+  const Time trace_begin_ = Clock::now();
+  std::atomic<std::uint64_t> calls_seen_{0};
   std::optional<TraceFile> file_;
   std::mutex mutex_;
-  TimesByCall before_;   // all calls taken from the shards
-  TimesByCall untaken_;  // the calls of before_ that take() has not returned yet
+  TimesByCall taken_total_;  // all calls that take_new() has collected from the shards
+  TimesByCall not_taken_;    // calls in taken_total_ that take_new() shall still return
 };
 
-class TracedReader final : public DecoratedReader<Times> {
+class TracedReader final : public DecoratedReader<CallRecorder> {
  public:
   using DecoratedReader::DecoratedReader;
-  // Runs on the thread that destroys the Reader. It calls close() itself instead of leaving that to the base
-  // class, so that the time of closing is known when it is noted.
+  // Runs on the thread that destroys the Reader. It calls close() itself, instead of leaving that to the base
+  // class, so that it can measure the time of closing.
   ~TracedReader() override {
     const Time started = Clock::now();
     close();
@@ -155,10 +156,10 @@ class TracedReader final : public DecoratedReader<Times> {
   TracedReader& operator=(const TracedReader&) = delete;
 };
 
-class TracedWriter final : public DecoratedWriter<Times> {
+class TracedWriter final : public DecoratedWriter<CallRecorder> {
  public:
   using DecoratedWriter::DecoratedWriter;
-  // As ~TracedReader(). close() of an unpublished Writer removes its bytes, and that time is noted.
+  // Measures close() as ~TracedReader() does. close() of an unpublished Writer removes its bytes.
   ~TracedWriter() override {
     const Time started = Clock::now();
     close();
@@ -177,10 +178,10 @@ class TracedWriter final : public DecoratedWriter<Times> {
   bool published_ = false;
 };
 
-// One thread at a time; it has no lock. It allocates nothing after the constructor, but note() may.
+// One thread at a time; it has no lock. After the constructor only note() may allocate.
 class TracedQueue final : public Queue {
  public:
-  TracedQueue(std::unique_ptr<Queue> inner, std::size_t depth, Times& times)
+  TracedQueue(std::unique_ptr<Queue> inner, std::size_t depth, CallRecorder& times)
       : inner_(std::move(inner)), depth_(depth), times_(times), flights_(depth) {
     forwarded_.reserve(depth);
   }
@@ -189,11 +190,11 @@ class TracedQueue final : public Queue {
 
   std::size_t submit(std::span<const Operation> operations, Start start) override {
     forwarded_.clear();
-    // Read the clock before submit(), because a wrapped queue may do all of the work there.
+    // The clock is read before submit(), because a wrapped queue may do all of the work in submit().
     const Time now = Clock::now();
     for (const Operation& operation : operations.first(std::min(operations.size(), depth_ - in_flight())))
       forwarded_.push_back(
-          flights_.add(operation, {.call = FlightTable<Times>::call_of(operation), .submitted = now}));
+          flights_.add(operation, {.call = FlightTable<CallRecorder>::call_of(operation), .submitted = now}));
     const std::size_t taken = inner_->submit(forwarded_, start);
     for (const Operation& refused : std::span(forwarded_).subspan(taken))
       flights_.remove(static_cast<std::size_t>(refused.tag));
@@ -203,10 +204,10 @@ class TracedQueue final : public Queue {
   std::size_t reap(std::span<Completion> out, std::size_t at_least) override {
     const std::size_t count = inner_->reap(out, at_least);
     for (Completion& done : out.first(count)) {
-      const auto place = static_cast<std::uint32_t>(done.tag + 1);
+      const auto slot = static_cast<std::uint32_t>(done.tag + 1);
       Flight flight = flights_.take(done);
       if (done.bytes.ok()) flight.call.bytes = *done.bytes;
-      times_.note(flight.call, flight.submitted, Times::error_of(done.bytes), place);
+      times_.note(flight.call, flight.submitted, CallRecorder::error_of(done.bytes), slot);
     }
     return count;
   }
@@ -214,16 +215,16 @@ class TracedQueue final : public Queue {
   std::size_t in_flight() const override { return inner_->in_flight(); }
 
  private:
-  // If operations are in flight at destruction, the wrapped queue waits for them or cuts them off. They are
-  // not noted.
+  // If operations are in flight at destruction, the wrapped queue waits for them or cancels them. They are
+  // not reported to note().
   const std::unique_ptr<Queue> inner_;
   const std::size_t depth_;
-  Times& times_;
-  FlightTable<Times> flights_;
+  CallRecorder& times_;
+  FlightTable<CallRecorder> flights_;
   std::vector<Operation> forwarded_;
 };
 
-using TracedBackend = DecoratedBackend<Times, TracedQueue, TracedWriter, TracedReader>;
+using TracedBackend = DecoratedBackend<CallRecorder, TracedQueue, TracedWriter, TracedReader>;
 
 }  // namespace
 
@@ -259,7 +260,7 @@ TimedCalls* timed_calls(Backend& backend) {
 
 TimesByCall take_call_times(Backend& backend) {
   TimedCalls* const calls = timed_calls(backend);
-  return calls == nullptr ? TimesByCall{} : calls->take();
+  return calls == nullptr ? TimesByCall{} : calls->take_new();
 }
 
 }  // namespace penstock

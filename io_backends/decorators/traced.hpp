@@ -22,7 +22,7 @@ std::string_view timed_call_name(CallKind call);
 
 struct CallTimes {
   Histogram ns;              // durations of all calls, including those that failed
-  std::uint64_t bytes = 0;   // read or written by calls that succeeded
+  std::uint64_t bytes = 0;   // bytes that successful calls have read or written
   std::uint64_t errors = 0;  // calls that failed
 
   void merge(const CallTimes& other);
@@ -31,29 +31,29 @@ struct CallTimes {
 using TimesByCall = std::map<CallKind, CallTimes>;
 void merge(TimesByCall& into, const TimesByCall& from);
 
-// The calls of a traced back end. Any thread. A call counts when it returns.
+// The counts and times of the calls of a traced back end. Any thread. A call counts when it returns.
 class TimedCalls {
  public:
   virtual ~TimedCalls() = default;
-  // The calls since the last take(), or since the beginning.
-  virtual TimesByCall take() = 0;
-  // All calls since the beginning. Does not change what take() returns.
-  virtual TimesByCall all() = 0;
+  // Returns the calls since the last take_new(), or since the beginning.
+  virtual TimesByCall take_new() = 0;
+  // Returns all calls since the beginning. Does not change what take_new() returns.
+  virtual TimesByCall totals() = 0;
 };
 
-// The largest number of calls in a trace. The file also has the number of calls left out after them. It is
-// written when the back end is destroyed: JSON for chrome://tracing and Perfetto, one event a line, a row for
-// each thread and for each slot of its queues.
-inline constexpr std::uint64_t kMostTraced = 1U << 20U;
+// The largest number of calls in a trace. The file also has the number of calls that it leaves out. The file
+// is written when the back end is destroyed: JSON for chrome://tracing and Perfetto, one event a line, a row
+// for each thread and for each slot of its queues.
+inline constexpr std::uint64_t kMaxCallsInTrace = 1U << 20U;
 
-// Writes no trace if `trace_file` is "". Fails if the file cannot be created. A later failure to write it is
-// a warning on stderr.
+// Writes no trace if `trace_file` is "". Fails if the file cannot be created. If it cannot be written later,
+// stderr gets a warning.
 Result<std::unique_ptr<Backend>> traced(std::unique_ptr<Backend> inner, const std::string& trace_file);
 
-// The counts of a back end that traced() made; null for any other.
+// The counts of a back end that traced() made; null for any other back end.
 TimedCalls* timed_calls(Backend& backend);
 
-// TimedCalls::take() of the back end; empty if traced() did not make it.
+// Returns TimedCalls::take_new() of a back end that traced() made; empty for any other back end.
 TimesByCall take_call_times(Backend& backend);
 
 }  // namespace penstock

@@ -53,9 +53,9 @@ TEST_F(Traced, CountsEveryCallOnce) {
   const Tier tier = open(",times=1");
   TimedCalls& calls = *timed_calls(*tier.backend);
   put(*tier.backend, "folder/object", 1000);
-  EXPECT_EQ(words(calls.take()), "create 1, write 1 (1000 bytes), publish 1");
+  EXPECT_EQ(words(calls.take_new()), "create 1, write 1 (1000 bytes), publish 1");
   EXPECT_OK(tier.backend->create("dropped"));
-  EXPECT_EQ(words(calls.take()), "create 1, discard 1");
+  EXPECT_EQ(words(calls.take_new()), "create 1, discard 1");
   {
     const auto reader = tier.backend->open("folder/object");
     ASSERT_OK(reader);
@@ -64,7 +64,7 @@ TEST_F(Traced, CountsEveryCallOnce) {
     EXPECT_OK((*reader)->read_at(100, out));
     EXPECT_OK((*reader)->size());
   }
-  EXPECT_EQ(words(calls.take()), "open 1, read 2 (200 bytes), close 1, stat 1");
+  EXPECT_EQ(words(calls.take_new()), "open 1, read 2 (200 bytes), close 1, stat 1");
   Namespace& names = tier.backend->names();
   EXPECT_OK(names.stat("folder/object"));
   EXPECT_OK(names.list("folder", [](const Entry&) { return true; }));
@@ -73,19 +73,21 @@ TEST_F(Traced, CountsEveryCallOnce) {
   EXPECT_OK(names.sync_dir(""));
   EXPECT_OK(names.remove("object"));
   EXPECT_OK(names.lock("lock"));
-  EXPECT_EQ(words(calls.take()), "list 1, stat 1, make_folders 1, rename 1, remove 1, sync_folder 1, lock 1");
+  EXPECT_EQ(words(calls.take_new()),
+            "list 1, stat 1, make_folders 1, rename 1, remove 1, sync_folder 1, lock 1");
 }
 
 TEST_F(Traced, WhatIsTakenIsStillPartOfAll) {
   const Tier tier = open(",times=1");
   TimedCalls& calls = *timed_calls(*tier.backend);
   put(*tier.backend, "a", 10);
-  EXPECT_EQ(words(calls.all()), "create 1, write 1 (10 bytes), publish 1");
-  EXPECT_EQ(words(calls.take()), "create 1, write 1 (10 bytes), publish 1") << "all() took nothing away";
-  EXPECT_EQ(words(calls.take()), "");
+  EXPECT_EQ(words(calls.totals()), "create 1, write 1 (10 bytes), publish 1");
+  EXPECT_EQ(words(calls.take_new()), "create 1, write 1 (10 bytes), publish 1")
+      << "totals() took nothing away";
+  EXPECT_EQ(words(calls.take_new()), "");
   put(*tier.backend, "b", 10);
-  EXPECT_EQ(words(calls.all()), "create 2, write 2 (20 bytes), publish 2");
-  EXPECT_EQ(words(calls.take()), "create 1, write 1 (10 bytes), publish 1");
+  EXPECT_EQ(words(calls.totals()), "create 2, write 2 (20 bytes), publish 2");
+  EXPECT_EQ(words(calls.take_new()), "create 1, write 1 (10 bytes), publish 1");
 }
 
 TEST_F(Traced, StandsOutsideOfFaultsAndThrottling) {
@@ -94,7 +96,7 @@ TEST_F(Traced, StandsOutsideOfFaultsAndThrottling) {
   std::array<std::byte, 100> out{};
   EXPECT_ERRC(Errc::io, tier.backend->read_object("object", 100, out));
   EXPECT_OK(tier.backend->read_object("object", 100, out));
-  const TimesByCall times = timed_calls(*tier.backend)->all();
+  const TimesByCall times = timed_calls(*tier.backend)->totals();
   const CallTimes& read = times.at(CallKind::read_object);
   EXPECT_EQ(read.ns.count(), 2U);
   EXPECT_EQ(read.errors, 1U);
@@ -110,7 +112,7 @@ TEST_F(Traced, AnOperationOfAQueueLastsFromSubmitToReap) {
   ASSERT_OK(reader);
   const auto queue = tier.backend->queue(4);
   ASSERT_OK(queue);
-  calls.take();
+  calls.take_new();
   std::array<std::byte, 1000> out{};
   const std::array<Operation, 3> operations{Operation{ReadAt{reader->get(), 0, std::span(out).first(10)}, 7},
                                             Operation{ReadObject{"object", 1000, out}, 8},
@@ -121,7 +123,7 @@ TEST_F(Traced, AnOperationOfAQueueLastsFromSubmitToReap) {
   std::uint64_t tags = 0;
   for (const Completion& one : done) tags += one.tag;
   EXPECT_EQ(tags, 24U) << "the caller's own";
-  const TimesByCall times = calls.take();
+  const TimesByCall times = calls.take_new();
   EXPECT_EQ(words(times), "read 1 (10 bytes), read_object 2 (1000 bytes) (1 failed)");
   EXPECT_GE(times.at(CallKind::read).ns.min(), 5'000'000U);
 }
@@ -136,7 +138,7 @@ TEST_F(Traced, ThreadsAreCountedTogether) {
         for (int k = 0; k < 50; ++k) put(*tier.backend, std::to_string(i) + "/" + std::to_string(k), 3);
       });
   }
-  EXPECT_EQ(words(timed_calls(*tier.backend)->take()), "create 400, write 400 (1200 bytes), publish 400");
+  EXPECT_EQ(words(timed_calls(*tier.backend)->take_new()), "create 400, write 400 (1200 bytes), publish 400");
 }
 
 TEST_F(Traced, ATraceThatCannotBeWrittenIsAnErrorAtOnce) {

@@ -1,7 +1,8 @@
 // Base classes of decorators. Each forwards every call to the wrapped object through a hook:
 // `hook.around(call, inner)` gets the call and the function that does it, and returns its result or an error.
-// So a decorator is one hook, and overrides only the calls that need more. A Queue has no base class here:
-// its operations name wrapped Readers, which a decorator replaces with FlightTable.
+// So a decorator consists of one hook and of overrides for the few calls that need more than the hook. A
+// Queue has no base class here: a decorator's queue replaces the Readers in its operations by the wrapped
+// ones, with FlightTable.
 #pragma once
 
 #include <chrono>
@@ -18,14 +19,14 @@
 
 namespace penstock {
 
-// The hook that changes nothing.
-struct PassOn {
+// The hook that only makes the call.
+struct ForwardingHook {
   template <class Inner>
   auto around(const BackendCall& /*call*/, Inner inner) {
     return inner();
   }
-  static PassOn& hook() {
-    static PassOn the_hook;
+  static ForwardingHook& hook() {
+    static ForwardingHook the_hook;
     return the_hook;
   }
 };
@@ -38,7 +39,7 @@ std::uint64_t bytes_moved(const BackendCall& call, const Result<T>& result) {
   return call.bytes;
 }
 
-template <class Hook = PassOn>
+template <class Hook = ForwardingHook>
 class DecoratedReader : public Reader {
  public:
   explicit DecoratedReader(std::unique_ptr<Reader> inner, std::string_view name = "",
@@ -60,13 +61,14 @@ class DecoratedReader : public Reader {
                         [&] { return inner_->view(offset, length); });
   }
   Result<void> read_at_all(std::uint64_t offset, std::span<std::byte> out) override {
-    bool done = false;
+    bool called = false;
     Result<void> result = hook_.around({CallKind::read, name_, offset, out.size(), out}, [&] {
-      done = true;
+      called = true;
       return inner_->read_at_all(offset, out);
     });
-    // The hook did not make the call. Takes part without bytes, because the other ranks wait for this one.
-    if (!done) PENSTOCK_TRY(inner_->read_at_all(offset, {}));
+    // The hook returned without the call. The other ranks wait for this one, so it makes the collective call
+    // for 0 bytes.
+    if (!called) PENSTOCK_TRY(inner_->read_at_all(offset, {}));
     return result;
   }
 
@@ -80,7 +82,7 @@ class DecoratedReader : public Reader {
 };
 using ReaderWrapper = DecoratedReader<>;
 
-template <class Hook = PassOn>
+template <class Hook = ForwardingHook>
 class DecoratedWriter : public Writer {
  public:
   explicit DecoratedWriter(std::unique_ptr<Writer> inner, std::string_view name = "",
@@ -92,12 +94,12 @@ class DecoratedWriter : public Writer {
   bool closed() const { return inner_ == nullptr; }
 
   Result<void> append(std::span<const std::byte> bytes) override {
-    return appended(bytes.size(), [&] { return inner_->append(bytes); });
+    return do_append(bytes.size(), [&] { return inner_->append(bytes); });
   }
   Result<void> append(std::span<const std::span<const std::byte>> pieces) override {
     std::uint64_t bytes = 0;
     for (const auto& piece : pieces) bytes += piece.size();
-    return appended(bytes, [&] { return inner_->append(pieces); });
+    return do_append(bytes, [&] { return inner_->append(pieces); });
   }
   Result<void> write_at(std::uint64_t offset, std::span<const std::byte> bytes) override {
     return hook_.around({CallKind::write, name_, offset, bytes.size()},
@@ -112,7 +114,7 @@ class DecoratedWriter : public Writer {
 
  private:
   template <class Inner>
-  Result<void> appended(std::uint64_t bytes, Inner inner) {
+  Result<void> do_append(std::uint64_t bytes, Inner inner) {
     Result<void> done = hook_.around({CallKind::write, name_, position_, bytes}, inner);
     if (done.ok()) position_ += bytes;
     return done;
@@ -121,11 +123,11 @@ class DecoratedWriter : public Writer {
   std::unique_ptr<Writer> inner_;
   const std::string name_;
   Hook& hook_;
-  std::uint64_t position_ = 0;  // offset of the next append
+  std::uint64_t position_ = 0;  // offset of the next append()
 };
 using WriterWrapper = DecoratedWriter<>;
 
-template <class Hook = PassOn>
+template <class Hook = ForwardingHook>
 class DecoratedNamespace : public Namespace {
  public:
   explicit DecoratedNamespace(Namespace& inner, Hook& hook = Hook::hook()) : inner_(inner), hook_(hook) {}
@@ -161,7 +163,7 @@ class DecoratedNamespace : public Namespace {
 };
 using NamespaceWrapper = DecoratedNamespace<>;
 
-// Has no hook: its Readers, Writers and Queues are those of the wrapped back end.
+// Forwards all calls without a hook: its Readers, Writers and Queues are those of the wrapped back end.
 class BackendWrapper : public Backend {
  public:
   explicit BackendWrapper(std::unique_ptr<Backend> inner, bool emulates = true)
@@ -193,8 +195,8 @@ class BackendWrapper : public Backend {
 };
 
 // A back end with a hook around each call. All parts share the hook.
-template <class Hook, class ItsQueue, class ItsWriter = DecoratedWriter<Hook>,
-          class ItsReader = DecoratedReader<Hook>>
+template <class Hook, class QueueType, class WriterType = DecoratedWriter<Hook>,
+          class ReaderType = DecoratedReader<Hook>>
 class DecoratedBackend final : public BackendWrapper {
  public:
   // `arguments` go to the constructor of the hook.
@@ -206,12 +208,12 @@ class DecoratedBackend final : public BackendWrapper {
 
   Result<std::unique_ptr<Reader>> open(std::string_view name) override {
     PENSTOCK_ASSIGN(auto reader, hook_.around({CallKind::open, name}, [&] { return inner().open(name); }));
-    return std::make_unique<ItsReader>(std::move(reader), name, hook_);
+    return std::make_unique<ReaderType>(std::move(reader), name, hook_);
   }
   Result<std::unique_ptr<Writer>> create(std::string_view name, std::uint64_t bytes_hint) override {
     PENSTOCK_ASSIGN(auto writer,
                     hook_.around({CallKind::create, name}, [&] { return inner().create(name, bytes_hint); }));
-    return std::make_unique<ItsWriter>(std::move(writer), name, hook_);
+    return std::make_unique<WriterType>(std::move(writer), name, hook_);
   }
   Result<std::uint64_t> read_object(std::string_view name, std::uint64_t length_hint,
                                     std::span<std::byte> out) override {
@@ -220,36 +222,36 @@ class DecoratedBackend final : public BackendWrapper {
   }
   Result<std::unique_ptr<Queue>> queue(std::size_t depth) override {
     PENSTOCK_ASSIGN(auto queue, inner().queue(depth));
-    return std::make_unique<ItsQueue>(std::move(queue), depth, hook_);
+    return std::make_unique<QueueType>(std::move(queue), depth, hook_);
   }
   Namespace& names() override { return names_; }
 
   Hook& hook() { return hook_; }
 
  private:
-  Hook hook_;  // destroyed before the wrapped back end
+  Hook hook_;  // destroyed before the wrapped back end, which is in the base class
   DecoratedNamespace<Hook> names_;
 };
 
 // An operation in flight in the wrapped queue, with the data that a decorator needs for it.
 struct Flight {
-  std::uint64_t tag = 0;  // the caller's tag
+  std::uint64_t tag = 0;  // tag that the caller gave the operation
   BackendCall call{};
   std::chrono::steady_clock::time_point submitted{};
   std::chrono::steady_clock::time_point due{};
 };
 
-// The operations in flight of a decorated queue. Each has a slot, whose number is the tag in the wrapped
-// queue. One thread.
+// The operations that a decorated queue has in flight. Each has a slot, and the number of the slot is its tag
+// in the wrapped queue. One thread.
 template <class Hook>
 class FlightTable {
  public:
   explicit FlightTable(std::size_t depth) : flights_(depth) {
-    for (std::size_t i = depth; i > 0; --i) free_.push_back(i - 1);
+    for (std::size_t i = depth; i > 0; --i) free_slots_.push_back(i - 1);
   }
-  std::size_t in_flight() const { return flights_.size() - free_.size(); }
+  std::size_t in_flight() const { return flights_.size() - free_slots_.size(); }
 
-  // The decorator must have opened every Reader in `operation`.
+  // Describes `operation` as a call. The decorator must have opened every Reader in it.
   static BackendCall call_of(const Operation& operation) {
     if (const auto* object = std::get_if<ReadObject>(&operation.what))
       return {CallKind::read_object, object->name, 0, object->length_hint, object->out};
@@ -257,29 +259,29 @@ class FlightTable {
     return {CallKind::read, static_cast<DecoratedReader<Hook>*>(read.reader)->name(), read.offset,
             read.out.size(), read.out};
   }
-  // Takes a slot. Returns the operation for the wrapped queue: with the wrapped Reader, and the slot as its
-  // tag.
+  // Takes a free slot. Returns the operation to submit to the wrapped queue: it has the wrapped Reader, and
+  // the slot as its tag.
   Operation add(Operation operation, Flight flight) {
     flight.tag = operation.tag;
-    operation.tag = free_.back();
-    free_.pop_back();
+    operation.tag = free_slots_.back();
+    free_slots_.pop_back();
     flights_[operation.tag] = flight;
     if (auto* read = std::get_if<ReadAt>(&operation.what))
       read->reader = &static_cast<DecoratedReader<Hook>*>(read->reader)->inner();
     return operation;
   }
-  // Puts the caller's tag into the completion, frees the slot, and returns its data.
+  // Puts the caller's tag into the completion, frees its slot, and returns the data of the slot.
   Flight take(Completion& done) {
     const auto slot = static_cast<std::size_t>(done.tag);
     remove(slot);
     done.tag = flights_[slot].tag;
     return flights_[slot];
   }
-  void remove(std::size_t slot) { free_.push_back(slot); }
+  void remove(std::size_t slot) { free_slots_.push_back(slot); }
 
  private:
   std::vector<Flight> flights_;
-  std::vector<std::size_t> free_;
+  std::vector<std::size_t> free_slots_;
 };
 
 }  // namespace penstock

@@ -15,36 +15,38 @@ namespace {
 constexpr std::size_t kBounceBytes = 1U << 20U;
 
 // The aligned buffer of the current thread. Its first use allocates it, and it exists until the thread ends.
-Buffer& bounce(std::size_t at_least) {
+Buffer& thread_buffer(std::size_t at_least) {
   thread_local Buffer buffer(kBounceBytes);
   buffer.grow(at_least);
   return buffer;
 }
 
-// `out` and `offset` are aligned. If the result is not a multiple of the alignment, the file has ended.
+// `out` and `offset` are aligned. If the result is no multiple of the alignment, the file has ended.
 ssize_t read_aligned(int fd, std::size_t block, std::uint64_t offset, std::span<std::byte> out) {
-  const std::size_t bulk = out.size() / block * block;
-  struct iovec parts[2] = {{out.data(), bulk}, {bounce(block).data(), block}};
-  const int first = bulk == 0 ? 1 : 0;
-  const int count = bulk == out.size() ? 1 : 2 - first;
-  const ssize_t moved = ::preadv(fd, parts + first, count, static_cast<off_t>(offset));
+  const std::size_t whole_bytes = out.size() / block * block;
+  struct iovec parts[2] = {{out.data(), whole_bytes}, {thread_buffer(block).data(), block}};
+  const int first_part = whole_bytes == 0 ? 1 : 0;
+  const int count = whole_bytes == out.size() ? 1 : 2 - first_part;
+  const ssize_t moved = ::preadv(fd, parts + first_part, count, static_cast<off_t>(offset));
   if (moved <= 0) return moved;
   const std::size_t got = std::min(static_cast<std::size_t>(moved), out.size());
-  if (got > bulk) std::memcpy(out.data() + bulk, bounce(block).data(), got - bulk);
+  if (got > whole_bytes)
+    std::memcpy(out.data() + whole_bytes, thread_buffer(block).data(), got - whole_bytes);
   return static_cast<ssize_t>(got);
 }
 
 ssize_t read_bounced(int fd, std::size_t block, std::uint64_t offset, std::span<std::byte> out) {
-  const std::size_t ahead = offset % block;
-  Buffer& bounced = bounce(2 * block);
-  const std::size_t room = bounced.capacity() / block * block;
-  const std::size_t wanted = std::min(room, ahead + out.size());
+  const std::size_t skip_bytes = offset % block;
+  Buffer& buffer = thread_buffer(2 * block);
+  const std::size_t room = buffer.capacity() / block * block;
+  const std::size_t wanted = std::min(room, skip_bytes + out.size());
   const ssize_t moved =
-      ::pread(fd, bounced.data(), round_up(wanted, block), static_cast<off_t>(offset - ahead));
+      ::pread(fd, buffer.data(), round_up(wanted, block), static_cast<off_t>(offset - skip_bytes));
   if (moved < 0) return moved;
-  if (static_cast<std::size_t>(moved) <= ahead) return 0;
-  const std::size_t got = std::min({static_cast<std::size_t>(moved) - ahead, out.size(), wanted - ahead});
-  std::memcpy(out.data(), bounced.data() + ahead, got);
+  if (static_cast<std::size_t>(moved) <= skip_bytes) return 0;
+  const std::size_t got =
+      std::min({static_cast<std::size_t>(moved) - skip_bytes, out.size(), wanted - skip_bytes});
+  std::memcpy(out.data(), buffer.data() + skip_bytes, got);
   return static_cast<ssize_t>(got);
 }
 
@@ -77,14 +79,14 @@ bool lacks_direct_io(const std::filesystem::path& root) {
   while (!std::filesystem::is_directory(folder, ignored) && folder.has_relative_path())
     folder = folder.parent_path();
   const auto lacks = [](const Fd& file) { return file ? !direct_alignment(file.get()) : errno == EINVAL; };
-  const Fd fresh(::openat(AT_FDCWD, folder.c_str(), O_TMPFILE | O_RDWR | O_DIRECT | O_CLOEXEC, 0600));
-  if (fresh || errno == EINVAL) return lacks(fresh);
-  // A file cannot be made in the folder, so the first existing files are asked. With O_NONBLOCK, so that a
-  // FIFO does not block.
-  constexpr int kMostEntries = 1000;
+  const Fd nameless_file(::openat(AT_FDCWD, folder.c_str(), O_TMPFILE | O_RDWR | O_DIRECT | O_CLOEXEC, 0600));
+  if (nameless_file || errno == EINVAL) return lacks(nameless_file);
+  // No file can be made in the folder, so the first existing files are tried. They are opened with
+  // O_NONBLOCK, because a FIFO would block.
+  constexpr int kMaxEntries = 1000;
   constexpr auto kOptions = std::filesystem::directory_options::skip_permission_denied;
   std::filesystem::recursive_directory_iterator entry(folder, kOptions, ignored);
-  for (int i = 0; i < kMostEntries && !ignored && entry != std::filesystem::end(entry);
+  for (int i = 0; i < kMaxEntries && !ignored && entry != std::filesystem::end(entry);
        ++i, entry.increment(ignored)) {
     std::error_code no_file;
     if (!entry->is_regular_file(no_file)) continue;
@@ -102,8 +104,9 @@ void clear_o_direct(int fd) {
 FullIo pread_direct(int fd, const DirectAlignment& wanted, std::uint64_t offset, std::span<std::byte> out) {
   return full_io(out.size(), [&](std::size_t done) {
     const std::span<std::byte> rest = out.subspan(done);
-    return aligned(wanted, offset + done, rest.data()) ? read_aligned(fd, wanted.offset, offset + done, rest)
-                                                       : read_bounced(fd, wanted.offset, offset + done, rest);
+    return is_aligned(wanted, offset + done, rest.data())
+               ? read_aligned(fd, wanted.offset, offset + done, rest)
+               : read_bounced(fd, wanted.offset, offset + done, rest);
   });
 }
 

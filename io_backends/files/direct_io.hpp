@@ -1,5 +1,5 @@
-// Reads that bypass the page cache (O_DIRECT). The system requires an alignment of memory, offset and length.
-// Reads without this alignment go through a buffer.
+// Reads that bypass the page cache (O_DIRECT). Memory, offset and length of such a read must be aligned.
+// Unaligned reads go through a buffer.
 #pragma once
 
 #include <atomic>
@@ -24,16 +24,16 @@ struct alignas(std::uint64_t) DirectAlignment {  // aligned, so that an atomic c
 };
 
 // Asks the file system for the alignment (statx with STATX_DIOALIGN, Linux 6.1). Returns kBufferAlignment if
-// it does not answer, and none if the file has no direct I/O.
+// the file system does not tell, and no value if the file has no direct I/O.
 std::optional<DirectAlignment> direct_alignment(int fd);
 
-// Whether the files of a back end are opened with O_DIRECT. It can be turned off once. Any thread.
+// Whether the files of a back end are opened with O_DIRECT. Direct I/O can be turned off once. Any thread.
 class DirectMode {
  public:
   DirectMode(bool on, bool may_turn_off) : may_turn_off_(may_turn_off), on_(on) {}
   bool on() const { return on_.load(std::memory_order_acquire); }
-  // If may_turn_off(), turn_off() turns direct I/O off for all later opens. It is called when the file system
-  // has no direct I/O and fallback=buffered allows the page cache.
+  // True with fallback=buffered. Then turn_off() is called when the file system has no direct I/O, and all
+  // later opens use the page cache.
   bool may_turn_off() const { return may_turn_off_; }
   void turn_off() {
     turned_off_.store(true, std::memory_order_relaxed);
@@ -48,23 +48,23 @@ class DirectMode {
   std::atomic<bool> turned_off_{false};
 };
 
-// The error for a file without direct I/O.
+// The error for a file whose file system has no direct I/O.
 Error no_direct_io(std::string_view file);
 
 // Whether the file system of the root has no direct I/O. If the root does not exist, its nearest existing
-// parent folder is asked. The check makes a file without a name, so a crash leaves nothing.
+// parent folder is checked. The check makes a file without a name, so a crash leaves nothing.
 bool lacks_direct_io(const std::filesystem::path& root);
 
 // Removes O_DIRECT from a descriptor.
 void clear_o_direct(int fd);
 
 // Reads from a descriptor with O_DIRECT, with any offset, length and memory. If `offset` and `out` are
-// aligned, it makes one call, and only an unaligned end goes through a buffer. Else all bytes go through a
-// buffer of 1 MiB that each thread keeps.
+// aligned, it makes one call, and only an unaligned end goes through a buffer. If they are not aligned, all
+// bytes go through a buffer of 1 MiB that each thread keeps.
 FullIo pread_direct(int fd, const DirectAlignment& wanted, std::uint64_t offset, std::span<std::byte> out);
 
 // Whether a direct read may start at this offset and write to this memory.
-inline bool aligned(const DirectAlignment& wanted, std::uint64_t offset, const std::byte* memory) {
+inline bool is_aligned(const DirectAlignment& wanted, std::uint64_t offset, const std::byte* memory) {
   // NOLINTNEXTLINE(*-reinterpret-cast)
   return offset % wanted.offset == 0 && reinterpret_cast<std::uintptr_t>(memory) % wanted.memory == 0;
 }
@@ -74,27 +74,27 @@ constexpr std::uint64_t round_up(std::uint64_t bytes, std::uint64_t block) {
   return (bytes + block - 1) / block * block;
 }
 
-// The read that the system is asked for. It reads `padded` bytes from `offset` into `into`. The first `ahead`
-// bytes of them are not wanted.
+// The read that the system has to do for an operation: `padded_bytes` from `offset` into `into`. The
+// first `skip_bytes` of them are before the bytes that the operation wants.
 struct AlignedRead {
   std::byte* into = nullptr;
   std::uint64_t offset = 0;
-  std::size_t ahead = 0;
-  std::size_t padded = 0;
+  std::size_t skip_bytes = 0;
+  std::size_t padded_bytes = 0;
 };
 
 // Plans a read of `bytes` bytes from `offset`. It goes directly to `room` if that is aligned and has space
-// for whole blocks, all of which may be overwritten. Else it goes to `bounce`, which grows as needed. Without
-// a DirectAlignment it always goes directly to `room`.
+// for whole blocks, all of which may be overwritten. Otherwise it goes to `bounce`, which grows as needed.
+// For buffered reads (`direct` is empty) it always goes to `room`.
 inline AlignedRead plan_read(const std::optional<DirectAlignment>& direct, std::uint64_t offset,
                              std::size_t bytes, std::span<std::byte> room, Buffer& bounce) {
   if (!direct) return {room.data(), offset, 0, bytes};
-  const auto ahead = static_cast<std::size_t>(offset % direct->offset);
-  const auto padded = static_cast<std::size_t>(round_up(ahead + bytes, direct->offset));
-  if (ahead == 0 && padded <= room.size() && aligned(*direct, offset, room.data()))
-    return {room.data(), offset, 0, padded};
-  bounce.grow(padded);
-  return {bounce.data(), offset - ahead, ahead, padded};
+  const auto skip_bytes = static_cast<std::size_t>(offset % direct->offset);
+  const auto padded_bytes = static_cast<std::size_t>(round_up(skip_bytes + bytes, direct->offset));
+  if (skip_bytes == 0 && padded_bytes <= room.size() && is_aligned(*direct, offset, room.data()))
+    return {room.data(), offset, 0, padded_bytes};
+  bounce.grow(padded_bytes);
+  return {bounce.data(), offset - skip_bytes, skip_bytes, padded_bytes};
 }
 
 }  // namespace penstock

@@ -16,14 +16,14 @@
 namespace penstock {
 namespace {
 
-constexpr std::size_t kDirectBlock = 1U << 20U;
+constexpr std::size_t kDirectBlockBytes = 1U << 20U;
 
-bool whole_aligned_blocks(std::uint64_t offset, std::size_t bytes, const std::byte* memory) {
+bool are_aligned_blocks(std::uint64_t offset, std::size_t bytes, const std::byte* memory) {
   // NOLINTNEXTLINE(*-reinterpret-cast)
   return (offset | bytes | reinterpret_cast<std::uintptr_t>(memory)) % kBufferAlignment == 0;
 }
 
-// After open_file() had to turn direct I/O off, it writes as a PosixWriter.
+// If open_file() had to turn direct I/O off, this class writes as a PosixWriter does.
 class DirectWriter final : public PosixWriter {
  public:
   DirectWriter(PosixRoot& folder, MovedCounter& moved, DirectMode& mode, std::string_view name)
@@ -37,37 +37,37 @@ class DirectWriter final : public PosixWriter {
  private:
   Result<void> open_file() override;
   Result<void> write_direct(std::uint64_t offset, std::span<const std::byte> bytes);
-  std::size_t unstaged(std::span<const std::byte> bytes) const;
+  std::size_t bytes_without_copy(std::span<const std::byte> bytes) const;
   Result<void> append_staged(std::span<const std::byte> bytes);
   Result<void> flush_stage();
 
   DirectMode& mode_;
   Buffer stage_;
-  std::size_t staged_ = 0;
-  bool direct_ = false;
+  std::size_t staged_bytes_ = 0;
+  bool is_direct_ = false;
 };
 
-// Called by begin(). If the file system refuses O_DIRECT, it turns direct I/O off for the whole back end. It
-// does so only after an open without O_DIRECT succeeded, because EINVAL may have other causes.
+// Called by begin(). If the file system refuses O_DIRECT, this function turns direct I/O off for the whole
+// back end. It does so only after an open without O_DIRECT succeeded, because EINVAL may have other causes.
 Result<void> DirectWriter::open_file() {
-  direct_ = mode_.on();
-  // Before the file exists: if there is no memory, no file is left.
-  if (direct_) stage_.grow(kDirectBlock);
-  Result<void> opened = create_file(direct_ ? O_DIRECT : 0);
-  if (!opened && direct_ && opened.error().sys_errno == EINVAL) {
-    if (!mode_.may_turn_off()) return no_direct_io(folder_.full(name_));
-    direct_ = false;
+  is_direct_ = mode_.on();
+  // Allocate before the file is made: if there is no memory, no file is left behind.
+  if (is_direct_) stage_.grow(kDirectBlockBytes);
+  Result<void> opened = create_file(is_direct_ ? O_DIRECT : 0);
+  if (!opened && is_direct_ && opened.error().sys_errno == EINVAL) {
+    if (!mode_.may_turn_off()) return no_direct_io(folder_.full_path(name_));
+    is_direct_ = false;
     opened = create_file(0);
     if (opened) mode_.turn_off();
   }
   return opened;
 }
 
-// Unaligned bytes are written through the page cache. So is the rest of a write that the kernel cut between
-// blocks, at a limit or at the end of the device. Then the buffered write returns the reason. Only this
-// thread uses the descriptor, so no other write runs while O_DIRECT is off.
+// Unaligned bytes are written through the page cache. So are the remaining bytes if the kernel wrote only a
+// part of an aligned write, because of a size limit or the end of the device. The buffered write then returns
+// the reason. Only this thread uses the descriptor, so no other write runs while O_DIRECT is off.
 Result<void> DirectWriter::write_direct(std::uint64_t offset, std::span<const std::byte> bytes) {
-  if (whole_aligned_blocks(offset, bytes.size(), bytes.data())) {
+  if (are_aligned_blocks(offset, bytes.size(), bytes.data())) {
     const FullIo io = write_some(offset, bytes);
     if (io.done == bytes.size()) return success();
     if (io.sys_errno != EINVAL) return fail(error(io.sys_errno != 0 ? io.sys_errno : EIO, "cannot write"));
@@ -83,59 +83,61 @@ Result<void> DirectWriter::write_direct(std::uint64_t offset, std::span<const st
 }
 
 Result<void> DirectWriter::flush_stage() {
-  if (staged_ == 0) return success();
-  const std::size_t aligned = staged_ / kBufferAlignment * kBufferAlignment;
-  const std::uint64_t from = position_ - staged_;
-  if (aligned != 0) PENSTOCK_TRY(write_direct(from, stage_.first(aligned)));
-  if (aligned != staged_) PENSTOCK_TRY(write_direct(from + aligned, stage_.first(staged_).subspan(aligned)));
-  staged_ = 0;
+  if (staged_bytes_ == 0) return success();
+  const std::size_t aligned_bytes = staged_bytes_ / kBufferAlignment * kBufferAlignment;
+  const std::uint64_t offset = position_ - staged_bytes_;
+  if (aligned_bytes != 0) PENSTOCK_TRY(write_direct(offset, stage_.first(aligned_bytes)));
+  if (aligned_bytes != staged_bytes_)
+    PENSTOCK_TRY(write_direct(offset + aligned_bytes, stage_.first(staged_bytes_).subspan(aligned_bytes)));
+  staged_bytes_ = 0;
   return success();
 }
 
-// The number of bytes that direct I/O can write without a copy. Fewer bytes than a block are copied to
-// stage_, because one call for each append would cost more.
-std::size_t DirectWriter::unstaged(std::span<const std::byte> bytes) const {
-  if (staged_ != 0 || bytes.size() < kDirectBlock || !whole_aligned_blocks(position_, 0, bytes.data()))
+// The number of bytes that direct I/O can write without a copy. Appends of less than kDirectBlockBytes are
+// copied to stage_, because a system call for each of them would cost more.
+std::size_t DirectWriter::bytes_without_copy(std::span<const std::byte> bytes) const {
+  if (staged_bytes_ != 0 || bytes.size() < kDirectBlockBytes ||
+      !are_aligned_blocks(position_, 0, bytes.data()))
     return 0;
   return bytes.size() / kBufferAlignment * kBufferAlignment;
 }
 
 Result<void> DirectWriter::append(std::span<const std::byte> bytes) {
-  if (!direct_) return PosixWriter::append(bytes);
+  if (!is_direct_) return PosixWriter::append(bytes);
   PENSTOCK_TRY(check_unfinished());
-  const std::size_t straight = unstaged(bytes);
-  if (straight != 0) PENSTOCK_TRY(write_direct(position_, bytes.first(straight)));
-  position_ += straight;
-  return append_staged(bytes.subspan(straight));
+  const std::size_t uncopied_bytes = bytes_without_copy(bytes);
+  if (uncopied_bytes != 0) PENSTOCK_TRY(write_direct(position_, bytes.first(uncopied_bytes)));
+  position_ += uncopied_bytes;
+  return append_staged(bytes.subspan(uncopied_bytes));
 }
 
 Result<void> DirectWriter::append_staged(std::span<const std::byte> bytes) {
   while (!bytes.empty()) {
-    const std::size_t count = std::min(bytes.size(), kDirectBlock - staged_);
-    std::memcpy(stage_.data() + staged_, bytes.data(), count);
-    staged_ += count;
+    const std::size_t count = std::min(bytes.size(), kDirectBlockBytes - staged_bytes_);
+    std::memcpy(stage_.data() + staged_bytes_, bytes.data(), count);
+    staged_bytes_ += count;
     position_ += count;
     bytes = bytes.subspan(count);
-    if (staged_ == kDirectBlock) PENSTOCK_TRY(flush_stage());
+    if (staged_bytes_ == kDirectBlockBytes) PENSTOCK_TRY(flush_stage());
   }
   return success();
 }
 
 Result<void> DirectWriter::append(std::span<const std::span<const std::byte>> pieces) {
-  if (!direct_) return PosixWriter::append(pieces);
+  if (!is_direct_) return PosixWriter::append(pieces);
   PENSTOCK_TRY(check_unfinished());
   for (const auto& piece : pieces) PENSTOCK_TRY(append(piece));
   return success();
 }
 
 Result<void> DirectWriter::write_at(std::uint64_t offset, std::span<const std::byte> bytes) {
-  if (!direct_) return PosixWriter::write_at(offset, bytes);
+  if (!is_direct_) return PosixWriter::write_at(offset, bytes);
   PENSTOCK_TRY(check_unfinished());
   PENSTOCK_TRY(flush_stage());
   return write_direct(offset, bytes);
 }
 
-// The stage is written first, so that the sync of PosixWriter::publish() includes its bytes.
+// Writes the bytes in stage_ first, so that the sync of PosixWriter::publish() includes them.
 Result<void> DirectWriter::publish(Durability wanted, IfExists if_exists) {
   PENSTOCK_TRY(check_unfinished());
   if (Result<void> flushed = flush_stage(); !flushed) {

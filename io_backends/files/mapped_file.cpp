@@ -1,7 +1,7 @@
 // Threads: any thread makes, reads and destroys a MappedFile. on_sigbus() runs on the thread whose access
 // failed, or on any thread if a process sent the signal.
-// Lock: the spin lock of Mappings guards its map. add(), remove() and the handler take it. No mapped memory
-// is read while it is held.
+// Lock: the spin lock of Mappings guards its map. add(), remove() and the handler take it. No holder of the
+// lock reads mapped memory.
 // Memory: add() allocates before it takes the lock, and remove() frees after it. The handler allocates
 // nothing.
 // Signals: SIGBUS only. Its handler replaces lost pages by zeros. It passes any other SIGBUS to the earlier
@@ -21,17 +21,17 @@
 
 namespace penstock {
 
-// All current mappings, by their end address. add() and remove() run on any thread, lose() in the handler of
-// SIGBUS. The lock is a spin lock that the handler may take. Its holders never read mapped memory, so a
-// thread never gets a SIGBUS of BUS_ADRERR while it holds the lock. on_sigbus() does not take the lock for
-// other signals. lose() does not allocate.
+// All current mappings, by their end address. add() and remove() run on any thread, replace_lost_pages() in
+// the handler of SIGBUS. The lock is a spin lock that the handler may take. Its holders never read mapped
+// memory, so a thread never gets a SIGBUS of BUS_ADRERR while it holds the lock. on_sigbus() does not take
+// the lock for a SIGBUS with another code. replace_lost_pages() does not allocate.
 struct Mappings {
   void lock() {
-    while (taken_.test_and_set(std::memory_order_acquire)) continue;
+    while (locked_.test_and_set(std::memory_order_acquire)) continue;
   }
-  void unlock() { taken_.clear(std::memory_order_release); }
+  void unlock() { locked_.clear(std::memory_order_release); }
 
-  static Mappings& all() {
+  static Mappings& of_process() {
     static Mappings& mappings = *new Mappings;  // never destroyed, so it outlives every mapping
     return mappings;
   }
@@ -42,90 +42,94 @@ struct Mappings {
     files_.insert(std::move(node));
   }
   void remove(const MappedFile& file) {
-    std::map<const std::byte*, MappedFile*>::node_type node;  // freed after the lock is released
+    // Declared before the lock, so that it is freed after the lock is released.
+    std::map<const std::byte*, MappedFile*>::node_type node;
     const std::lock_guard guard(*this);
     node = files_.extract(end_of(file));
   }
 
-  // Called by on_sigbus(). True if the address is in a mapping. Then the mapping has zeros from the page of
-  // the address to its end.
-  bool lose(const std::byte* address) {
+  // Called by on_sigbus(). Returns true if the address is in a mapping. Then that mapping has zeros, from the
+  // page of the address to the mapping's end.
+  bool replace_lost_pages(const std::byte* address) {
     const std::lock_guard guard(*this);
     const auto found = files_.upper_bound(address);
     if (found == files_.end() || address < found->second->bytes_.data()) return false;
     MappedFile& file = *found->second;
-    const auto page = static_cast<std::size_t>(::getpagesize());
-    const std::size_t first = static_cast<std::size_t>(address - file.bytes_.data()) / page * page;
-    std::byte* const from = const_cast<std::byte*>(file.bytes_.data()) + first;  // NOLINT(*-const-cast)
+    const auto page_size = static_cast<std::size_t>(::getpagesize());
+    const std::size_t lost_offset =
+        static_cast<std::size_t>(address - file.bytes_.data()) / page_size * page_size;
+    std::byte* const lost_begin =
+        const_cast<std::byte*>(file.bytes_.data()) + lost_offset;  // NOLINT(*-const-cast)
     constexpr int kFlags = MAP_PRIVATE | MAP_ANONYMOUS | MAP_FIXED | MAP_NORESERVE;
     file.lost_.store(true, std::memory_order_release);  // set before any thread can see the zeros
-    return ::mmap(from, file.bytes_.size() - first, PROT_READ, kFlags, -1, 0) != MAP_FAILED;
+    return ::mmap(lost_begin, file.bytes_.size() - lost_offset, PROT_READ, kFlags, -1, 0) != MAP_FAILED;
   }
 
  private:
   static const std::byte* end_of(const MappedFile& file) { return file.bytes_.data() + file.bytes_.size(); }
   // Allocates the node of add() before the lock is taken.
   static std::map<const std::byte*, MappedFile*>::node_type node_for(MappedFile& file) {
-    std::map<const std::byte*, MappedFile*> one{{end_of(file), &file}};
-    return one.extract(one.begin());
+    std::map<const std::byte*, MappedFile*> single_entry{{end_of(file), &file}};
+    return single_entry.extract(single_entry.begin());
   }
 
-  std::atomic_flag taken_;
+  std::atomic_flag locked_;
   std::map<const std::byte*, MappedFile*> files_;
 };
 
 namespace {
 
-// The handler before the first mapping. Written once, by handle_sigbus().
-struct sigaction before_us {};
+// The handler that the program had before the first mapping. Written once, by install_sigbus_handler().
+struct sigaction earlier_action {};
 
 // The handler of SIGBUS. Runs on the thread whose access failed, or on any thread if a process sent the
 // signal. It allocates nothing, takes only the lock of Mappings, and preserves errno.
 void on_sigbus(int signal, siginfo_t* info, void* context) {
   const int sys_errno = errno;
-  const bool ours =
-      info->si_code == BUS_ADRERR && Mappings::all().lose(static_cast<const std::byte*>(info->si_addr));
+  const bool handled = info->si_code == BUS_ADRERR && Mappings::of_process().replace_lost_pages(
+                                                          static_cast<const std::byte*>(info->si_addr));
   errno = sys_errno;
-  if (ours) return;
-  if ((before_us.sa_flags & SA_SIGINFO) != 0) return before_us.sa_sigaction(signal, info, context);
-  if (before_us.sa_handler != SIG_DFL && before_us.sa_handler != SIG_IGN) return before_us.sa_handler(signal);
-  // A process sent the signal; no access failed.
-  if (before_us.sa_handler == SIG_IGN && info->si_code <= 0) return;
+  if (handled) return;
+  if ((earlier_action.sa_flags & SA_SIGINFO) != 0) return earlier_action.sa_sigaction(signal, info, context);
+  if (earlier_action.sa_handler != SIG_DFL && earlier_action.sa_handler != SIG_IGN)
+    return earlier_action.sa_handler(signal);
+  // Such a signal was sent by a process, so no access failed.
+  if (earlier_action.sa_handler == SIG_IGN && info->si_code <= 0) return;
   // Restores the default action. A failed access happens again after the return, and then ends the process. A
   // signal that was sent is raised again.
   std::signal(SIGBUS, SIG_DFL);
   if (info->si_code <= 0) ::raise(signal);
 }
 
-void handle_sigbus() {
+void install_sigbus_handler() {
   static std::once_flag once;
   std::call_once(once, [] {
-    Mappings::all();
+    Mappings::of_process();
     struct sigaction action {};
     action.sa_sigaction = on_sigbus;
     action.sa_flags = SA_SIGINFO | SA_ONSTACK | SA_RESTART;
     ::sigemptyset(&action.sa_mask);
-    ::sigaction(SIGBUS, &action, &before_us);
+    ::sigaction(SIGBUS, &action, &earlier_action);
   });
 }
 
 }  // namespace
 
 int MappedFile::map(int fd, std::size_t bytes, int advice, bool populate) {
-  handle_sigbus();
+  install_sigbus_handler();
   const int flags = MAP_SHARED | (populate ? MAP_POPULATE : 0);
   void* const memory = ::mmap(nullptr, bytes, PROT_READ, flags, fd, 0);
   if (memory == MAP_FAILED) return errno;
   if (advice != 0) ::madvise(memory, bytes, advice);
   bytes_ = {static_cast<const std::byte*>(memory), bytes};
-  Mappings::all().add(*this);
+  Mappings::of_process().add(*this);
   return 0;
 }
 
 MappedFile::~MappedFile() {
   if (bytes_.empty()) return;
-  // Removed before munmap: after it, another mapping may get this address.
-  Mappings::all().remove(*this);
+  // Removed before munmap(), because afterwards another mapping may get this address.
+  Mappings::of_process().remove(*this);
   ::munmap(const_cast<std::byte*>(bytes_.data()), bytes_.size());  // NOLINT(*-const-cast)
 }
 

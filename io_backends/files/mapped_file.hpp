@@ -13,11 +13,11 @@ namespace penstock {
 
 // A mapping of the first `bytes` bytes (at least 1) of a file. It exists as long as this object. Any thread.
 //
-// A byte may be unavailable when it is read. Then the handler of SIGBUS replaces its page and all later bytes
-// of the mapping by zeros. lost() is true from then on. So the caller checks lost() after it has used the
+// If a byte is unavailable when it is read, the handler of SIGBUS replaces its page and all later bytes of
+// the mapping by zeros. From then on lost() is true. So the caller must check lost() after it has used the
 // bytes. The handler is installed by the first mapping. It passes other SIGBUS signals to the earlier
-// handler, or to the system, which ends the process. A program that installs its own handler later must pass
-// signals that it does not know to this one.
+// handler, or to the system, which ends the process. A program that later installs its own handler must pass
+// other SIGBUS signals to this handler.
 class MappedFile {
  public:
   MappedFile() = default;
@@ -27,7 +27,7 @@ class MappedFile {
 
   // Maps the file; called once. Returns 0 or the errno: ENODEV if the file system has no mappings, ENOMEM if
   // there are too many. `advice`: a MADV_ constant; an error of madvise is ignored. `populate`: brings all
-  // bytes into memory at once.
+  // bytes into memory before it returns.
   int map(int fd, std::size_t bytes, int advice = 0, bool populate = false);
 
   // The mapped bytes; empty before map().

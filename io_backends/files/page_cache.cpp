@@ -2,7 +2,7 @@
 // Lock: none.
 // Memory: paths and errors allocate. warm() has a buffer of 256 KiB. by_mincore() maps up to 65,536 pages at
 // a time.
-// Ctrl-C: not checked. An open or a read is repeated after EINTR. The caller checks between files.
+// Ctrl-C: not checked; an open or a read is repeated after EINTR. The caller checks between two files.
 // Crash: no file changes. evict() writes dirty pages back, but not so that they survive a power cut.
 #include "io_backends/files/page_cache.hpp"
 
@@ -33,7 +33,7 @@ struct Cachestat {
   std::uint64_t recently_evicted = 0;
 };
 
-constexpr std::size_t kWarmBytes = 256U << 10U;
+constexpr std::size_t kWarmReadBytes = 256U << 10U;
 
 std::uint64_t page_bytes() {
   static const auto bytes = static_cast<std::uint64_t>(::sysconf(_SC_PAGESIZE));
@@ -57,21 +57,21 @@ Residency by_mincore(int fd, const struct stat& status) {
   found.total_bytes = static_cast<std::uint64_t>(status.st_size);
   if (!mincore_is_honest(fd, status)) return found;
   constexpr std::uint64_t kPagesAtOnce = 65536;
-  const std::uint64_t page = page_bytes();
+  const std::uint64_t page_size = page_bytes();
   std::vector<unsigned char> pages;
   std::uint64_t resident = 0;
-  for (std::uint64_t offset = 0; offset < found.total_bytes; offset += kPagesAtOnce * page) {
-    const std::uint64_t length = std::min(kPagesAtOnce * page, found.total_bytes - offset);
+  for (std::uint64_t offset = 0; offset < found.total_bytes; offset += kPagesAtOnce * page_size) {
+    const std::uint64_t length = std::min(kPagesAtOnce * page_size, found.total_bytes - offset);
     void* window = ::mmap(nullptr, length, PROT_READ, MAP_SHARED, fd, static_cast<off_t>(offset));
     if (window == MAP_FAILED) return found;
-    pages.assign((length + page - 1) / page, 0);
+    pages.assign((length + page_size - 1) / page_size, 0);
     const int result = ::mincore(window, length, pages.data());
     ::munmap(window, length);
     if (result != 0) return found;
     resident += static_cast<std::uint64_t>(
         std::count_if(pages.begin(), pages.end(), [](unsigned char bits) { return (bits & 1U) != 0; }));
   }
-  found.resident_bytes = std::min(resident * page, found.total_bytes);
+  found.resident_bytes = std::min(resident * page_size, found.total_bytes);
   found.verified = true;
   return found;
 }
@@ -90,21 +90,23 @@ Result<Residency> residency(const std::filesystem::path& file) {
 
 Result<void> evict(const std::filesystem::path& file) {
   PENSTOCK_ASSIGN(const Fd fd, open_file(file, "cannot evict"));
-  // Dirty pages cannot be evicted. The write-back need not survive a power cut, so it avoids the flush of the
-  // device that fdatasync would do.
+  // Dirty pages cannot be evicted, so they are written back first. The bytes need not survive a power cut, so
+  // this call avoids the device flush of fdatasync.
   constexpr unsigned kWriteBack =
       SYNC_FILE_RANGE_WAIT_BEFORE | SYNC_FILE_RANGE_WRITE | SYNC_FILE_RANGE_WAIT_AFTER;
-  const int lost = ::sync_file_range(fd.get(), 0, 0, kWriteBack) == 0 ? 0 : errno;
-  // Pages that could not be written are evicted, too. The kernel keeps them as if they had been written.
+  const int write_errno = ::sync_file_range(fd.get(), 0, 0, kWriteBack) == 0 ? 0 : errno;
+  // This also evicts pages that could not be written: after a failure the kernel treats them as if they had
+  // been written.
   if (const int failed = ::posix_fadvise(fd.get(), 0, 0, POSIX_FADV_DONTNEED); failed != 0)
     return errno_error(failed, "cannot evict", file.native());
-  if (lost == EIO || lost == ENOSPC) return errno_error(lost, "cannot write back", file.native());
+  if (write_errno == EIO || write_errno == ENOSPC)
+    return errno_error(write_errno, "cannot write back", file.native());
   return success();
 }
 
 Result<void> warm(const std::filesystem::path& file) {
   PENSTOCK_ASSIGN(const Fd fd, open_file(file, "cannot read"));
-  Buffer buffer(kWarmBytes);
+  Buffer buffer(kWarmReadBytes);
   for (;;) {
     const ssize_t got = retry_eintr([&] { return ::read(fd.get(), buffer.data(), buffer.capacity()); });
     if (got < 0) return errno_error(errno, "cannot read", file.native());
@@ -113,12 +115,12 @@ Result<void> warm(const std::filesystem::path& file) {
 }
 
 Result<void> drop_caches() {
-  constexpr const char* kDoor = "/proc/sys/vm/drop_caches";
-  const Fd fd(::open(kDoor, O_WRONLY | O_CLOEXEC));
-  if (!fd) return errno_error(errno, "cannot drop the machine's caches through", kDoor);
+  constexpr const char* kDropCachesPath = "/proc/sys/vm/drop_caches";
+  const Fd fd(::open(kDropCachesPath, O_WRONLY | O_CLOEXEC));
+  if (!fd) return errno_error(errno, "cannot drop the machine's caches through", kDropCachesPath);
   ::sync();  // dirty pages are not dropped, so they are written back first
   if (::write(fd.get(), "3", 1) != 1)
-    return errno_error(errno, "cannot drop the machine's caches through", kDoor);
+    return errno_error(errno, "cannot drop the machine's caches through", kDropCachesPath);
   return success();
 }
 

@@ -14,32 +14,32 @@ namespace penstock {
 struct Residency {
   std::uint64_t resident_bytes = 0;
   std::uint64_t total_bytes = 0;
-  // False: the system did not answer (EPERM, O_DIRECT, remote), and the numbers are meaningless.
+  // If false, the system did not answer (EPERM, O_DIRECT, remote files), and the two numbers mean nothing.
   bool verified = false;
   double fraction() const {
     return total_bytes == 0 ? 0.0 : static_cast<double>(resident_bytes) / static_cast<double>(total_bytes);
   }
 };
 
-// Asks the kernel how much of a file is cached, by cachestat(2) or else mincore(2). To a user who neither
-// owns the file nor may write it, mincore always answers "all resident". That answer is not used, and
+// Asks the kernel how much of a file is cached, by cachestat(2) or else mincore(2). If the user neither owns
+// the file nor may write it, mincore always answers "all resident". Then that answer is not used, and
 // `verified` is false.
 Result<Residency> residency(const std::filesystem::path& file);
 
-// Writes dirty pages of the file back and asks the kernel to evict its pages. Success does not prove the
-// eviction; residency() does. Fails with io or no_space if bytes of the file could not be written, now or
-// earlier. These bytes are lost.
+// Writes dirty pages of the file back and asks the kernel to evict its pages. Success does not prove that the
+// pages are gone; residency() tells that. Fails with io or no_space if bytes of the file could not be
+// written, now or earlier. These bytes are lost.
 Result<void> evict(const std::filesystem::path& file);
 
 // Drops clean pages, dentries and inodes of the whole machine (/proc/sys/vm/drop_caches). Fails with
 // permission_denied without root.
 Result<void> drop_caches();
 
-// Reads the file once through the page cache.
+// Reads the file once, so that it is in the page cache.
 Result<void> warm(const std::filesystem::path& file);
 
-// The cache state of a measurement. Each layer is "cold", "warm", "unknown", "none", "memory", "bypassed",
-// "unverified" or "asis".
+// The cache state of a measurement. Each of the first four members is "cold", "warm", "unknown", "none",
+// "memory", "bypassed", "unverified" or "asis".
 struct CacheState {
   std::string client_data = "unknown";
   std::string client_metadata = "unknown";
@@ -47,9 +47,9 @@ struct CacheState {
   std::string host = "unknown";
   // How the state was reached: "drop", "evict", "reread" or "" (nothing was done).
   std::string method;
-  // Part of the data in the page cache before the repeat; absent if unknown.
+  // The part of the data that was in the page cache before the repeat, from 0 to 1; absent if unknown.
   std::optional<double> resident_fraction_before;
-  std::optional<double> device_bytes_fraction;  // bytes read from the device / bytes consumed
+  std::optional<double> device_bytes_fraction;  // bytes read from the device, divided by bytes consumed
 };
 
 }  // namespace penstock

@@ -2,7 +2,7 @@
 // Lock: this file has no mutex. lock() takes a lock of the system on a file, and does not wait for it. The
 // lock ends when its descriptor is closed, also after a kill.
 // Memory: names, entries and errors allocate.
-// Ctrl-C: not checked. Only calls that may fail with EINTR are repeated.
+// Ctrl-C: not checked. A call that fails with EINTR is repeated.
 // Crash: a power cut may undo a rename or a removal until sync_dir() has synced the folder.
 #include "io_backends/files/posix_names.hpp"
 
@@ -30,21 +30,21 @@ class LockFile final : public Lock {
   Fd fd_;
 };
 
-// Names the holder of a lock. The boot id distinguishes processes before and after a reboot.
-std::string holder() {
+// Returns the text that names the holder of a lock. The boot id tells whether the machine has rebooted since.
+std::string holder_text() {
   std::array<char, 256> host{};
   ::gethostname(host.data(), host.size() - 1);
-  std::string boot;
-  std::ifstream("/proc/sys/kernel/random/boot_id") >> boot;
-  return "pid " + std::to_string(::getpid()) + " host " + host.data() + " boot " + boot + "\n";
+  std::string boot_id;
+  std::ifstream("/proc/sys/kernel/random/boot_id") >> boot_id;
+  return "pid " + std::to_string(::getpid()) + " host " + host.data() + " boot " + boot_id + "\n";
 }
 
 std::string read_holder(int fd) {
   std::array<char, 512> text{};
   const ssize_t length = ::pread(fd, text.data(), text.size(), 0);
-  std::string words(text.data(), length > 0 ? static_cast<std::size_t>(length) : 0);
-  while (!words.empty() && words.back() == '\n') words.pop_back();
-  return words;
+  std::string holder_line(text.data(), length > 0 ? static_cast<std::size_t>(length) : 0);
+  while (!holder_line.empty() && holder_line.back() == '\n') holder_line.pop_back();
+  return holder_line;
 }
 
 class PosixNamespace final : public Namespace {
@@ -62,12 +62,12 @@ class PosixNamespace final : public Namespace {
   Result<std::uint64_t> free_bytes() override;
 
  private:
-  Result<void> rename_where_free(int root, std::string_view from, std::string_view to);
+  Result<void> rename_if_free(int root, std::string_view from, std::string_view to);
   PosixRoot& root_;
 };
 
-// Fills an entry that already has its name. False if it is neither an object nor a folder, or was just
-// removed.
+// Fills an entry that already has its name. Returns false if the name is neither an object nor a folder, or
+// was just removed.
 Result<bool> describe(const PosixRoot& root, int folder, const dirent& found, Entry& entry,
                       const std::function<void(std::string_view name)>& skipped) {
   entry.bytes = 0;
@@ -87,7 +87,7 @@ Result<bool> describe(const PosixRoot& root, int folder, const dirent& found, En
   entry.link = S_ISLNK(status.st_mode);
   if (entry.link && ::fstatat(folder, found.d_name, &status, 0) != 0) {
     entry.dangling = errno == ENOENT || errno == ENOTDIR || errno == ELOOP;
-    return true;  // another error of the link is reported when it is opened
+    return true;  // if the link has another error, opening it reports that
   }
   entry.folder = S_ISDIR(status.st_mode);
   if (entry.folder) return true;
@@ -136,9 +136,9 @@ Result<void> PosixNamespace::make_folders(std::string_view folder) {
   return root_.make_folders(folder);
 }
 
-// For file systems without RENAME_NOREPLACE. For an object, a hard link is as atomic. For a folder, the
-// target could only be replaced if another process makes an empty folder in this instant.
-Result<void> PosixNamespace::rename_where_free(int root, std::string_view from, std::string_view to) {
+// For file systems without RENAME_NOREPLACE. For an object, a hard link is as atomic. A folder could replace
+// only an empty folder that another process makes between the check and the rename.
+Result<void> PosixNamespace::rename_if_free(int root, std::string_view from, std::string_view to) {
   const SystemName source(from);
   const SystemName target(to);
   struct stat status {};
@@ -163,8 +163,8 @@ Result<void> PosixNamespace::rename_noreplace(std::string_view from, std::string
   PENSTOCK_ASSIGN(const int root, root_.fd());
   if (::renameat2(root, SystemName(from).get(), root, SystemName(to).get(), RENAME_NOREPLACE) == 0)
     return success();
-  if (errno == EINVAL || errno == ENOSYS) return rename_where_free(root, from, to);
-  return root_.error(errno, "cannot rename", std::string(from) + "' to '" + root_.full(to));
+  if (errno == EINVAL || errno == ENOSYS) return rename_if_free(root, from, to);
+  return root_.error(errno, "cannot rename", std::string(from) + "' to '" + root_.full_path(to));
 }
 
 Result<void> PosixNamespace::remove(std::string_view name) {
@@ -194,39 +194,41 @@ Result<std::unique_ptr<Lock>> PosixNamespace::lock(std::string_view name) {
       opened = root_.open(name, O_RDWR | O_CREAT, "cannot lock");
     }
     PENSTOCK_ASSIGN(Fd fd, std::move(opened));
-    struct flock whole {};
-    whole.l_type = F_WRLCK;
-    whole.l_whence = SEEK_SET;
-    if (::fcntl(fd.get(), F_OFD_SETLK, &whole) != 0) {
+    struct flock whole_file {};
+    whole_file.l_type = F_WRLCK;
+    whole_file.l_whence = SEEK_SET;
+    if (::fcntl(fd.get(), F_OFD_SETLK, &whole_file) != 0) {
       if (errno != EAGAIN && errno != EACCES) return root_.error(errno, "cannot lock", name);
-      return make_error(Errc::busy, "'" + root_.full(name) + "' is locked by another process (" +
+      return make_error(Errc::busy, "'" + root_.full_path(name) + "' is locked by another process (" +
                                         read_holder(fd.get()) + ")");
     }
-    // The file may have been removed between the open and the lock. Then other processes do not see this
-    // lock.
-    struct stat mine {};
-    struct stat named {};
+    // If the file was removed between the open and the lock, other processes do not see this lock. So the
+    // loop tries again.
+    struct stat opened_status {};
+    struct stat named_status {};
     PENSTOCK_ASSIGN(const int root, root_.fd());
-    if (::fstat(fd.get(), &mine) != 0 || ::fstatat(root, SystemName(name).get(), &named, 0) != 0 ||
-        mine.st_ino != named.st_ino || mine.st_dev != named.st_dev)
+    if (::fstat(fd.get(), &opened_status) != 0 ||
+        ::fstatat(root, SystemName(name).get(), &named_status, 0) != 0 ||
+        opened_status.st_ino != named_status.st_ino || opened_status.st_dev != named_status.st_dev)
       continue;
     // The name of the holder is only information. A full disk must not prevent the lock.
-    const std::string words = holder();
-    if (::ftruncate(fd.get(), 0) == 0 && ::pwrite(fd.get(), words.data(), words.size(), 0) < 0) errno = 0;
+    const std::string text = holder_text();
+    if (::ftruncate(fd.get(), 0) == 0 && ::pwrite(fd.get(), text.data(), text.size(), 0) < 0) errno = 0;
     return std::unique_ptr<Lock>(std::make_unique<LockFile>(std::move(fd)));
   }
 }
 
 Result<std::uint64_t> PosixNamespace::free_bytes() {
   std::filesystem::path path = root_.path();
-  struct statvfs system {};
-  while (::statvfs(path.c_str(), &system) != 0) {
+  struct statvfs file_system {};
+  while (::statvfs(path.c_str(), &file_system) != 0) {
     if (errno == EINTR) continue;
     if ((errno != ENOENT && errno != ENOTDIR) || !path.has_relative_path())
       return root_.error(errno, "cannot ask for the free space of", "");
     path = path.parent_path();
   }
-  return std::uint64_t{system.f_bavail} * system.f_frsize;  // as df reports, also for root
+  // f_bavail is the free space without root's reserve, as df reports it
+  return std::uint64_t{file_system.f_bavail} * file_system.f_frsize;
 }
 
 }  // namespace

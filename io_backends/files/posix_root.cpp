@@ -1,6 +1,6 @@
 // Threads: any thread calls any function at any time.
-// Lock: mutex_ guards opened_ and changes of fd_. It is held during an open or stat of the root, never during
-// an mkdir or fsync. fd_ is read without the lock: the acquire load pairs with the release store.
+// Lock: mutex_ guards descriptors_ and changes of fd_. It is held during an open or stat of the root, never
+// during an mkdir or fsync. fd_ is read without the lock: the acquire load pairs with the release store.
 // Memory: names and errors allocate. SystemName does not.
 // Ctrl-C: not checked. A call is repeated after EINTR, also an fsync.
 // Crash: a power cut may remove a new folder until its parent folder is synced. make_root() syncs the parents
@@ -41,27 +41,27 @@ PosixRoot::PosixRoot(std::string_view path) : path_(resolve(path)) {}
 
 PosixRoot::~PosixRoot() = default;
 
-std::string PosixRoot::full(std::string_view name) const {
+std::string PosixRoot::full_path(std::string_view name) const {
   return name.empty() ? path_.string() : (path_ / name).string();
 }
 
-// Only the first call takes the lock. A descriptor stays open as long as this object, even after make_root()
-// has replaced it. A thread may still use its number, and no other file may get that number.
+// Only the first call takes the lock. Every descriptor stays open as long as this object exists, even after
+// make_root() has replaced it. A thread may still use its number, so no other file may get that number.
 Result<int> PosixRoot::fd() {
   if (const int fd = fd_.load(std::memory_order_acquire); fd >= 0) return fd;
   const std::lock_guard lock(mutex_);
   if (const int fd = fd_.load(std::memory_order_relaxed); fd >= 0) return fd;
   Fd opened(::open(path_.c_str(), O_PATH | O_DIRECTORY | O_CLOEXEC));
   if (!opened) return error(errno, "cannot open folder", "");
-  // push_back comes first, because it may throw. Then the descriptor is closed, and fd_ must not have its
-  // number.
-  opened_.push_back(std::move(opened));
-  fd_.store(opened_.back().get(), std::memory_order_release);
-  return opened_.back().get();
+  // push_back comes first, because it may throw. If it does, the descriptor is closed, so fd_ must not have
+  // its number yet.
+  descriptors_.push_back(std::move(opened));
+  fd_.store(descriptors_.back().get(), std::memory_order_release);
+  return descriptors_.back().get();
 }
 
-// May be called with or without the lock, because it reads only fd_.
-bool PosixRoot::gone() const {
+// May be called with or without the lock, because the only member that it reads is fd_.
+bool PosixRoot::is_removed() const {
   struct stat status {};
   const int fd = fd_.load(std::memory_order_acquire);
   if (fd < 0) return false;
@@ -70,14 +70,14 @@ bool PosixRoot::gone() const {
   return status.st_nlink == 0 || (::stat(path_.c_str(), &status) != 0 && errno == ENOENT);
 }
 
-void sweep_temporaries(const Backend& backend, std::string_view folder) {
+void remove_temporary_files(const Backend& backend, std::string_view folder) {
   const auto root = backend.native_path(folder);
   if (!root) return;
   std::error_code failure;
   std::filesystem::recursive_directory_iterator entry(*root, failure);
   const std::filesystem::recursive_directory_iterator end;
   while (!failure && entry != end) {
-    // The iterator moves to the next entry before the removal, because it reads the current entry.
+    // The iterator moves on before the removal, because it reads the current entry to do so.
     const std::filesystem::path path = entry->path();
     entry.increment(failure);
     std::error_code ignored;
@@ -100,23 +100,23 @@ Result<void> PosixRoot::make_root() {
     // The old descriptor is discarded only here, under the lock. Otherwise two threads could both see that
     // the folder was removed, and the second would discard the descriptor that the first has opened.
     const std::lock_guard lock(mutex_);
-    if (fd_.load(std::memory_order_relaxed) >= 0 && !gone()) return success();
+    if (fd_.load(std::memory_order_relaxed) >= 0 && !is_removed()) return success();
     fd_.store(-1, std::memory_order_release);
   }
-  std::filesystem::path made;
+  std::filesystem::path path;
   for (const std::filesystem::path& part : path_) {
-    const std::filesystem::path above = made;
-    made /= part;
-    const int failed = ::mkdir(made.c_str(), 0777) == 0 ? 0 : errno;
+    const std::filesystem::path parent = path;
+    path /= part;
+    const int failed = ::mkdir(path.c_str(), 0777) == 0 ? 0 : errno;
     if (failed == 0) {
-      // The sync comes before the next level is made. So the root survives a power cut, and objects need not
-      // sync the folders above it. A parent folder without read permission is not synced.
-      Fd folder(::open(above.c_str(), O_RDONLY | O_DIRECTORY | O_CLOEXEC));
+      // The parent folder is synced before the next level is made. So the root survives a power cut, and
+      // objects need not sync the folders above it. A parent folder without read permission is not synced.
+      Fd folder(::open(parent.c_str(), O_RDONLY | O_DIRECTORY | O_CLOEXEC));
       if (folder) PENSTOCK_TRY(sync_and_close(std::move(folder), *this, ""));
-    } else if (struct stat status{}; ::stat(made.c_str(), &status) == 0) {
-      if (!S_ISDIR(status.st_mode)) return errno_error(ENOTDIR, "cannot make folder below", made.string());
+    } else if (struct stat status{}; ::stat(path.c_str(), &status) == 0) {
+      if (!S_ISDIR(status.st_mode)) return errno_error(ENOTDIR, "cannot make folder below", path.string());
     } else {
-      return errno_error(failed, "cannot make folder", made.string());
+      return errno_error(failed, "cannot make folder", path.string());
     }
   }
   PENSTOCK_TRY(fd());

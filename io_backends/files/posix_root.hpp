@@ -19,22 +19,22 @@
 
 namespace penstock {
 
-// Prefix of the temporary name of an unpublished object, if the file system has no O_TMPFILE. Lists skip such
-// names. A killed process leaves such a file, which may be deleted.
+// Prefix of the temporary name of an unpublished object, used if the file system has no O_TMPFILE. Lists skip
+// names with this prefix. A killed process leaves such a file behind; it may be deleted.
 inline constexpr std::string_view kTemporaryPrefix = ".penstock-tmp-";
 
-// Removes such files in and below `folder` ("" is the root), and ignores errors. No process may write in the
-// folder at that time. Does nothing on a back end without native paths.
-void sweep_temporaries(const Backend& backend, std::string_view folder = "");
+// Removes the files with kTemporaryPrefix in and below `folder` ("" is the root), and ignores errors. No
+// process may write in the folder at that time. Does nothing on a back end without native paths.
+void remove_temporary_files(const Backend& backend, std::string_view folder = "");
 
-// A name with a terminating 0, for system calls. It does not allocate. "" becomes ".". Object names have at
-// most 1024 bytes, temporary names a few more.
+// A copy of a name with a terminating zero byte, for system calls. It does not allocate. "" becomes ".".
+// Object names have at most 1024 bytes, temporary names a few more.
 class SystemName {
  public:
   explicit SystemName(std::string_view name) {
     if (name.empty()) name = ".";
-    // No memcpy, because its vector instructions are slow after a system call that copied a sample: the first
-    // costs 0.1 us.
+    // A loop instead of memcpy: after a system call that copied a sample, the first vector instruction of
+    // memcpy costs 0.1 us.
     std::size_t i = 0;
     for (; i < name.size() && name[i] != '\0'; ++i) text_[i] = name[i];
     text_[i] = '\0';
@@ -50,18 +50,19 @@ std::string_view parent_of(std::string_view name);
 
 // The result of full_io(): the bytes that were transferred, and the errno or 0.
 //
-// full_io() calls `some(done)` until `wanted` bytes are transferred, the end is reached, or it fails. Each
-// call transfers at most wanted - done bytes and returns as read(2) does. After EINTR it is called again, so
-// a signal never cuts a read or write short. The caller checks for signals between pieces. Does not allocate.
+// full_io() calls `transfer(done)` until `wanted` bytes are transferred, the end is reached, or it fails.
+// Each call transfers at most wanted - done bytes and returns as read(2) does. After EINTR `transfer` is
+// called again, so a signal never cuts a read or write short. The caller checks for signals between pieces.
+// Does not allocate.
 struct FullIo {
   std::size_t done = 0;
   int sys_errno = 0;
 };
-template <class Some>
-FullIo full_io(std::size_t wanted, Some some) {
+template <class Transfer>
+FullIo full_io(std::size_t wanted, Transfer transfer) {
   FullIo io;
   while (io.done < wanted) {
-    const auto moved = some(io.done);
+    const auto moved = transfer(io.done);
     if (moved > 0) {
       io.done += static_cast<std::size_t>(moved);
     } else if (moved == 0) {
@@ -74,33 +75,34 @@ FullIo full_io(std::size_t wanted, Some some) {
   return io;
 }
 
-// The root folder: opens files in it, and makes and syncs folders. Any thread.
+// Opens files in the root folder of a back end, and makes and syncs folders in it. Any thread.
 class PosixRoot {
  public:
-  // Makes no system call on the folder. A relative path is resolved with the current folder at this moment.
+  // The constructor makes no system call on the folder. It resolves a relative path with the current folder.
   explicit PosixRoot(std::string_view path);
   ~PosixRoot();
   PosixRoot(const PosixRoot&) = delete;
   PosixRoot& operator=(const PosixRoot&) = delete;
 
-  // Whether to use nameless files (O_TMPFILE), which disappear even after SIGKILL. A writer sets it to false
-  // for ever if the file system has none. Then an object has a temporary name until it is published.
-  std::atomic<bool> nameless{true};
-  // Whether a nameless file can be linked by its descriptor. A writer sets it to false for ever if the kernel
-  // needs its path in /proc.
-  std::atomic<bool> link_by_descriptor{true};
+  // Whether to use nameless files (O_TMPFILE), which disappear even after SIGKILL. A writer sets this to
+  // false for ever if the file system has no such files. Then an object has a temporary name until it is
+  // published.
+  std::atomic<bool> use_nameless_files{true};
+  // Whether a nameless file can be linked by its descriptor. A writer sets this to false for ever if the
+  // kernel needs the file's path in /proc for that.
+  std::atomic<bool> can_link_by_descriptor{true};
 
   const std::filesystem::path& path() const { return path_; }
-  std::string full(std::string_view name) const;  // the full path of a name, for messages
+  std::string full_path(std::string_view name) const;  // the full path of a name, for messages
   Error error(int sys_errno, std::string_view operation, std::string_view name) const {
-    return errno_error(sys_errno, operation, full(name));
+    return errno_error(sys_errno, operation, full_path(name));
   }
 
   // The root's descriptor, opened by the first call. It has O_PATH, for openat() and similar calls.
   Result<int> fd();
 
   // Whether the folder of fd() was removed. make_folders() makes it again.
-  bool gone() const;
+  bool is_removed() const;
 
   // Opens a name in the root. Adds O_CLOEXEC, so that child processes do not inherit the descriptor.
   Result<Fd> open(std::string_view name, int flags, std::string_view operation);
@@ -120,8 +122,8 @@ class PosixRoot {
   const std::filesystem::path path_;
   std::atomic<int> fd_{-1};
   std::mutex mutex_;
-  // All descriptors that fd_ has had, because another thread may still use an old one.
-  std::vector<Fd> opened_;
+  // All descriptors that fd_ has had. They stay open, because another thread may still use an old one.
+  std::vector<Fd> descriptors_;
 };
 
 }  // namespace penstock

@@ -5,7 +5,7 @@
 // Ctrl-C: not checked, and a call is repeated after EINTR. A publish() that has started runs to its end. The
 // caller checks interrupted() between appends and then destroys the writer, which removes the unpublished
 // object.
-// Crash: before give_name() the object has no name, or a temporary one that lists skip. After it the object
+// Crash: before give_name() the object has no name, or a temporary one that lists skip. After give_name() it
 // has its name and all its bytes. The comment at publish() explains what a power cut may remove.
 #include "io_backends/files/posix_writer.hpp"
 
@@ -25,12 +25,12 @@
 namespace penstock {
 namespace {
 
-constexpr std::uint64_t kReserveFrom = 1U << 20U;
+constexpr std::uint64_t kReserveMinBytes = 1U << 20U;
 constexpr std::size_t kPiecesAtOnce = 256;
 constexpr std::uint64_t kWriteBackBytes = 16U << 20U;
 
-// A name from time, process and a counter. In practice it is unique among all processes and hosts that share
-// the folder. Any thread.
+// A name made of time, process id and a counter. In practice it is unique among all processes and hosts that
+// share the folder. Any thread.
 std::string temporary_name(std::string_view object) {
   static std::atomic<std::uint64_t> count{0};
   struct timespec now {};
@@ -42,7 +42,7 @@ std::string temporary_name(std::string_view object) {
               std::to_string(::getpid()) + "-" + std::to_string(count.fetch_add(1)));
 }
 
-bool lacks_nameless(int sys_errno) {
+bool means_no_nameless_files(int sys_errno) {
   return sys_errno == EOPNOTSUPP || sys_errno == EISDIR || sys_errno == EINVAL || sys_errno == ENOSYS;
 }
 
@@ -50,27 +50,28 @@ bool lacks_nameless(int sys_errno) {
 
 Result<void> PosixWriter::create_file(int more_flags) {
   const std::string_view parent = parent_of(name_);
-  if (folder_.nameless.load(std::memory_order_relaxed)) {
+  if (folder_.use_nameless_files.load(std::memory_order_relaxed)) {
     auto opened = folder_.open(parent, O_TMPFILE | O_WRONLY | more_flags, "cannot create a file in");
     if (opened) {
       fd_ = *std::move(opened);
       return success();
     }
-    if (!lacks_nameless(opened.error().sys_errno)) return std::move(opened).error();
+    if (!means_no_nameless_files(opened.error().sys_errno)) return std::move(opened).error();
   }
-  temporary_ = temporary_name(name_);
-  auto opened = folder_.open(temporary_, O_CREAT | O_EXCL | O_WRONLY | more_flags, "cannot create a file in");
+  temporary_name_ = temporary_name(name_);
+  auto opened =
+      folder_.open(temporary_name_, O_CREAT | O_EXCL | O_WRONLY | more_flags, "cannot create a file in");
   if (!opened) {
-    const std::string refused = std::exchange(temporary_, {});
+    const std::string refused_name = std::exchange(temporary_name_, {});
     const int failed = opened.error().sys_errno;
     // The kernel checks O_DIRECT after it has made the file, so the file exists although the open failed.
     if (const auto root = folder_.fd(); more_flags != 0 && failed == EINVAL && root.ok())
-      ::unlinkat(*root, SystemName(refused).get(), 0);
+      ::unlinkat(*root, SystemName(refused_name).get(), 0);
     return error(failed, "cannot create");
   }
-  // Only this success proves that the file system lacks nameless files. The EINVAL of O_TMPFILE may have been
-  // caused by O_DIRECT.
-  folder_.nameless.store(false, std::memory_order_relaxed);
+  // Only now is it proven that the file system lacks nameless files: the EINVAL of O_TMPFILE may have come
+  // from O_DIRECT.
+  folder_.use_nameless_files.store(false, std::memory_order_relaxed);
   fd_ = *std::move(opened);
   return success();
 }
@@ -78,21 +79,22 @@ Result<void> PosixWriter::create_file(int more_flags) {
 // Runs on the thread of Backend::create(). After an error the caller destroys the writer.
 Result<void> PosixWriter::begin(std::uint64_t bytes_hint) {
   auto opened = open_file();
-  if (!opened && (opened.error().sys_errno == ENOENT || folder_.gone())) {
+  if (!opened && (opened.error().sys_errno == ENOENT || folder_.is_removed())) {
     PENSTOCK_TRY(folder_.make_folders(parent_of(name_)));
     opened = open_file();
   }
   PENSTOCK_TRY(std::move(opened));
-  // After make_folders(), which may have replaced the root's descriptor. PosixRoot keeps this one open.
-  PENSTOCK_ASSIGN(root_, folder_.fd());
-  if (bytes_hint < kReserveFrom) return success();
+  // Asked after make_folders(), which may have replaced the root's descriptor. PosixRoot keeps this
+  // descriptor open.
+  PENSTOCK_ASSIGN(root_fd_, folder_.fd());
+  if (bytes_hint < kReserveMinBytes) return success();
   struct statfs system {};
   if (::fstatfs(fd_.get(), &system) != 0 || system.f_type == TMPFS_MAGIC || system.f_type == RAMFS_MAGIC)
     return success();
   if (bytes_hint > static_cast<std::uint64_t>(INT64_MAX)) return error(EFBIG, "cannot reserve space for");
   const auto length = static_cast<off_t>(bytes_hint);
   if (retry_eintr([&] { return ::fallocate(fd_.get(), FALLOC_FL_KEEP_SIZE, 0, length); }) == 0) {
-    reserved_ = bytes_hint;
+    reserved_bytes_ = bytes_hint;
   } else if (errno == ENOSPC || errno == EDQUOT || errno == EFBIG) {
     return error(errno, "cannot reserve space for");
   }
@@ -100,16 +102,16 @@ Result<void> PosixWriter::begin(std::uint64_t bytes_hint) {
 }
 
 Result<void> PosixWriter::check_unfinished() const {
-  return finished_ ? Result<void>(spent_error(folder_.full(name_))) : success();
+  return finished_ ? Result<void>(finished_writer_error(folder_.full_path(name_))) : success();
 }
 
-// Also counts the bytes of a write that failed part-way, because DirectWriter continues after them.
+// Also counts the bytes of a write that failed after a part, because DirectWriter continues after them.
 FullIo PosixWriter::write_some(std::uint64_t offset, std::span<const std::byte> bytes) {
   const FullIo io = full_io(bytes.size(), [&](std::size_t done) {
     return ::pwrite(fd_.get(), bytes.data() + done, bytes.size() - done, static_cast<off_t>(offset + done));
   });
   moved_.add_written(io.done);
-  end_ = std::max(end_, offset + io.done);
+  written_end_ = std::max(written_end_, offset + io.done);
   return io;
 }
 
@@ -119,13 +121,14 @@ Result<void> PosixWriter::write_all(std::uint64_t offset, std::span<const std::b
   return fail(error(io.sys_errno != 0 ? io.sys_errno : EIO, "cannot write"));
 }
 
-// Starts the write-back of a large object while it is being written. So the device is not idle until the
+// Starts the write-back of a large object while it is being written. So the device already works before the
 // sync, and the sync has less to write. Errors are ignored, because the sync of finish_bytes() reports them.
 void PosixWriter::start_write_back() {
-  if (position_ - written_back_ < kWriteBackBytes) return;
-  static_cast<void>(::sync_file_range(fd_.get(), static_cast<off_t>(written_back_),
-                                      static_cast<off_t>(position_ - written_back_), SYNC_FILE_RANGE_WRITE));
-  written_back_ = position_;
+  if (position_ - write_back_end_ < kWriteBackBytes) return;
+  static_cast<void>(::sync_file_range(fd_.get(), static_cast<off_t>(write_back_end_),
+                                      static_cast<off_t>(position_ - write_back_end_),
+                                      SYNC_FILE_RANGE_WRITE));
+  write_back_end_ = position_;
 }
 
 Result<void> PosixWriter::append(std::span<const std::byte> bytes) {
@@ -142,7 +145,7 @@ Result<void> PosixWriter::append(std::span<const std::span<const std::byte>> pie
     std::array<struct iovec, kPiecesAtOnce> parts;
     const std::size_t count = std::min(pieces.size(), parts.size());
     for (std::size_t i = 0; i < count; ++i) {
-      // writev only reads from its pieces, but its type does not say so.
+      // writev only reads these bytes, but its type iovec has no const.
       parts[i] = {const_cast<std::byte*>(pieces[i].data()), pieces[i].size()};  // NOLINT(*-const-cast)
     }
     const ssize_t moved = retry_eintr([&] {
@@ -152,12 +155,12 @@ Result<void> PosixWriter::append(std::span<const std::span<const std::byte>> pie
     auto written = static_cast<std::size_t>(moved);
     moved_.add_written(written);
     position_ += written;
-    end_ = std::max(end_, position_);
+    written_end_ = std::max(written_end_, position_);
     // After a short write, the rest is written piece by piece, in order.
     for (std::size_t i = 0; i < count; ++i) {
-      const std::size_t skip = std::min(written, pieces[i].size());
-      written -= skip;
-      if (skip < pieces[i].size()) PENSTOCK_TRY(append(pieces[i].subspan(skip)));
+      const std::size_t written_bytes = std::min(written, pieces[i].size());
+      written -= written_bytes;
+      if (written_bytes < pieces[i].size()) PENSTOCK_TRY(append(pieces[i].subspan(written_bytes)));
     }
     pieces = pieces.subspan(count);
     start_write_back();
@@ -170,14 +173,14 @@ Result<void> PosixWriter::write_at(std::uint64_t offset, std::span<const std::by
   return write_all(offset, bytes);
 }
 
-// Does everything with the bytes that can fail, before the object has a name. The order matters. First the
+// Does everything that can fail with the bytes, before the object gets its name. The order matters. First the
 // file is truncated. Then the sync makes bytes and length durable. At last the close reports remaining
 // errors.
 Result<void> PosixWriter::finish_bytes(Durability wanted) {
-  end_ = std::max(end_, position_);
-  if (reserved_ > end_ && ::ftruncate(fd_.get(), static_cast<off_t>(end_)) != 0)
+  written_end_ = std::max(written_end_, position_);
+  if (reserved_bytes_ > written_end_ && ::ftruncate(fd_.get(), static_cast<off_t>(written_end_)) != 0)
     return error(errno, "cannot give back the space reserved for");
-  // Errors are ignored. The later sync of the caller that requested `leaving` reports them.
+  // Errors are ignored here. A caller that wants `leaving` syncs later, and that sync reports them.
   if (wanted == Durability::leaving)
     static_cast<void>(::sync_file_range(fd_.get(), 0, 0, SYNC_FILE_RANGE_WRITE));
   // fdatasync also writes the length, which is all the metadata that a reader needs.
@@ -185,65 +188,66 @@ Result<void> PosixWriter::finish_bytes(Durability wanted) {
     return error(errno, "cannot sync");
   // Network file systems report failed writes when a descriptor is closed. So a copy of fd_ is closed. fd_
   // itself is still needed by give_name().
-  Fd twin(::fcntl(fd_.get(), F_DUPFD_CLOEXEC, 0));
-  if (!twin) return error(errno, "cannot close");
-  if (const int failed = twin.close(); failed != 0) return error(failed, "cannot close");
+  Fd descriptor_copy(::fcntl(fd_.get(), F_DUPFD_CLOEXEC, 0));
+  if (!descriptor_copy) return error(errno, "cannot close");
+  if (const int failed = descriptor_copy.close(); failed != 0) return error(failed, "cannot close");
   return success();
 }
 
 Result<void> PosixWriter::link_nameless(const std::string& to) {
   const SystemName target(to);
-  if (folder_.link_by_descriptor.load(std::memory_order_relaxed)) {
-    if (::linkat(fd_.get(), "", root_, target.get(), AT_EMPTY_PATH) == 0) return success();
+  if (folder_.can_link_by_descriptor.load(std::memory_order_relaxed)) {
+    if (::linkat(fd_.get(), "", root_fd_, target.get(), AT_EMPTY_PATH) == 0) return success();
     if (errno != ENOENT) return error(errno, "cannot publish");
   }
-  // Before Linux 6.10 the link by descriptor needs CAP_DAC_READ_SEARCH. This link needs /proc, and takes one
-  // microsecond more.
-  const std::string self = "/proc/self/fd/" + std::to_string(fd_.get());
-  if (::linkat(AT_FDCWD, self.c_str(), root_, target.get(), AT_SYMLINK_FOLLOW) != 0)
+  // Before Linux 6.10 the link by descriptor needs CAP_DAC_READ_SEARCH. The link below needs no such right,
+  // but needs /proc and takes one microsecond more.
+  const std::string proc_path = "/proc/self/fd/" + std::to_string(fd_.get());
+  if (::linkat(AT_FDCWD, proc_path.c_str(), root_fd_, target.get(), AT_SYMLINK_FOLLOW) != 0)
     return error(errno, "cannot publish");
-  folder_.link_by_descriptor.store(false, std::memory_order_relaxed);
+  folder_.can_link_by_descriptor.store(false, std::memory_order_relaxed);
   return success();
 }
 
-Result<void> PosixWriter::rename_over(const std::string& from) {
-  if (::renameat(root_, SystemName(from).get(), root_, SystemName(name_).get()) == 0) return success();
+Result<void> PosixWriter::rename_and_replace(const std::string& from) {
+  if (::renameat(root_fd_, SystemName(from).get(), root_fd_, SystemName(name_).get()) == 0) return success();
   return error(errno, "cannot publish");
 }
 
-Result<void> PosixWriter::rename_new(const std::string& from) {
+Result<void> PosixWriter::rename_if_free(const std::string& from) {
   const SystemName source(from);
   const SystemName target(name_);
-  if (::renameat2(root_, source.get(), root_, target.get(), RENAME_NOREPLACE) == 0) return success();
+  if (::renameat2(root_fd_, source.get(), root_fd_, target.get(), RENAME_NOREPLACE) == 0) return success();
   if (errno != EINVAL && errno != ENOSYS) return error(errno, "cannot publish");
   // For file systems without RENAME_NOREPLACE (NFS). A hard link also succeeds only if the name is free. The
   // link comes before the unlink. A crash between them leaves both names, never none.
-  if (::linkat(root_, source.get(), root_, target.get(), 0) != 0) return error(errno, "cannot publish");
-  ::unlinkat(root_, source.get(), 0);
+  if (::linkat(root_fd_, source.get(), root_fd_, target.get(), 0) != 0) return error(errno, "cannot publish");
+  ::unlinkat(root_fd_, source.get(), 0);
   return success();
 }
 
-// Gives the object its name in one atomic system call. From then on readers see it. A crash before that
+// Gives the object its name in one atomic system call. From then on readers see it. A crash before that call
 // leaves the old object of this name.
 Result<void> PosixWriter::give_name(IfExists if_exists) {
-  if (temporary_.empty()) {
+  if (temporary_name_.empty()) {
     auto linked = link_nameless(name_);
     if (linked || linked.error().sys_errno != EEXIST || if_exists == IfExists::fail) return linked;
     // A link cannot replace an object. So the object gets a temporary name by a link, and a rename replaces
-    // the old object. temporary_ is set after the link and cleared after the rename, because between them
-    // discard() must remove that name.
-    const std::string bridge = temporary_name(name_);
-    PENSTOCK_TRY(link_nameless(bridge));
-    temporary_ = bridge;
+    // the old object. temporary_name_ is set after the link and cleared after the rename, because between
+    // them discard() must remove that name.
+    const std::string temporary_link = temporary_name(name_);
+    PENSTOCK_TRY(link_nameless(temporary_link));
+    temporary_name_ = temporary_link;
   }
-  PENSTOCK_TRY(if_exists == IfExists::replace ? rename_over(temporary_) : rename_new(temporary_));
-  temporary_.clear();
+  PENSTOCK_TRY(if_exists == IfExists::replace ? rename_and_replace(temporary_name_)
+                                              : rename_if_free(temporary_name_));
+  temporary_name_.clear();
   return success();
 }
 
 // The order is: sync the bytes, give the name, sync the folders. If the name came first, a power cut could
 // leave a name without its bytes. If the folders came first, their sync would not include the name. Only
-// Durability::file and stronger ones sync the bytes. With weaker ones a power cut may remove the bytes
+// Durability::file and file_and_name sync the bytes. With the others a power cut may remove the bytes
 // although the name stays.
 Result<void> PosixWriter::publish(Durability wanted, IfExists if_exists) {
   PENSTOCK_TRY(check_unfinished());
@@ -256,11 +260,11 @@ Result<void> PosixWriter::publish(Durability wanted, IfExists if_exists) {
 }
 
 // Called by publish() and the destructor, possibly twice. Removes an unpublished file. After a successful
-// publish() it removes nothing, because temporary_ is empty. A nameless file without a link is removed by the
-// system when its descriptor is closed.
+// publish() it removes nothing, because temporary_name_ is empty. A nameless file without a link is removed
+// by the system when its descriptor is closed.
 void PosixWriter::discard() {
-  if (!temporary_.empty()) ::unlinkat(root_, SystemName(temporary_).get(), 0);
-  temporary_.clear();
+  if (!temporary_name_.empty()) ::unlinkat(root_fd_, SystemName(temporary_name_).get(), 0);
+  temporary_name_.clear();
   fd_.close();
   finished_ = true;
 }

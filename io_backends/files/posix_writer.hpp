@@ -13,7 +13,8 @@
 
 namespace penstock {
 
-// Writes through the page cache. direct_writer.cpp has a class that bypasses it.
+// Writes through the page cache. DirectWriter (direct_writer.cpp) derives from it and bypasses the page
+// cache.
 class PosixWriter : public Writer {
  public:
   PosixWriter(PosixRoot& folder, MovedCounter& moved, std::string_view name)
@@ -23,7 +24,7 @@ class PosixWriter : public Writer {
   ~PosixWriter() override { discard(); }
 
   // Called once, before any other function. If `bytes_hint` is at least 1 MiB, it reserves that space on the
-  // disk (not on tmpfs), so that a large file is contiguous. After an error the caller destroys the writer.
+  // disk (not on tmpfs), so that the file is contiguous. After an error the caller destroys the writer.
   Result<void> begin(std::uint64_t bytes_hint);
   Result<void> append(std::span<const std::byte> bytes) override;
   Result<void> append(std::span<const std::span<const std::byte>> pieces) override;
@@ -31,12 +32,12 @@ class PosixWriter : public Writer {
   Result<void> publish(Durability wanted, IfExists if_exists) override;
 
  protected:
-  // Opens fd_, which has no name or a temporary one.
+  // Opens fd_. The file has no name yet, or a temporary one.
   virtual Result<void> open_file() { return create_file(0); }
   Result<void> create_file(int more_flags);
-  // The error of a call after a failure or publish().
+  // Returns an error if a call has failed or publish() was called before.
   Result<void> check_unfinished() const;
-  // Writes bytes until an error or a full device, and counts them.
+  // Writes bytes until all are written, or an error or a full device ends it. Counts the written bytes.
   FullIo write_some(std::uint64_t offset, std::span<const std::byte> bytes);
   Result<void> write_all(std::uint64_t offset, std::span<const std::byte> bytes);
   // Removes an unpublished file.
@@ -54,22 +55,22 @@ class PosixWriter : public Writer {
   MovedCounter& moved_;
   const std::string name_;
   Fd fd_;
-  std::uint64_t position_ = 0;  // offset of the next append
+  std::uint64_t position_ = 0;  // offset of the next append()
 
  private:
   Result<void> finish_bytes(Durability wanted);
   Result<void> give_name(IfExists if_exists);
   Result<void> link_nameless(const std::string& to);
-  Result<void> rename_over(const std::string& from);
-  Result<void> rename_new(const std::string& from);
+  Result<void> rename_and_replace(const std::string& from);
+  Result<void> rename_if_free(const std::string& from);
   void start_write_back();
 
-  int root_ = -1;          // descriptor of folder_
-  std::string temporary_;  // "" if the file is nameless
-  std::uint64_t end_ = 0;
-  std::uint64_t reserved_ = 0;
-  std::uint64_t written_back_ = 0;  // bytes whose write-back to the device has been started
-  bool finished_ = false;           // has failed or published
+  int root_fd_ = -1;            // the descriptor of folder_
+  std::string temporary_name_;  // "" if the file is nameless
+  std::uint64_t written_end_ = 0;
+  std::uint64_t reserved_bytes_ = 0;
+  std::uint64_t write_back_end_ = 0;  // bytes whose write-back to the device has been started
+  bool finished_ = false;             // a call has failed, or publish() was called
 };
 
 }  // namespace penstock

@@ -5,8 +5,8 @@
 // that does not block, never while waiting for other ranks. The order is signals_mutex_, then the lock of a
 // call.
 // Memory: gather() and broadcast() allocate. MPI may allocate in any call.
-// Ctrl-C: no wait here ends because of it. SignalsForAll passes the signal to the other ranks by
-// report_signal() and heard_signal().
+// Ctrl-C: it ends no wait here. SignalsForAll passes the signal to the other ranks by report_signal() and
+// heard_signal().
 // Crash: the other ranks wait for a rank that died until the launcher ends the job.
 #include "io_backends/mpi/communicator.hpp"
 
@@ -26,8 +26,8 @@ namespace {
 
 using Clock = std::chrono::steady_clock;
 
-constexpr std::chrono::milliseconds kSpinTime{1};     // a wait spins this long before it sleeps
-constexpr std::chrono::microseconds kPollSleep{200};  // sleep between two tests after that
+constexpr std::chrono::milliseconds kSpinTime{1};     // a wait spins for this time before it begins to sleep
+constexpr std::chrono::microseconds kPollSleep{200};  // after kSpinTime, the sleep between two tests
 constexpr std::chrono::hours kForever{24 * 365 * 100};
 constexpr int kClockRounds = 64;
 constexpr int kClockTag = 1;
@@ -37,9 +37,9 @@ std::int64_t now_ns() {
   return std::chrono::duration_cast<std::chrono::nanoseconds>(Clock::now().time_since_epoch()).count();
 }
 
-MPI_Op operation(Reduction how) {
-  if (how == Reduction::min) return MPI_MIN;
-  return how == Reduction::max ? MPI_MAX : MPI_SUM;
+MPI_Op mpi_operation(Reduction reduction) {
+  if (reduction == Reduction::min) return MPI_MIN;
+  return reduction == Reduction::max ? MPI_MAX : MPI_SUM;
 }
 
 class MpiRanks final : public Communicator {
@@ -55,15 +55,15 @@ class MpiRanks final : public Communicator {
   int rank_on_node() const override { return rank_on_node_; }
 
   Result<void> barrier() override {
-    arrive();
+    wait_for_ranks();
     return wait_until_done("wait for the ranks",
-                           [&](MPI_Request* request) { return MPI_Ibarrier(all_, request); });
+                           [&](MPI_Request* request) { return MPI_Ibarrier(comm_, request); });
   }
-  Result<void> all_reduce(std::span<double> values, Reduction how) override {
-    return reduce(values.data(), values.size(), MPI_DOUBLE, how);
+  Result<void> all_reduce(std::span<double> values, Reduction reduction) override {
+    return reduce(values.data(), values.size(), MPI_DOUBLE, reduction);
   }
-  Result<void> all_reduce(std::span<std::uint64_t> values, Reduction how) override {
-    return reduce(values.data(), values.size(), MPI_UINT64_T, how);
+  Result<void> all_reduce(std::span<std::uint64_t> values, Reduction reduction) override {
+    return reduce(values.data(), values.size(), MPI_UINT64_T, reduction);
   }
   Result<std::vector<std::vector<std::byte>>> gather(std::span<const std::byte> bytes) override;
   Result<void> broadcast(std::vector<std::byte>& bytes) override;
@@ -71,18 +71,18 @@ class MpiRanks final : public Communicator {
   void report_signal(int signal) override;
   int heard_signal() override;
   bool wait_for_all(std::chrono::milliseconds patience) override;
-  // Takes no lock: the thread that has it may be waiting for a rank that waits for this one.
+  // Takes no lock: a thread that holds the lock may be waiting for another rank, and that rank for this one.
   void abandon(int exit_code) override { MPI_Abort(MPI_COMM_WORLD, exit_code); }
 
  private:
   explicit MpiRanks(bool many_threads) : serializer_(many_threads) {}
 
   // Starts to receive signals. A rank sends its signal to rank 0, and rank 0 sends it to all. Each rank sends
-  // at most one, and each message is received.
+  // at most one message to another rank, and every message is received.
   Result<void> receive_signals();
   // Calls `start`, which starts one nonblocking operation, and tests it again and again until it ends.
-  // Returns whether it ended within `patience`. Holds the lock of a call only for each test, because other
-  // ranks may be waiting for another thread of this rank.
+  // Returns whether it ended within `patience`. Holds the lock of a call only while it starts or tests,
+  // because other ranks may be waiting for another thread of this rank.
   template <class Start>
   Result<bool> wait_for(std::chrono::milliseconds patience, std::string_view what, const Start& start);
   template <class Start>
@@ -90,20 +90,21 @@ class MpiRanks final : public Communicator {
     PENSTOCK_TRY(wait_for(kForever, what, start));
     return success();
   }
-  // Waits for all ranks without using a processor that working ranks need: MPI's own waiting spins.
-  void arrive() { wait_for_all(kForever); }
-  Result<void> reduce(void* values, std::size_t count, MPI_Datatype type, Reduction how) {
-    arrive();
+  // Waits for all ranks. It mostly sleeps: a wait within MPI would spin, and use a processor that working
+  // ranks need.
+  void wait_for_ranks() { wait_for_all(kForever); }
+  Result<void> reduce(void* values, std::size_t count, MPI_Datatype type, Reduction reduction) {
+    wait_for_ranks();
     return wait_until_done("reduce over the ranks", [&](MPI_Request* request) {
-      return MPI_Iallreduce(MPI_IN_PLACE, values, static_cast<int>(count), type, operation(how), all_,
-                            request);
+      return MPI_Iallreduce(MPI_IN_PLACE, values, static_cast<int>(count), type, mpi_operation(reduction),
+                            comm_, request);
     });
   }
   Result<void> send_clock(int rank);
   Result<ClockOffset> measure_offset();
 
   const MpiSerializer serializer_;
-  MPI_Comm all_ = MPI_COMM_NULL;
+  MPI_Comm comm_ = MPI_COMM_NULL;
   int rank_ = 0;
   int size_ = 1;
   int rank_on_node_ = 0;
@@ -119,16 +120,16 @@ Result<std::unique_ptr<Communicator>> MpiRanks::join() {
   PENSTOCK_ASSIGN(const int threads, start_mpi());
   std::unique_ptr<MpiRanks> ranks(new MpiRanks(threads >= MPI_THREAD_MULTIPLE));
   const auto serialized = ranks->serializer_.lock_call();
-  PENSTOCK_TRY(check_mpi(MPI_Comm_dup(MPI_COMM_WORLD, &ranks->all_), "join the ranks"));
-  MPI_Comm_set_errhandler(ranks->all_, MPI_ERRORS_RETURN);
-  MPI_Comm_rank(ranks->all_, &ranks->rank_);
-  MPI_Comm_size(ranks->all_, &ranks->size_);
-  MPI_Comm node = MPI_COMM_NULL;
-  PENSTOCK_TRY(
-      check_mpi(MPI_Comm_split_type(ranks->all_, MPI_COMM_TYPE_SHARED, ranks->rank_, MPI_INFO_NULL, &node),
-                "find the ranks of this node"));
-  MPI_Comm_rank(node, &ranks->rank_on_node_);
-  MPI_Comm_free(&node);
+  PENSTOCK_TRY(check_mpi(MPI_Comm_dup(MPI_COMM_WORLD, &ranks->comm_), "join the ranks"));
+  MPI_Comm_set_errhandler(ranks->comm_, MPI_ERRORS_RETURN);
+  MPI_Comm_rank(ranks->comm_, &ranks->rank_);
+  MPI_Comm_size(ranks->comm_, &ranks->size_);
+  MPI_Comm node_comm = MPI_COMM_NULL;
+  PENSTOCK_TRY(check_mpi(
+      MPI_Comm_split_type(ranks->comm_, MPI_COMM_TYPE_SHARED, ranks->rank_, MPI_INFO_NULL, &node_comm),
+      "find the ranks of this node"));
+  MPI_Comm_rank(node_comm, &ranks->rank_on_node_);
+  MPI_Comm_free(&node_comm);
   if (threads >= MPI_THREAD_SERIALIZED) PENSTOCK_TRY(ranks->receive_signals());
   return ranks;
 }
@@ -140,7 +141,7 @@ Result<void> MpiRanks::receive_signals() {
   for (std::size_t i = 0; i < sources; ++i) {
     const int source = root() ? static_cast<int>(i) + 1 : 0;
     PENSTOCK_TRY(
-        check_mpi(MPI_Irecv(&signals_[i], 1, MPI_INT, source, kSignalTag, all_, &signal_receives_[i]),
+        check_mpi(MPI_Irecv(&signals_[i], 1, MPI_INT, source, kSignalTag, comm_, &signal_receives_[i]),
                   "join the ranks"));
   }
   return success();
@@ -172,15 +173,16 @@ Result<bool> MpiRanks::wait_for(std::chrono::milliseconds patience, std::string_
 }
 
 Result<std::vector<std::vector<std::byte>>> MpiRanks::gather(std::span<const std::byte> bytes) {
-  arrive();
-  // Every rank learns the sizes of all ranks. So if the sum is too large, each rank returns the error and
+  wait_for_ranks();
+  // Every rank learns the sizes of all ranks. So if the sum is too large, every rank returns the error, and
   // none waits for the others.
-  const std::uint64_t mine = bytes.size();
+  const std::uint64_t own_bytes = bytes.size();
   std::vector<std::uint64_t> sizes(static_cast<std::size_t>(size_));
   PENSTOCK_TRY(wait_until_done("gather over the ranks", [&](MPI_Request* request) {
-    return MPI_Iallgather(&mine, 1, MPI_UINT64_T, sizes.data(), 1, MPI_UINT64_T, all_, request);
+    return MPI_Iallgather(&own_bytes, 1, MPI_UINT64_T, sizes.data(), 1, MPI_UINT64_T, comm_, request);
   }));
-  // An int counts the bytes of an MPI call. The figures and histograms that ranks gather are far smaller.
+  // MPI counts the bytes of a call in an int, so 2 GiB is the limit. What ranks gather, figures and
+  // histograms, is far smaller.
   const std::uint64_t all_bytes = std::accumulate(sizes.begin(), sizes.end(), std::uint64_t{0});
   if (all_bytes > INT_MAX) return make_error(Errc::internal, "the ranks gathered more than 2 GiB at once");
   if (!root()) sizes.clear();
@@ -193,31 +195,31 @@ Result<std::vector<std::vector<std::byte>>> MpiRanks::gather(std::span<const std
     starts[i] = static_cast<int>(sum);
     sum += sizes[i];
   }
-  std::vector<std::byte> flat(sum);
+  std::vector<std::byte> joined(sum);
   PENSTOCK_TRY(wait_until_done("gather over the ranks", [&](MPI_Request* request) {
-    return MPI_Igatherv(bytes.data(), static_cast<int>(mine), MPI_BYTE, flat.data(), counts.data(),
-                        starts.data(), MPI_BYTE, 0, all_, request);
+    return MPI_Igatherv(bytes.data(), static_cast<int>(own_bytes), MPI_BYTE, joined.data(), counts.data(),
+                        starts.data(), MPI_BYTE, 0, comm_, request);
   }));
-  std::vector<std::vector<std::byte>> all(ranks);
+  std::vector<std::vector<std::byte>> bytes_by_rank(ranks);
   for (std::size_t i = 0; i < ranks; ++i)
-    all[i].assign(flat.begin() + starts[i], flat.begin() + starts[i] + counts[i]);
-  return all;
+    bytes_by_rank[i].assign(joined.begin() + starts[i], joined.begin() + starts[i] + counts[i]);
+  return bytes_by_rank;
 }
 
 Result<void> MpiRanks::broadcast(std::vector<std::byte>& bytes) {
-  arrive();
+  wait_for_ranks();
   std::uint64_t size = bytes.size();
   PENSTOCK_TRY(wait_until_done("broadcast to the ranks", [&](MPI_Request* request) {
-    return MPI_Ibcast(&size, 1, MPI_UINT64_T, 0, all_, request);
+    return MPI_Ibcast(&size, 1, MPI_UINT64_T, 0, comm_, request);
   }));
   if (size > INT_MAX) return make_error(Errc::internal, "rank 0 told the others more than 2 GiB at once");
   bytes.resize(size);
   return wait_until_done("broadcast to the ranks", [&](MPI_Request* request) {
-    return MPI_Ibcast(bytes.data(), static_cast<int>(size), MPI_BYTE, 0, all_, request);
+    return MPI_Ibcast(bytes.data(), static_cast<int>(size), MPI_BYTE, 0, comm_, request);
   });
 }
 
-// Rank 0 answers one rank after the other, so that no exchange is delayed by another one.
+// Rank 0 exchanges its time with one rank after the other, so that no exchange delays another.
 Result<Communicator::ClockOffset> MpiRanks::clock_offset() {
   PENSTOCK_TRY(barrier());
   if (rank_ != 0) return measure_offset();
@@ -229,11 +231,11 @@ Result<void> MpiRanks::send_clock(int rank) {
   char question = 0;
   for (int i = 0; i < kClockRounds; ++i) {
     PENSTOCK_TRY(wait_until_done("compare clocks with a rank", [&](MPI_Request* request) {
-      return MPI_Irecv(&question, 1, MPI_CHAR, rank, kClockTag, all_, request);
+      return MPI_Irecv(&question, 1, MPI_CHAR, rank, kClockTag, comm_, request);
     }));
-    const std::int64_t here = now_ns();
+    const std::int64_t clock_ns = now_ns();
     PENSTOCK_TRY(wait_until_done("compare clocks with a rank", [&](MPI_Request* request) {
-      return MPI_Isend(&here, 1, MPI_INT64_T, rank, kClockTag, all_, request);
+      return MPI_Isend(&clock_ns, 1, MPI_INT64_T, rank, kClockTag, comm_, request);
     }));
   }
   return success();
@@ -243,17 +245,18 @@ Result<Communicator::ClockOffset> MpiRanks::measure_offset() {
   ClockOffset best{.error_ns = INT64_MAX};
   const char question = 0;
   for (int i = 0; i < kClockRounds; ++i) {
-    std::int64_t there = 0;
-    const std::int64_t sent = now_ns();
+    std::int64_t other_clock_ns = 0;
+    const std::int64_t sent_ns = now_ns();
     PENSTOCK_TRY(wait_until_done("compare clocks with rank 0", [&](MPI_Request* request) {
-      return MPI_Isend(&question, 1, MPI_CHAR, 0, kClockTag, all_, request);
+      return MPI_Isend(&question, 1, MPI_CHAR, 0, kClockTag, comm_, request);
     }));
     PENSTOCK_TRY(wait_until_done("compare clocks with rank 0", [&](MPI_Request* request) {
-      return MPI_Irecv(&there, 1, MPI_INT64_T, 0, kClockTag, all_, request);
+      return MPI_Irecv(&other_clock_ns, 1, MPI_INT64_T, 0, kClockTag, comm_, request);
     }));
-    const std::int64_t back = now_ns();
-    const std::int64_t error = (back - sent + 1) / 2;
-    if (error < best.error_ns) best = {.offset_ns = sent + (back - sent) / 2 - there, .error_ns = error};
+    const std::int64_t received_ns = now_ns();
+    const std::int64_t error_ns = (received_ns - sent_ns + 1) / 2;
+    if (error_ns < best.error_ns)
+      best = {.offset_ns = sent_ns + (received_ns - sent_ns) / 2 - other_clock_ns, .error_ns = error_ns};
   }
   return best;
 }
@@ -267,42 +270,43 @@ MpiRanks::~MpiRanks() {
   }
 }
 
-// Any thread. Does not wait for its sends: a rank that has left the job needs no signal.
+// Any thread. It does not wait until its messages have arrived: a rank that has left the job needs no signal.
 void MpiRanks::report_signal(int signal) {
   if (signal_receives_.empty()) return;
   std::call_once(reported_once_, [&] {
-    static int sent_signal = 0;  // static, so that it is valid until MPI ends: a send may end as late as that
+    static int sent_signal = 0;  // static, so that it exists until MPI ends: a send may read it until then
     sent_signal = signal;
-    const int last = root() ? size_ - 1 : 0;
-    for (int rank = root() ? 1 : 0; rank <= last; ++rank) {
+    const int last_rank = root() ? size_ - 1 : 0;
+    for (int rank = root() ? 1 : 0; rank <= last_rank; ++rank) {
       const auto serialized = serializer_.lock_call();
       MPI_Request sent = MPI_REQUEST_NULL;
-      if (MPI_Isend(&sent_signal, 1, MPI_INT, rank, kSignalTag, all_, &sent) == MPI_SUCCESS)
+      if (MPI_Isend(&sent_signal, 1, MPI_INT, rank, kSignalTag, comm_, &sent) == MPI_SUCCESS)
         MPI_Request_free(&sent);
     }
   });
 }
 
-// Any thread. Holds signals_mutex_ while it sends at rank 0, so each signal is passed on once.
+// Any thread. On rank 0 it also sends the signal to all ranks, with signals_mutex_ held, so that each signal
+// is sent only once.
 int MpiRanks::heard_signal() {
   const std::lock_guard lock(signals_mutex_);
   if (signal_receives_.empty() || heard_signal_ != 0) return heard_signal_;
-  int which = MPI_UNDEFINED;
-  int arrived = 0;
+  int receive_index = MPI_UNDEFINED;
+  int any_arrived = 0;
   {
     const auto serialized = serializer_.lock_call();
-    const int tested = MPI_Testany(static_cast<int>(signal_receives_.size()), signal_receives_.data(), &which,
-                                   &arrived, MPI_STATUS_IGNORE);
-    if (tested != MPI_SUCCESS || arrived == 0 || which == MPI_UNDEFINED) return 0;
+    const int test_code = MPI_Testany(static_cast<int>(signal_receives_.size()), signal_receives_.data(),
+                                      &receive_index, &any_arrived, MPI_STATUS_IGNORE);
+    if (test_code != MPI_SUCCESS || any_arrived == 0 || receive_index == MPI_UNDEFINED) return 0;
   }
-  heard_signal_ = signals_[static_cast<std::size_t>(which)];
+  heard_signal_ = signals_[static_cast<std::size_t>(receive_index)];
   if (root()) report_signal(heard_signal_);
   return heard_signal_;
 }
 
 bool MpiRanks::wait_for_all(std::chrono::milliseconds patience) {
-  const Result<bool> all_called = wait_for(patience, "wait for the ranks",
-                                           [&](MPI_Request* request) { return MPI_Ibarrier(all_, request); });
+  const Result<bool> all_called = wait_for(
+      patience, "wait for the ranks", [&](MPI_Request* request) { return MPI_Ibarrier(comm_, request); });
   return all_called.ok() && *all_called;
 }
 

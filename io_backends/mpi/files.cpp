@@ -2,7 +2,7 @@
 // Lock: opening and closing hold the lock of MpiSerializer while they wait for the other ranks, because these
 // calls must not overlap. Other calls hold it only if MPI does not allow several threads at once.
 // Memory: errors and names allocate. MPI may allocate in any call.
-// Ctrl-C: no call ends because of it.
+// Ctrl-C: it ends no call here.
 // Crash: the other ranks wait for a dead rank until the launcher ends the job.
 #include "io_backends/mpi/files.hpp"
 
@@ -18,7 +18,7 @@
 namespace penstock {
 namespace {
 
-constexpr std::size_t kMostAtOnce = INT_MAX;
+constexpr std::size_t kMaxReadBytes = INT_MAX;
 
 class OpenedFile final : public MpiFile {
  public:
@@ -42,9 +42,10 @@ class OpenedFile final : public MpiFile {
   Result<std::size_t> read_at(std::uint64_t offset, std::span<std::byte> out) override {
     const auto serialized = serializer_.lock_call();
     if (sharing_ == MpiSharing::shared) {
-      const bool fits = out.size() <= kMostAtOnce;
+      const bool fits = out.size() <= kMaxReadBytes;
       auto got =
-          read_once(offset, fits ? out : std::span<std::byte>());  // the other ranks wait for this call
+          // an error must not skip the collective call, because the other ranks wait for it
+          read_once(offset, fits ? out : std::span<std::byte>());
       if (fits) return got;
       return make_error(Errc::unsupported, "cannot read " + std::to_string(out.size()) + " bytes of '" +
                                                name_ + "': one collective read moves at most 2^31 - 1");
@@ -61,11 +62,11 @@ class OpenedFile final : public MpiFile {
  private:
   // One call of MPI-IO. Returns the number of bytes read.
   Result<std::size_t> read_once(std::uint64_t offset, std::span<std::byte> out) {
-    auto* const read = sharing_ == MpiSharing::shared ? &MPI_File_read_at_all : &MPI_File_read_at;
-    const int wanted = static_cast<int>(std::min(out.size(), kMostAtOnce));
+    auto* const read_function = sharing_ == MpiSharing::shared ? &MPI_File_read_at_all : &MPI_File_read_at;
+    const int wanted = static_cast<int>(std::min(out.size(), kMaxReadBytes));
     MPI_Status status{};
     int got = 0;
-    int code = read(file_, static_cast<MPI_Offset>(offset), out.data(), wanted, MPI_BYTE, &status);
+    int code = read_function(file_, static_cast<MPI_Offset>(offset), out.data(), wanted, MPI_BYTE, &status);
     if (code == MPI_SUCCESS) code = MPI_Get_count(&status, MPI_BYTE, &got);
     if (code != MPI_SUCCESS) return mpi_error(code, "read '" + name_ + "' by MPI-IO");
     return static_cast<std::size_t>(std::clamp(got, 0, wanted));
@@ -77,33 +78,33 @@ class OpenedFile final : public MpiFile {
   const MpiSharing sharing_;
 };
 
-class Files final : public MpiFiles {
+class MpiLibraryFiles final : public MpiFiles {
  public:
-  Files(MpiHints hints, bool many_threads) : hints_(std::move(hints)), serializer_(many_threads) {}
+  MpiLibraryFiles(MpiHints hints, bool many_threads) : hints_(std::move(hints)), serializer_(many_threads) {}
 
   Result<std::unique_ptr<MpiFile>> open(const std::string& path, std::string_view name,
                                         MpiSharing sharing) override {
-    // Opening a pipe would wait for a writer, on every rank.
-    struct stat found {};
-    if (::stat(path.c_str(), &found) == 0 && S_ISFIFO(found.st_mode))
+    // Checked before the open: to open a pipe would wait for a writer, on every rank.
+    struct stat status {};
+    if (::stat(path.c_str(), &status) == 0 && S_ISFIFO(status.st_mode))
       return errno_error(ESPIPE, "cannot read", name);
     const auto serialized = serializer_.lock_collective();
     const bool shared = sharing == MpiSharing::shared;
     MPI_Comm ranks = shared ? MPI_COMM_WORLD : MPI_COMM_SELF;
-    MPI_Info info = MPI_INFO_NULL;
+    MPI_Info mpi_info = MPI_INFO_NULL;
     if (!hints_.empty()) {
-      MPI_Info_create(&info);
-      for (const auto& [key, value] : hints_) MPI_Info_set(info, key.c_str(), value.c_str());
+      MPI_Info_create(&mpi_info);
+      for (const auto& [key, value] : hints_) MPI_Info_set(mpi_info, key.c_str(), value.c_str());
     }
-    const IgnoreMpiLeaks leaks;
+    const IgnoreMpiLeaks ignore_leaks;
     MPI_File file = MPI_FILE_NULL;
-    const int opened = MPI_File_open(ranks, path.c_str(), MPI_MODE_RDONLY, info, &file);
-    if (info != MPI_INFO_NULL) MPI_Info_free(&info);
-    int worst = opened == MPI_SUCCESS ? 0 : 1;
-    if (shared) MPI_Allreduce(MPI_IN_PLACE, &worst, 1, MPI_INT, MPI_MAX, MPI_COMM_WORLD);
+    const int opened = MPI_File_open(ranks, path.c_str(), MPI_MODE_RDONLY, mpi_info, &file);
+    if (mpi_info != MPI_INFO_NULL) MPI_Info_free(&mpi_info);
+    int any_failed = opened == MPI_SUCCESS ? 0 : 1;
+    if (shared) MPI_Allreduce(MPI_IN_PLACE, &any_failed, 1, MPI_INT, MPI_MAX, MPI_COMM_WORLD);
     if (opened != MPI_SUCCESS) return mpi_error(opened, "open '" + std::string(name) + "' by MPI-IO");
-    // Not closed: closing is collective and would wait for the ranks that have no open file.
-    if (worst != 0)
+    // The file stays open: closing is collective, and would wait for ranks that have no open file.
+    if (any_failed != 0)
       return make_error(
           Errc::io, "cannot open '" + std::string(name) + "' by MPI-IO: another rank of the job could not");
     return std::unique_ptr<MpiFile>(std::make_unique<OpenedFile>(serializer_, file, name, sharing));
@@ -127,7 +128,8 @@ Result<std::unique_ptr<MpiFiles>> mpi_files(MpiHints hints) {
   for (const auto& [key, value] : hints)
     if (key.size() >= MPI_MAX_INFO_KEY || value.size() >= MPI_MAX_INFO_VAL)
       return make_error(Errc::invalid_argument, "the hint '" + key + "' is longer than MPI allows");
-  return std::unique_ptr<MpiFiles>(std::make_unique<Files>(std::move(hints), threads >= MPI_THREAD_MULTIPLE));
+  return std::unique_ptr<MpiFiles>(
+      std::make_unique<MpiLibraryFiles>(std::move(hints), threads >= MPI_THREAD_MULTIPLE));
 }
 
 }  // namespace penstock

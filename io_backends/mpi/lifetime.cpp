@@ -36,7 +36,7 @@ Result<int> start() {
   // Open MPI supports file pointers that ranks share. For them it makes and removes an extra file next to
   // each opened file. Penstock does not use them.
   ::setenv("OMPI_MCA_sharedfp", "^lockedfile", 0);
-  const IgnoreMpiLeaks leaks;
+  const IgnoreMpiLeaks ignore_leaks;
   int threads = MPI_THREAD_SINGLE;
   PENSTOCK_TRY(check_mpi(MPI_Init_thread(nullptr, nullptr, MPI_THREAD_MULTIPLE, &threads), "start MPI"));
   owner_process = ::getpid();
@@ -47,7 +47,7 @@ Result<int> start() {
 }  // namespace
 
 Result<int> start_mpi() {
-  // Runs once in a process: other threads wait for the initialisation of the static variable.
+  // Runs once in a process: C++ makes other threads wait until the static variable is initialised.
   static const Result<int> started = start();
   return started;
 }

@@ -12,14 +12,14 @@
 namespace penstock {
 
 // Starts MPI with the highest thread level that it supports, and returns this level (MPI_THREAD_...). Without
-// a launcher this process is a job of one rank, for which no daemon is started. `io` if MPI does not start.
-// Any thread.
+// a launcher this process is a job of one rank, for which no daemon is started. Fails with `io` if MPI does
+// not start. Any thread.
 Result<int> start_mpi();
 
 // Orders the calls of MPI among all threads of the process. Opening and closing files is collective: such
 // calls on one communicator must not overlap, even for different files. If MPI does not allow several threads
-// at once, no two calls may overlap. A call of MpiFile may then hold the lock while it waits for other ranks.
-// No other code may do that.
+// at once, no two calls may overlap. A call of MpiFile may hold the lock while it waits for other ranks; no
+// other code may do that.
 class MpiSerializer {
  public:
   explicit MpiSerializer(bool many_threads) : many_threads_(many_threads) {}
@@ -38,8 +38,8 @@ class MpiSerializer {
 Error mpi_error(int code, std::string_view what);
 Result<void> check_mpi(int code, std::string_view what);
 
-// While it exists, a leak sanitizer ignores the memory that MPI allocates. MPI keeps some of it for ever, in
-// plug-ins that it unloads at its end.
+// As long as such an object exists, a leak sanitizer ignores the memory that MPI allocates. MPI never frees
+// some of that memory, and unloads the plug-ins that point to it.
 #ifdef PENSTOCK_ADDRESS_SANITIZER
 using IgnoreMpiLeaks = __lsan::ScopedDisabler;
 #else

@@ -12,16 +12,16 @@ namespace {
 
 #ifdef OPEN_MPI
 
-// Open MPI recognises a task of srun by SLURM_STEP_ID. Ranks of mpirun have that variable, too, because srun
-// starts mpirun's daemons.
-bool task_without_pmix(const Launch& launch) {
+// Whether srun started this task, and without PMIx. Open MPI recognises a task of srun by SLURM_STEP_ID.
+// Ranks of mpirun have that variable, too, because srun starts mpirun's daemons.
+bool is_task_without_pmix(const Launch& launch) {
   return std::getenv("SLURM_STEP_ID") != nullptr && std::getenv("PMIX_NAMESPACE") == nullptr &&
          launch.size_variable != "OMPI_COMM_WORLD_SIZE";
 }
 
-// Whether this Open MPI 4 has an older interface than PMIx: Slurm's own or Cray's. Such a component has
-// variables of its own, by which it is found. The interface of Flux, which Debian's build has, does not
-// count, because srun does not serve it.
+// Whether this Open MPI 4 has an interface to srun that is older than PMIx: Slurm's own or Cray's. It is
+// found by the names of its MPI_T variables. The interface of Flux (in Debian's build) does not count,
+// because srun does not support it.
 bool has_older_interface() {
   int threads = 0;
   if (MPI_T_init_thread(MPI_THREAD_SINGLE, &threads) != MPI_SUCCESS) return false;
@@ -52,7 +52,7 @@ bool has_older_interface() {
 #ifdef OPEN_MPI
 
 Result<void> ranks_can_join(const Launch& launch) {
-  if (!task_without_pmix(launch) || has_older_interface()) return success();
+  if (!is_task_without_pmix(launch) || has_older_interface()) return success();
   return make_error(
       Errc::unsupported,
       fmt::format("{} says {} ranks, and Open MPI cannot join them without PMIx: say srun --mpi=pmix (srun "
@@ -61,7 +61,7 @@ Result<void> ranks_can_join(const Launch& launch) {
 }
 
 void start_alone_without_pmix(const Launch& launch) {
-  if (launch.ranks <= 1 && task_without_pmix(launch)) ::unsetenv("SLURM_STEP_ID");
+  if (launch.ranks <= 1 && is_task_without_pmix(launch)) ::unsetenv("SLURM_STEP_ID");
 }
 
 #else

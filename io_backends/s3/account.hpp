@@ -14,29 +14,31 @@ namespace penstock::s3 {
 
 struct Endpoint {
   std::string server;  // "http://host:port"
-  std::string host;    // for the header Host: without the scheme's default port
+  std::string host;    // value of the header Host: it omits the port if that is the scheme's default
   std::string bucket;
   std::string prefix;  // "" or ends in '/'; begins every key
   bool tls = false;
 };
-// Parses "http://host[:port]/bucket[/prefix]", or the same with https. invalid_argument for any other text.
+// Parses "http://host[:port]/bucket[/prefix]", or the same with https. Fails with invalid_argument for any
+// other text.
 Result<Endpoint> parse_endpoint(std::string_view url);
 
 // Returns the "key = value" lines of the section `name` of an AWS file. Skips other lines.
 Pairs ini_section(std::string_view text, std::string_view name);
 
-// Returns the value of an environment variable. Tests pass their own function.
+// Returns the value of an environment variable; no value if it is not set. Tests pass a function of their
+// own.
 using Environment = std::function<std::optional<std::string>(const char* name)>;
 Environment process_environment();
 
 // Reads AWS_ACCESS_KEY_ID, AWS_SECRET_ACCESS_KEY and AWS_SESSION_TOKEN. Without AWS_ACCESS_KEY_ID it reads
 // the profile AWS_PROFILE ("default") of AWS_SHARED_CREDENTIALS_FILE (~/.aws/credentials). If neither has a
-// key, requests are anonymous. invalid_argument for a key without its secret, and if AWS_PROFILE is set but
-// has no key.
+// key, requests are anonymous. Fails with invalid_argument if a key has no secret, or if the profile
+// AWS_PROFILE has no key.
 Result<Credentials> find_credentials(const Environment& environment);
 
-// The first of these that is set: `wanted`, AWS_REGION, AWS_DEFAULT_REGION, the region of the profile in
-// AWS_CONFIG_FILE (~/.aws/config), "us-east-1".
+// Returns the first of these that is set: `wanted`, AWS_REGION, AWS_DEFAULT_REGION, the region of the profile
+// in AWS_CONFIG_FILE (~/.aws/config). If none is set, it returns "us-east-1".
 std::string find_region(const std::string& wanted, const Environment& environment);
 
 }  // namespace penstock::s3

@@ -8,7 +8,7 @@
 namespace penstock::s3 {
 namespace {
 
-constexpr std::size_t kDeepest = 16;  // nesting of elements; a listing has 4
+constexpr std::size_t kMaxNesting = 16;  // levels of elements that are accepted; a listing has 4
 
 Error bad_xml(std::string_view why) {
   return make_error(Errc::corrupt, "the server's answer is no XML that we know: " + std::string(why));
@@ -33,7 +33,7 @@ void append_utf8(std::string& text, std::uint32_t code) {
   }
 }
 
-// Appends the character that an entity names: "lt", "#10", "#xA".
+// Appends the character that an entity names: "lt", "#10", "#xA". Returns false if there is no such entity.
 bool append_entity(std::string& text, std::string_view name) {
   if (name.starts_with('#')) {
     const bool hexadecimal = name.size() > 1 && name[1] == 'x';
@@ -43,9 +43,9 @@ bool append_entity(std::string& text, std::string_view name) {
     append_utf8(text, *code);
     return true;
   }
-  constexpr std::pair<std::string_view, char> kNamed[] = {
+  constexpr std::pair<std::string_view, char> kEntities[] = {
       {"lt", '<'}, {"gt", '>'}, {"amp", '&'}, {"quot", '"'}, {"apos", '\''}};
-  for (const auto& [known, c] : kNamed) {
+  for (const auto& [known, c] : kEntities) {
     if (name != known) continue;
     text += c;
     return true;
@@ -58,38 +58,38 @@ class Parser {
   using Visit = std::function<void(std::string_view, const std::string&)>;
   Parser(std::string_view xml, const Visit& visit) : rest_(xml), visit_(visit) {}
 
-  Result<void> run() {
+  Result<void> parse() {
     constexpr std::string_view kByteOrderMark = "\xef\xbb\xbf";
     if (rest_.starts_with(kByteOrderMark)) rest_.remove_prefix(kByteOrderMark.size());
-    while (!rest_.empty()) PENSTOCK_TRY(rest_.front() == '<' ? markup() : characters());
-    if (!any_ || !starts_.empty()) return bad_xml("it ends too early");
+    while (!rest_.empty()) PENSTOCK_TRY(rest_.front() == '<' ? parse_markup() : parse_characters());
+    if (!found_element_ || !name_starts_.empty()) return bad_xml("it ends too early");
     return success();
   }
 
  private:
-  // Returns the text before `end`, and removes both from rest_.
-  std::optional<std::string_view> until(std::string_view end) {
+  // Takes the text before `end` from rest_ and returns it; also removes `end`. No value if rest_ lacks `end`.
+  std::optional<std::string_view> take_until(std::string_view end) {
     const std::size_t at = rest_.find(end);
     if (at == std::string_view::npos) return std::nullopt;
-    const std::string_view before = rest_.substr(0, at);
+    const std::string_view part_before = rest_.substr(0, at);
     rest_.remove_prefix(at + end.size());
-    return before;
+    return part_before;
   }
 
-  Result<void> skip(std::string_view end) {
-    if (!until(end)) return bad_xml("it ends within a comment");
+  Result<void> skip_past(std::string_view end) {
+    if (!take_until(end)) return bad_xml("it ends within a comment");
     return success();
   }
 
-  Result<void> characters() {
+  Result<void> parse_characters() {
     const std::size_t end = std::min(rest_.find('<'), rest_.size());
     std::string_view piece = rest_.substr(0, end);
     rest_.remove_prefix(end);
-    if (starts_.empty() && !trim(piece).empty()) return bad_xml("it has text outside of its element");
+    if (name_starts_.empty() && !trim(piece).empty()) return bad_xml("it has text outside of its element");
     while (!piece.empty()) {
-      const std::size_t mark = std::min(piece.find('&'), piece.size());
-      text_.append(piece.substr(0, mark));
-      piece.remove_prefix(mark);
+      const std::size_t ampersand = std::min(piece.find('&'), piece.size());
+      text_.append(piece.substr(0, ampersand));
+      piece.remove_prefix(ampersand);
       if (piece.empty()) break;
       const std::size_t semicolon = piece.find(';');
       if (semicolon == std::string_view::npos || !append_entity(text_, piece.substr(1, semicolon - 1)))
@@ -99,46 +99,46 @@ class Parser {
     return success();
   }
 
-  Result<void> markup() {
-    constexpr std::string_view kData = "<![CDATA[";
-    if (rest_.starts_with("<?")) return skip("?>");
-    if (rest_.starts_with("<!--")) return skip("-->");
-    if (rest_.starts_with(kData)) {
-      if (starts_.empty()) return bad_xml("it has text outside of its element");
-      rest_.remove_prefix(kData.size());
-      const auto data = until("]]>");
+  Result<void> parse_markup() {
+    constexpr std::string_view kCdataStart = "<![CDATA[";
+    if (rest_.starts_with("<?")) return skip_past("?>");
+    if (rest_.starts_with("<!--")) return skip_past("-->");
+    if (rest_.starts_with(kCdataStart)) {
+      if (name_starts_.empty()) return bad_xml("it has text outside of its element");
+      rest_.remove_prefix(kCdataStart.size());
+      const auto data = take_until("]]>");
       if (!data) return bad_xml("it ends within CDATA");
       text_.append(*data);
       return success();
     }
-    if (rest_.starts_with("<!")) return skip(">");
+    if (rest_.starts_with("<!")) return skip_past(">");
     rest_.remove_prefix(1);
-    auto tag = until(">");
+    auto tag = take_until(">");
     if (!tag) return bad_xml("it ends within a tag");
     if (tag->starts_with('/')) return close(tag->substr(1));
-    const bool empty = tag->ends_with('/');
-    if (empty) tag->remove_suffix(1);
+    const bool is_empty_element = tag->ends_with('/');
+    if (is_empty_element) tag->remove_suffix(1);
     const std::string_view name = tag->substr(0, std::min(tag->find_first_of(" \t\r\n"), tag->size()));
     if (name.empty() || name.find('<') != std::string_view::npos) return bad_xml("it holds a bad tag");
-    if (starts_.size() == kDeepest) return bad_xml("it is nested too deeply");
-    if (starts_.empty() && any_) return bad_xml("it has more than one element");
-    any_ = true;
-    starts_.push_back(path_.size());
+    if (name_starts_.size() == kMaxNesting) return bad_xml("it is nested too deeply");
+    if (name_starts_.empty() && found_element_) return bad_xml("it has more than one element");
+    found_element_ = true;
+    name_starts_.push_back(path_.size());
     if (!path_.empty()) path_ += '/';
     path_ += name;
     text_.clear();
-    return empty ? close(name) : success();
+    return is_empty_element ? close(name) : success();
   }
 
   Result<void> close(std::string_view name) {
     name = name.substr(0, name.find_last_not_of(" \t\r\n") + 1);
-    if (starts_.empty()) return bad_xml("an element ends that never began");
-    const std::size_t start = starts_.back();
-    if (std::string_view(path_).substr(start == 0 ? 0 : start + 1) != name)
+    if (name_starts_.empty()) return bad_xml("an element ends that never began");
+    const std::size_t name_start = name_starts_.back();
+    if (std::string_view(path_).substr(name_start == 0 ? 0 : name_start + 1) != name)
       return bad_xml("its elements overlap");
     visit_(path_, text_);
-    path_.resize(start);
-    starts_.pop_back();
+    path_.resize(name_start);
+    name_starts_.pop_back();
     text_.clear();
     return success();
   }
@@ -146,8 +146,8 @@ class Parser {
   std::string_view rest_;
   const Visit& visit_;
   std::string path_;
-  std::vector<std::size_t> starts_;  // offset in path_ of each open element
-  bool any_ = false;                 // at least one element began
+  std::vector<std::size_t> name_starts_;  // for each open element: where its name starts in path_
+  bool found_element_ = false;            // at least one element was found
   std::string text_;
 };
 
@@ -155,41 +155,41 @@ class Parser {
 
 Result<void> parse_xml(std::string_view xml,
                        const std::function<void(std::string_view path, const std::string& text)>& visit) {
-  return Parser(xml, visit).run();
+  return Parser(xml, visit).parse();
 }
 
 Result<Listing> parse_listing(std::string_view xml) {
   Listing listing;
   Listing::Object object;
-  bool known = false, encoded = false, truncated = false, numbers = true;
+  bool is_listing = false, encoded = false, truncated = false, sizes_are_valid = true;
   PENSTOCK_TRY(parse_xml(xml, [&](std::string_view path, const std::string& text) {
     constexpr std::string_view kRoot = "ListBucketResult";
     if (!path.starts_with(kRoot)) return;
     path.remove_prefix(kRoot.size());
     if (path.empty()) {
-      known = true;
+      is_listing = true;
     } else if (path == "/EncodingType") {
       encoded = text == "url";
     } else if (path == "/IsTruncated") {
       truncated = text == "true";
     } else if (path == "/NextContinuationToken") {
-      listing.next = text;
+      listing.next_token = text;
     } else if (path == "/CommonPrefixes/Prefix") {
       listing.prefixes.push_back(text);
     } else if (path == "/Contents/Key") {
       object.key = text;
     } else if (path == "/Contents/Size") {
       const auto bytes = parse_digits<std::uint64_t>(text);
-      numbers = numbers && bytes;
+      sizes_are_valid = sizes_are_valid && bytes;
       object.bytes = bytes.value_or(0);
     } else if (path == "/Contents") {
       listing.objects.push_back(std::exchange(object, {}));
     }
   }));
-  if (!known) return bad_xml("it is no listing");
-  if (!numbers) return bad_xml("a size is no number");
-  if (!truncated) listing.next.clear();
-  if (truncated && listing.next.empty()) return bad_xml("a listing goes on, but not where");
+  if (!is_listing) return bad_xml("it is no listing");
+  if (!sizes_are_valid) return bad_xml("a size is no number");
+  if (!truncated) listing.next_token.clear();
+  if (truncated && listing.next_token.empty()) return bad_xml("a listing goes on, but not where");
   if (encoded) {
     for (Listing::Object& one : listing.objects) one.key = uri_decode(one.key, true);
     for (std::string& prefix : listing.prefixes) prefix = uri_decode(prefix, true);
@@ -199,14 +199,14 @@ Result<Listing> parse_listing(std::string_view xml) {
 
 Refusal parse_refusal(std::string_view xml) {
   Refusal refusal;
-  bool whole = false;  // text after the element does not matter
+  bool is_complete = false;  // the element was read to its end; text after it does not matter
   static_cast<void>(parse_xml(xml, [&](std::string_view path, const std::string& text) {
-    whole = whole || path == "Error";
+    is_complete = is_complete || path == "Error";
     if (path == "Error/Code") refusal.code = text;
     if (path == "Error/Message") refusal.message = text;
     if (path == "Error/Region") refusal.region = text;
   }));
-  return whole ? refusal : Refusal{};
+  return is_complete ? refusal : Refusal{};
 }
 
 bool is_result(std::string_view xml, std::string_view element) {

@@ -14,9 +14,10 @@
 
 namespace penstock::s3 {
 
-// Calls `visit` at the end of each element, inner ones first, with its path ("ListBucketResult/Contents/Key")
-// and its text. Skips a byte order mark, attributes, comments, processing instructions and a DOCTYPE without
-// brackets. Outside the one outermost element only white space is allowed.
+// Calls `visit` at the end of each element, so inner elements come first, with its path
+// ("ListBucketResult/Contents/Key") and its text. Skips a byte order mark, attributes, comments, processing
+// instructions and a DOCTYPE without brackets. There must be one outermost element, and outside it only white
+// space.
 Result<void> parse_xml(std::string_view xml,
                        const std::function<void(std::string_view path, const std::string& text)>& visit);
 
@@ -26,30 +27,30 @@ struct Listing {
     std::uint64_t bytes = 0;
   };
   std::vector<Object> objects;
-  std::vector<std::string> prefixes;  // each ends in the delimiter
-  std::string next;                   // token that requests the next page; "": this is the last page
+  std::vector<std::string> prefixes;  // folders; each ends in the delimiter '/'
+  std::string next_token;             // token that requests the next page; "": this is the last page
 };
 // Parses the answer to ListObjectsV2.
 Result<Listing> parse_listing(std::string_view xml);
 
 struct Refusal {
   std::string code;     // "NoSuchKey"
-  std::string message;  // the server's text
+  std::string message;  // the server's message for people
   std::string region;   // the region that the server expects
 };
-// Parses the body of an error. Returns an empty Refusal if the body is no S3 error.
+// Parses the body of an error. If the body is no S3 error, it returns an empty Refusal.
 Refusal parse_refusal(std::string_view xml);
 
-// Whether the whole answer is one element of this name. The namespace is ignored, because stores differ in
-// it.
+// Whether the whole answer is one XML element with this name. Its XML namespace is ignored, because object
+// stores use different ones.
 bool is_result(std::string_view xml, std::string_view element);
 
 // Parses the header Content-Range ("bytes 0-99/1000", "bytes */1000"). `first` is the first byte of the
-// range, `whole` the size of the object. Each is empty if the header lacks it, and both if it is no such
-// header.
+// range, `object_bytes` the size of the object. Each has no value if the header lacks it; both have none if
+// the text is no such header.
 struct ContentRange {
   std::optional<std::uint64_t> first;
-  std::optional<std::uint64_t> whole;
+  std::optional<std::uint64_t> object_bytes;
 };
 ContentRange parse_content_range(std::string_view text);
 

@@ -16,7 +16,7 @@ extern "C" int LLVMFuzzerTestOneInput(const std::uint8_t* data, std::size_t size
   if (refusal.code.size() + refusal.message.size() > size) std::abort();
   if (is_result(xml, "CopyObjectResult") && xml.find("CopyObjectResult") == xml.npos) std::abort();
   const ContentRange range = parse_content_range(xml);
-  if ((range.first || range.whole) && !xml.starts_with("bytes ")) std::abort();
+  if ((range.first || range.object_bytes) && !xml.starts_with("bytes ")) std::abort();
   const auto id = parse_upload_id(xml);
   if (id.ok() && (id->empty() || id->size() > size)) std::abort();
   return 0;

@@ -26,7 +26,7 @@ TEST(Answers, AListing) {
   EXPECT_EQ(page->objects[0].bytes, 12U);
   EXPECT_EQ(page->objects[1].key, "a/two");
   EXPECT_EQ(page->prefixes, std::vector<std::string>{"a/b/"});
-  EXPECT_EQ(page->next, "to/ken==");
+  EXPECT_EQ(page->next_token, "to/ken==");
 }
 
 TEST(Answers, EncodedNamesAreDecoded) {
@@ -132,7 +132,7 @@ TEST(Answers, ContentRanges) {
                          std::optional<std::uint64_t> whole) {
     const ContentRange range = parse_content_range(text);
     EXPECT_EQ(range.first, first) << text;
-    EXPECT_EQ(range.whole, whole) << text;
+    EXPECT_EQ(range.object_bytes, whole) << text;
   };
   expect("bytes 0-99/1000", 0, 1000);
   expect("bytes 18446744073709551615-18446744073709551615/18446744073709551615", ~std::uint64_t{0},

@@ -22,7 +22,7 @@ class SameFaults : public testing::TestWithParam<const char*> {
  protected:
   void SetUp() override {
     if (const auto known = backend_registry().find(name()); !known.ok()) GTEST_SKIP() << known.error().what;
-    server.announce();
+    server.set_environment();
     auto made = make();
     ASSERT_OK(made);
     subject = *std::move(made);
@@ -43,7 +43,7 @@ class SameFaults : public testing::TestWithParam<const char*> {
   template <class Body>
   bool without_rights(const Body& body) {
     if (name() == "s3") {
-      server.inject_faults(ServerFault::forbidden, TestServer::kAll);
+      server.inject_faults(ServerFault::forbidden, TestServer::kAllTries);
       body(*subject);
       server.clear_faults();
       return true;

@@ -1,10 +1,11 @@
-// Threads: the writer's thread calls make(), send(), state(), finish() and the destructor. The thread that
+// Threads: the writer's thread calls make(), send(), check(), finish() and the destructor. The thread that
 // make() starts runs work(), start(), collect(), record_outcome() and out_of_memory(). Only that thread uses
 // transfers_, except that any thread may call wake().
-// Lock: mutex_ guards waiting_, parts_, spare_, etags_ and failed_. It is never held during network I/O.
+// Lock: mutex_ guards waiting_numbers_, parts_, spare_buffers_, etags_ and error_. It is never held during
+// network I/O.
 // Memory: every function may allocate, also while it holds the lock. A std::bad_alloc in the thread ends in
 // out_of_memory(). A std::bad_alloc in send() reaches the writer's caller.
-// Ctrl-C: no wait here ends because of it. Transfers then makes no more tries, so a part in flight gets its
+// Ctrl-C: it ends no wait here directly. After it Transfers makes no more tries, so a part in flight gets its
 // answer or its timeout. That ends the waits. The writer's caller sees the signal and destroys the writer.
 // Crash: the parts that arrived stay at the server as an incomplete upload. No object becomes visible.
 #include "io_backends/s3/parts.hpp"
@@ -21,8 +22,8 @@ namespace penstock::s3 {
 Parts::Parts(Store& store, std::string_view name, std::string_view upload)
     : store_(store),
       name_(name),
-      upload_(upload),
-      most_(store.settings().at_once(store.settings().streams)),
+      upload_id_(upload),
+      max_parts_(store.settings().limit_requests(store.settings().max_streams)),
       transfers_(store) {}
 
 Result<std::unique_ptr<Parts>> Parts::make(Store& store, std::string_view name, std::string_view upload) {
@@ -42,9 +43,11 @@ Result<std::unique_ptr<Parts>> Parts::make(Store& store, std::string_view name, 
 }
 
 // After the body of the destructor the members are destroyed in reverse order. thread_ is joined first. Then
-// the lease of transfers_ ends. Only then are the bodies in parts_ freed: libcurl may read them until then.
+// transfers_ ends its requests. The bodies in parts_ are freed last, because libcurl may read them until
+// then.
 Parts::~Parts() {
-  // Both calls are needed. The thread waits for changed_ when no request is in flight, else inside libcurl.
+  // Both calls are needed: without a request in flight the thread waits for changed_, otherwise inside
+  // libcurl.
   thread_.request_stop();
   transfers_->wake();
 }
@@ -52,31 +55,32 @@ Parts::~Parts() {
 Result<void> Parts::send(Part& part) {
   {
     std::unique_lock lock(mutex_);
-    changed_.wait(lock, [&] { return failed_ || parts_.size() < most_; });
+    changed_.wait(lock, [&] { return error_ || parts_.size() < max_parts_; });
     PENSTOCK_TRY(failure());
-    // One lock for all three: the thread never sees a number without its body and without an entry in etags_.
+    // All three change under one lock: so for each number in waiting_numbers_ the thread finds the body, and
+    // an entry in etags_.
     etags_.emplace_back();
-    parts_[sent_ + 1] = std::exchange(part, {});
-    waiting_.push_back(++sent_);
-    if (!spare_.empty()) {
-      part = std::move(spare_.back());
-      spare_.pop_back();
+    parts_[sent_count_ + 1] = std::exchange(part, {});
+    waiting_numbers_.push_back(++sent_count_);
+    if (!spare_buffers_.empty()) {
+      part = std::move(spare_buffers_.back());
+      spare_buffers_.pop_back();
     }
   }
-  // libcurl remembers a wake() that comes before its wait, so none is lost.
+  // If wake() comes before the thread waits, libcurl remembers it. So no wake() is lost.
   changed_.notify_all();
   transfers_->wake();
   return success();
 }
 
-Result<void> Parts::state() {
+Result<void> Parts::check() {
   const std::lock_guard lock(mutex_);
   return failure();
 }
 
 Result<std::vector<std::string>> Parts::finish() {
   std::unique_lock lock(mutex_);
-  changed_.wait(lock, [&] { return failed_ || parts_.empty(); });
+  changed_.wait(lock, [&] { return error_ || parts_.empty(); });
   PENSTOCK_TRY(failure());
   return etags_;
 }
@@ -88,20 +92,22 @@ void Parts::work(const std::stop_token& stop) {
     std::size_t number = 0;
     {
       std::unique_lock lock(mutex_);
-      if (transfers_->in_flight() == 0 && !changed_.wait(lock, stop, [&] { return !waiting_.empty(); }))
+      if (transfers_->in_flight() == 0 &&
+          !changed_.wait(lock, stop, [&] { return !waiting_numbers_.empty(); }))
         break;
-      if (!waiting_.empty()) {
-        number = waiting_.front();
-        waiting_.pop_front();
+      if (!waiting_numbers_.empty()) {
+        number = waiting_numbers_.front();
+        waiting_numbers_.pop_front();
       }
     }
     if (number > 0) start(number);
-    // After a start() drive() must not wait: waiting_ may already have another part.
+    // If a part was just started, drive() must not wait, because waiting_numbers_ may already have another
+    // part.
     transfers_->drive(number == 0);
     collect();
   }
-  // The destructor stopped the thread. A completely sent part gets its answer first: S3 may keep a part that
-  // arrives after the abort.
+  // The destructor stopped the thread. If a part is completely sent, its answer is awaited before the upload
+  // is aborted. Otherwise S3 may keep a part that arrives after the abort.
   transfers_->stop_retries();
   while (transfers_->in_flight() > 0) {
     transfers_->drive(true);
@@ -109,18 +115,18 @@ void Parts::work(const std::stop_token& stop) {
   }
 }
 
-// The thread has no memory left and ends. The exception has released the lock. The text is short enough to
-// need no allocation. Without this function the writer would wait for ever.
+// Called when the thread has no memory left and ends. By then the exception has released the lock. The text
+// is short enough to need no allocation. Without this error the writer would wait for ever.
 void Parts::out_of_memory() {
   {
     const std::lock_guard lock(mutex_);
-    if (!failed_) failed_ = make_error(Errc::exhausted, "out of memory");
+    if (!error_) error_ = make_error(Errc::exhausted, "out of memory");
   }
   changed_.notify_all();
 }
 
-// The body is read without the lock. That is safe: only this thread takes a part out of parts_, and a map
-// does not move its values when send() adds others.
+// The body is read without the lock. That is safe: only this thread removes parts from parts_, and a map does
+// not move its values when send() adds parts.
 void Parts::start(std::size_t number) {
   std::span<const std::byte> body;
   {
@@ -129,35 +135,36 @@ void Parts::start(std::size_t number) {
   }
   transfers_->start(number, {.method = Method::put,
                              .key = store_.key(name_),
-                             .query = {{"partNumber", std::to_string(number)}, {"uploadId", upload_}},
+                             .query = {{"partNumber", std::to_string(number)}, {"uploadId", upload_id_}},
                              .body = body});
 }
 
 void Parts::collect() {
   while (transfers_->any_done()) {
-    Transfers::Done done = transfers_->next();
+    Transfers::Done done = transfers_->take_done();
     const std::size_t number = done.tag;
     {
-      // Store the outcome before the part leaves parts_: finish() returns once parts_ is empty, and then
-      // reads failed_ and etags_.
+      // Store the outcome before the part leaves parts_: once parts_ is empty, finish() reads error_ and
+      // etags_ and returns.
       const std::lock_guard lock(mutex_);
       Result<void> outcome = record_outcome(number, done.answer);
-      if (!outcome.ok() && !failed_) failed_ = outcome.error();
-      spare_.push_back(std::move(parts_.extract(number).mapped()));
-      spare_.back().clear();
+      if (!outcome.ok() && !error_) error_ = outcome.error();
+      spare_buffers_.push_back(std::move(parts_.extract(number).mapped()));
+      spare_buffers_.back().clear();
     }
     changed_.notify_all();
   }
 }
 
-// The caller holds the lock, because send() may be growing etags_.
+// Stores the ETag of the part, or returns its error. The caller holds the lock, because send() may be growing
+// etags_.
 Result<void> Parts::record_outcome(std::size_t number, Result<Answer>& answer) {
   const std::string operation = "cannot write part " + std::to_string(number) + " of";
   if (!answer.ok()) {
     answer.error().what = operation + " '" + name_ + "': " + answer.error().what;
     return answer.error();
   }
-  if (!answer->ok()) return refused(*answer, store_.settings(), operation, name_);
+  if (!answer->ok()) return refusal_error(*answer, store_.settings(), operation, name_);
   etags_[number - 1] = std::move(answer->etag);
   return success();
 }

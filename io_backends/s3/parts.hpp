@@ -1,5 +1,5 @@
 // Sends the parts of a multipart upload on its own thread, while the caller makes the next part. libcurl
-// moves bytes only while a thread drives it, and a caller that computes does not drive it. The thread also
+// moves bytes only while a thread calls it, and a caller that computes does not call it. The thread also
 // computes the checksums of the bodies.
 #pragma once
 
@@ -22,26 +22,25 @@ namespace penstock::s3 {
 
 using Part = std::vector<std::byte>;
 
-// One thread calls this class. It holds at most Settings::streams parts in memory, including spare buffers
-// and parts that wait for their next try. With the part that the caller fills, a writer holds `streams` + 1
-// parts.
+// One thread calls this class. It has at most Settings::max_streams parts in memory, including parts that
+// wait for their next try and spare buffers. With the part that the caller fills, a writer has one more.
 class Parts {
  public:
-  // Returns `exhausted` if the system cannot create a thread.
+  // Fails with `exhausted` if the system cannot create a thread.
   static Result<std::unique_ptr<Parts>> make(Store& store, std::string_view name, std::string_view upload);
-  // Cuts off each part whose body is not completely sent. Waits for the answer or the timeout of the other
-  // parts. After that the caller can abort the upload. If the thread ran out of memory, all parts are cut
-  // off.
+  // Cancels the request of each part whose body is not completely sent. Waits for the answer or the timeout
+  // of the others. After that the caller can abort the upload. If the thread ran out of memory, all requests
+  // are cancelled.
   ~Parts();
   Parts(const Parts&) = delete;
   Parts& operator=(const Parts&) = delete;
 
   // Sends `part` as the next part and replaces it by an empty buffer. Waits while the maximum number of parts
-  // is in memory. Fails if an earlier part failed (the error has its number) or the thread ran out of memory.
-  // state() and finish() fail for the same reasons.
+  // is in memory. Fails if an earlier part failed (the error has the number of that part) or the thread ran
+  // out of memory. check() and finish() fail for the same reasons.
   Result<void> send(Part& part);
-  Result<void> state();
-  std::size_t sent() const { return sent_; }
+  Result<void> check();
+  std::size_t sent() const { return sent_count_; }
   // Waits until all parts have arrived, and returns their ETags.
   Result<std::vector<std::string>> finish();
 
@@ -53,24 +52,25 @@ class Parts {
   void start(std::size_t number);
   void collect();
   Result<void> record_outcome(std::size_t number, Result<Answer>& answer);
-  Result<void> failure() const { return failed_ ? Result<void>(*failed_) : success(); }
+  Result<void> failure() const { return error_ ? Result<void>(*error_) : success(); }
 
   Store& store_;
   const std::string name_;
-  const std::string upload_;
-  const std::size_t most_;
-  std::size_t sent_ = 0;
+  const std::string upload_id_;
+  const std::size_t max_parts_;
+  std::size_t sent_count_ = 0;
 
   std::mutex mutex_;
   std::condition_variable_any changed_;
-  std::deque<std::size_t> waiting_;    // numbers of the parts that the thread has not taken yet
-  std::map<std::size_t, Part> parts_;  // waiting or in flight, by number; libcurl reads them without the lock
-  std::vector<Part> spare_;            // buffers to use again
+  std::deque<std::size_t> waiting_numbers_;  // numbers of the parts that the thread has not started yet
+  // parts that wait or are in flight, by number; libcurl reads them without the lock
+  std::map<std::size_t, Part> parts_;
+  std::vector<Part> spare_buffers_;  // empty buffers for later parts
   std::vector<std::string> etags_;
-  std::optional<Error> failed_;
+  std::optional<Error> error_;
 
-  Store::Lease transfers_;  // used by the thread alone, except for wake()
-  std::jthread thread_;     // last: it is joined before what it uses is destroyed
+  Store::Lease transfers_;  // only the thread uses it, except for wake()
+  std::jthread thread_;     // last member, so that it is joined before the members that it uses are destroyed
 };
 
 }  // namespace penstock::s3

@@ -10,21 +10,22 @@ namespace {
 class S3Queue final : public Queue {
  public:
   S3Queue(Store& store, std::size_t depth)
-      : depth_(depth), reads_(store, store.settings().at_once(std::max(depth, store.settings().streams))) {}
+      : depth_(depth),
+        reads_(store, store.settings().limit_requests(std::max(depth, store.settings().max_streams))) {}
 
   std::size_t submit(std::span<const Operation> operations, Start /*start*/) override {
-    const std::size_t taken = std::min(operations.size(), depth_ - in_flight());
-    for (const Operation& operation : operations.first(taken)) begin(operation);
-    if (taken > 0) reads_.drive(false);
-    return taken;
+    const std::size_t accepted = std::min(operations.size(), depth_ - in_flight());
+    for (const Operation& operation : operations.first(accepted)) begin(operation);
+    if (accepted > 0) reads_.drive(false);
+    return accepted;
   }
 
   std::size_t reap(std::span<Completion> out, std::size_t at_least) override {
     const std::size_t wanted = std::min({at_least, in_flight(), out.size()});
-    if (reads_.done() < out.size()) reads_.drive(false);
-    while (reads_.done() < wanted) reads_.drive(true);
-    const std::size_t count = std::min(out.size(), reads_.done());
-    for (Completion& completion : out.first(count)) completion = reads_.next();
+    if (reads_.done_count() < out.size()) reads_.drive(false);
+    while (reads_.done_count() < wanted) reads_.drive(true);
+    const std::size_t count = std::min(out.size(), reads_.done_count());
+    for (Completion& completion : out.first(count)) completion = reads_.take_done();
     return count;
   }
 
@@ -32,20 +33,20 @@ class S3Queue final : public Queue {
 
  private:
   void begin(const Operation& operation) {
-    const Result<Wanted> wanted = wanted_of(operation);
+    const Result<WantedRead> wanted = wanted_read_of(operation);
     if (wanted.ok()) return reads_.start(operation.tag, *wanted);
     reads_.refuse(operation.tag, wanted.error());
   }
 
-  static Result<Wanted> wanted_of(const Operation& operation) {
+  static Result<WantedRead> wanted_read_of(const Operation& operation) {
     if (const auto* const read = std::get_if<ReadAt>(&operation.what)) {
       const auto& reader = static_cast<const S3Reader&>(*read->reader);
-      PENSTOCK_TRY(reader.check(read->offset, read->out.size()));
-      return Wanted{reader.name(), reader.etag(), read->offset, read->out};
+      PENSTOCK_TRY(reader.check_range(read->offset, read->out.size()));
+      return WantedRead{reader.name(), reader.etag(), read->offset, read->out};
     }
     const auto& object = std::get<ReadObject>(operation.what);
     PENSTOCK_TRY(check_read_object(object.name, object.length_hint, object.out.size()));
-    return wanted_by(object);
+    return wanted_read(object);
   }
 
   const std::size_t depth_;

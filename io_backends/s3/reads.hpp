@@ -1,6 +1,6 @@
 // Keeps several reads of objects in flight from one thread. A read that is longer than a part
-// (Settings::part) is split into several ranged GETs. All of them must return bytes of the same version of
-// the object: if the object is replaced during the read, the read fails.
+// (Settings::part_bytes) is split into several ranged GETs. All of them must return bytes of the same version
+// of the object: if the object is replaced during the read, the read fails.
 #pragma once
 
 #include <cstddef>
@@ -18,56 +18,57 @@
 
 namespace penstock::s3 {
 
-struct Wanted {
+struct WantedRead {
   // The caller keeps `name` and `out` valid until the read is done.
   std::string_view name;
   std::string etag = {};  // ETag that the object must have; "": any version
   std::uint64_t offset = 0;
-  std::span<std::byte> out;  // filled completely, unless `whole`
-  bool whole = false;        // read the whole object, which must fit into `out`
+  std::span<std::byte> out;   // buffer that the read fills; with `whole_object` the object may be shorter
+  bool whole_object = false;  // read the whole object, which must fit into `out`; `offset` is 0
 };
-// The read that a ReadObject describes.
-Wanted wanted_by(const ReadObject& object);
+// Turns a ReadObject into the read that it asks for.
+WantedRead wanted_read(const ReadObject& object);
 
-// One thread uses it.
+// The reads of one thread.
 class Reads {
  public:
-  // Keeps at most `requests` GETs in flight, and at most Settings::streams of one read. Reads that started
-  // first get their GETs first.
-  Reads(Store& store, std::size_t requests) : store_(store), requests_(requests), transfers_(store) {}
-  // Cuts off the reads in flight. Their memory is not used again.
+  // Keeps at most `requests` GETs in flight, of which at most Settings::max_streams belong to one read.
+  // Earlier reads get their GETs first.
+  Reads(Store& store, std::size_t requests) : store_(store), max_gets_(requests), transfers_(store) {}
+  // Cancels the reads in flight. Their memory is not used again.
   ~Reads() = default;
   Reads(const Reads&) = delete;
   Reads& operator=(const Reads&) = delete;
 
-  void start(std::uint64_t tag, Wanted wanted);
-  // A read that cannot start: next() returns `error` for it.
+  void start(std::uint64_t tag, WantedRead wanted);
+  // For a read that cannot start: take_done() will return `error` for it.
   void refuse(std::uint64_t tag, Error error) { done_.push_back({tag, std::move(error)}); }
-  std::size_t done() const { return done_.size(); }  // reads that next() can return
-  // Call it only if done() > 0. The memory of the read is not used again, also after a failure.
-  Completion next();
+  std::size_t done_count() const { return done_.size(); }  // reads that take_done() can return
+  // Returns a read that has ended. Call it only if done_count() > 0. The memory of that read is not used
+  // again, even after a failure.
+  Completion take_done();
   // Sends and receives as far as possible without waiting. With `wait` it waits until a request makes
   // progress, at most 100 ms.
   void drive(bool wait);
-  // The number of reads that started and that next() has not returned.
+  // The number of reads that were started and that take_done() has not returned yet.
   std::size_t in_flight() const { return reads_.size() + done_.size(); }
 
  private:
   struct Read {
     std::uint64_t tag = 0;
-    Wanted wanted;
-    std::list<Read>::iterator self;
-    std::optional<std::uint64_t> length;  // empty for a whole object before its first bytes arrive
-    bool split = false;                   // read in parts
+    WantedRead wanted;
+    std::list<Read>::iterator position;
+    std::optional<std::uint64_t> length;  // no value for a whole object until its first bytes arrive
+    bool is_split = false;                // read by several GETs
     std::size_t gets_started = 0;
-    std::uint64_t bytes_requested = 0;  // by these GETs
-    std::uint64_t filled = 0;
-    std::size_t streams = 0;  // GETs in flight
-    std::optional<Error> failed;
+    std::uint64_t bytes_requested = 0;  // bytes that the started GETs cover
+    std::uint64_t filled_bytes = 0;
+    std::size_t gets_in_flight = 0;
+    std::optional<Error> error;
   };
   struct Piece {
     Read* read = nullptr;
-    std::uint64_t begin = 0;  // offset in `out`
+    std::uint64_t begin = 0;  // where its bytes begin in `out`
     std::size_t length = 0;
   };
 
@@ -75,17 +76,17 @@ class Reads {
   void start_piece(Read& read);
   void on_head(const Piece& piece, const Answer& answer);
   void collect();
-  Result<void> outcome(const Piece& piece, const Answer& answer);
+  Result<void> check_piece(const Piece& piece, const Answer& answer);
   void fail(Read& read, Error error);
   void finish(Read& read, Result<std::uint64_t> bytes);
 
   Store& store_;
-  const std::size_t requests_;
+  const std::size_t max_gets_;
   std::list<Read> reads_;
-  std::deque<Read*> needing_gets_;  // reads that still need GETs
+  std::deque<Read*> needing_gets_;  // reads for which more GETs must start
   std::map<std::uint64_t, Piece> pieces_;
-  std::uint64_t next_piece_ = 0;
-  std::vector<Read*> failed_;  // failed by the first bytes of a GET; collect() finishes them
+  std::uint64_t next_piece_number_ = 0;
+  std::vector<Read*> failed_reads_;  // reads that on_head() found wrong; collect() finishes them
   std::deque<Completion> done_;
   Store::Lease transfers_;
 };

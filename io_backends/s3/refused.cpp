@@ -8,28 +8,28 @@
 namespace penstock::s3 {
 namespace {
 
-// Explains why an answer does not prove success, and what the user can do.
+// Explains why an answer with a success status does not prove success, and what the user can do.
 std::string why_no_proof(const Answer& answer, const Settings& settings) {
-  constexpr std::size_t kExcerpt = 40;
+  constexpr std::size_t kExcerptBytes = 40;
   std::string why = "the server answers " + std::to_string(answer.status) + " without the result";
   if (answer.tries > 1) why += ", " + std::to_string(answer.tries) + " times";
   if (!trim(answer.text).empty())
-    why += " (its answer begins with '" + printable(answer.text.substr(0, kExcerpt)) + "')";
+    why += " (its answer begins with '" + printable(answer.text.substr(0, kExcerptBytes)) + "')";
   return why + ". Check that " + settings.endpoint.server +
          " is an object store, and that no proxy answers in its place (no_proxy)";
 }
 
 }  // namespace
 
-Error refused(const Answer& answer, const Settings& settings, std::string_view operation,
-              std::string_view object) {
+Error refusal_error(const Answer& answer, const Settings& settings, std::string_view operation,
+                    std::string_view object) {
   const Refusal& refusal = answer.refusal;
   const auto error = [&](Errc code, std::string_view why) {
-    Error made = errno_error(0, operation, object);
-    made.code = code;
-    made.what.append(": ").append(why);
-    if (!refusal.code.empty()) made.what.append(" (").append(refusal.code).append(")");
-    return made;
+    Error result = errno_error(0, operation, object);
+    result.code = code;
+    result.what.append(": ").append(why);
+    if (!refusal.code.empty()) result.what.append(" (").append(refusal.code).append(")");
+    return result;
   };
   const std::string bucket = "'" + settings.endpoint.bucket + "' at " + settings.endpoint.server;
   if (refusal.code == "SignatureDoesNotMatch")

@@ -33,12 +33,12 @@ TEST_F(S3Results, RequestsWithoutThemAreSentAgain) {
 TEST_F(S3Results, ARemovalWithoutOneIsNotDone) {
   ASSERT_OK(put("small", "bytes"));
   for (const ServerFault fault : {ServerFault::page, ServerFault::blanks}) {
-    server.inject_faults(fault, TestServer::kAll, "DELETE");
+    server.inject_faults(fault, TestServer::kAllTries, "DELETE");
     EXPECT_ERRC(Errc::io, backend->names().remove("small"), "'small'");
     server.clear_faults();
     EXPECT_OK(backend->names().stat("small"));
   }
-  server.inject_faults(ServerFault::page_after, TestServer::kAll, "DELETE");
+  server.inject_faults(ServerFault::page_after, TestServer::kAllTries, "DELETE");
   EXPECT_OK(backend->names().remove("small"));
   EXPECT_ERRC(Errc::not_found, backend->names().stat("small"));
 }
@@ -46,48 +46,48 @@ TEST_F(S3Results, ARemovalWithoutOneIsNotDone) {
 TEST_F(S3Results, AnUploadThatCannotBeCreatedIsNone) {
   for (const ServerFault fault :
        {ServerFault::page, ServerFault::blanks, ServerFault::cut_result, ServerFault::late_error}) {
-    server.inject_faults(fault, TestServer::kAll, "POST", "uploads");
+    server.inject_faults(fault, TestServer::kAllTries, "POST", "uploads");
     EXPECT_ERRC(Errc::io, put("large", large), "'large'") << static_cast<int>(fault);
     server.clear_faults();
-    EXPECT_EQ(server.uploads(), 0U);
+    EXPECT_EQ(server.open_uploads(), 0U);
   }
 }
 
 TEST_F(S3Results, AnAbortWithoutOneIsSentAgain) {
-  server.inject_faults(ServerFault::page, TestServer::kAll, "POST", "uploadId=");
+  server.inject_faults(ServerFault::page, TestServer::kAllTries, "POST", "uploadId=");
   server.inject_faults(ServerFault::page, 1, "DELETE", "uploadId=");
   EXPECT_ERRC(Errc::io, put("large", large), "'large'");
-  EXPECT_EQ(server.uploads(), 0U);
+  EXPECT_EQ(server.open_uploads(), 0U);
 }
 
 TEST_F(S3Results, AnUploadThatStaysOpenIsNamed) {
   std::size_t open = 0;
   for (const ServerFault fault : {ServerFault::page, ServerFault::blanks}) {
-    server.inject_faults(ServerFault::page, TestServer::kAll, "POST", "uploadId=");
-    server.inject_faults(fault, TestServer::kAll, "DELETE", "uploadId=");
+    server.inject_faults(ServerFault::page, TestServer::kAllTries, "POST", "uploadId=");
+    server.inject_faults(fault, TestServer::kAllTries, "DELETE", "uploadId=");
     EXPECT_ERRC(Errc::io, put("large", large), "'upload/" + std::to_string(++open) + "'");
     server.clear_faults();
-    EXPECT_EQ(server.uploads(), open);
+    EXPECT_EQ(server.open_uploads(), open);
   }
 }
 
 // After a failed upload, the name has another writer's object, or cannot be asked for.
 TEST_F(S3Results, AnotherObjectProvesNoUpload) {
   store("large", large);
-  server.inject_faults(ServerFault::page, TestServer::kAll, "POST", "uploadId=");
+  server.inject_faults(ServerFault::page, TestServer::kAllTries, "POST", "uploadId=");
   EXPECT_ERRC(Errc::io, put("large", large), "'large'");
   server.clear_faults();
-  server.inject_faults(ServerFault::page_after, TestServer::kAll, "POST", "uploadId=");
-  server.inject_faults(ServerFault::forbidden, TestServer::kAll, "HEAD");
+  server.inject_faults(ServerFault::page_after, TestServer::kAllTries, "POST", "uploadId=");
+  server.inject_faults(ServerFault::forbidden, TestServer::kAllTries, "HEAD");
   EXPECT_ERRC(Errc::io, put("large", large), "'large'");
   server.clear_faults();
-  EXPECT_EQ(server.uploads(), 0U);
+  EXPECT_EQ(server.open_uploads(), 0U);
 }
 
 TEST_F(S3Results, ARenameSucceedsIfTheCopyExists) {
   const Bytes bytes = pattern(100);
   ASSERT_OK(put("from", bytes));
-  server.inject_faults(ServerFault::page_after, TestServer::kAll, "PUT", "to");
+  server.inject_faults(ServerFault::page_after, TestServer::kAllTries, "PUT", "to");
   ASSERT_OK(backend->names().rename_noreplace("from", "to"));
   server.clear_faults();
   EXPECT_ERRC(Errc::not_found, backend->names().stat("from"));
@@ -95,11 +95,11 @@ TEST_F(S3Results, ARenameSucceedsIfTheCopyExists) {
 }
 
 TEST_F(S3Results, ALockIsHeldIfItsObjectExists) {
-  server.inject_faults(ServerFault::page, TestServer::kAll, "PUT", "lock");
+  server.inject_faults(ServerFault::page, TestServer::kAllTries, "PUT", "lock");
   EXPECT_ERRC(Errc::io, backend->names().lock("lock"), "'lock'");
   server.clear_faults();
   EXPECT_ERRC(Errc::not_found, backend->names().stat("lock"));
-  server.inject_faults(ServerFault::page_after, TestServer::kAll, "PUT", "lock");
+  server.inject_faults(ServerFault::page_after, TestServer::kAllTries, "PUT", "lock");
   const auto held = backend->names().lock("lock");
   ASSERT_OK(held);
   EXPECT_ERRC(Errc::busy, backend->names().lock("lock"));
@@ -110,7 +110,7 @@ TEST_F(S3Results, AListingWithoutOneFails) {
   const auto list = [&] { return backend->names().list("", [](const Entry&) { return true; }); };
   for (const ServerFault fault :
        {ServerFault::page, ServerFault::blanks, ServerFault::cut_result, ServerFault::late_error}) {
-    server.inject_faults(fault, TestServer::kAll, "GET", "list-type=2");
+    server.inject_faults(fault, TestServer::kAllTries, "GET", "list-type=2");
     EXPECT_ERRC(Errc::io, list()) << static_cast<int>(fault);
     server.clear_faults();
     EXPECT_OK(list());
@@ -120,7 +120,7 @@ TEST_F(S3Results, AListingWithoutOneFails) {
 // The remedy that the error message gives must work.
 TEST_F(S3Results, NoProxyAvoidsAProxy) {
   TestServer proxy;
-  proxy.inject_faults(ServerFault::page, TestServer::kAll);
+  proxy.inject_faults(ServerFault::page, TestServer::kAllTries);
   const std::string url = proxy.url();
   ::setenv("http_proxy", url.substr(0, url.rfind('/')).c_str(), 1);
   ::unsetenv("no_proxy");

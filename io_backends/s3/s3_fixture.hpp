@@ -22,7 +22,7 @@ class S3 : public testing::Test {
   void SetUp() override {
     const auto info = backend_registry().find("s3");
     if (!info.ok()) GTEST_SKIP() << info.error().message();
-    server.announce();
+    server.set_environment();
     remake();
   }
 

@@ -86,7 +86,7 @@ TEST_F(S3, NamesOfAnyBytes) {
 }
 
 TEST_F(S3, ListsPageAfterPage) {
-  server.page = 3;
+  server.page_keys = 3;
   std::map<std::string, bool> wanted;
   for (unsigned i = 0; i < 10; ++i) {
     const std::string name = "folder/" + std::to_string(i);
@@ -288,11 +288,11 @@ TEST_F(S3, LargeObjectsAreWrittenInParts) {
     ASSERT_OK(writer);
     for (std::size_t at = 0; at < bytes.size(); at += 3 * kMiB)
       ASSERT_OK((*writer)->append(std::span(bytes).subspan(at, std::min(3 * kMiB, bytes.size() - at))));
-    EXPECT_EQ(server.uploads(), 1U);
+    EXPECT_EQ(server.open_uploads(), 1U);
     EXPECT_ERRC(Errc::not_found, backend->names().stat("large"));
     ASSERT_OK((*writer)->publish(Durability::file_and_name));
   }
-  EXPECT_EQ(server.uploads(), 0U);
+  EXPECT_EQ(server.open_uploads(), 0U);
   const auto back = get("large");
   ASSERT_OK(back);
   EXPECT_TRUE(*back == bytes);
@@ -310,15 +310,15 @@ TEST_F(S3, ADroppedWriterAbortsItsUpload) {
     const auto writer = backend->create("large");
     ASSERT_OK(writer);
     ASSERT_OK((*writer)->append(pattern(12 * kMiB)));
-    EXPECT_EQ(server.uploads(), 1U);
+    EXPECT_EQ(server.open_uploads(), 1U);
   }
-  EXPECT_EQ(server.uploads(), 0U);
+  EXPECT_EQ(server.open_uploads(), 0U);
   const auto writer = backend->create("large");
   ASSERT_OK(writer);
   ASSERT_OK((*writer)->append(pattern(12 * kMiB)));
   ASSERT_OK(put("large", "quicker"));
   EXPECT_ERRC(Errc::already_exists, (*writer)->publish(Durability::visible, IfExists::fail));
-  EXPECT_EQ(server.uploads(), 0U);
+  EXPECT_EQ(server.open_uploads(), 0U);
   EXPECT_EQ(text_of(*get("large")), "quicker");
 }
 
@@ -443,13 +443,13 @@ TEST_F(S3, OneThreadKeepsManyReadsInFlight) {
   std::vector<Operation> operations;
   for (std::uint64_t i = 0; i < kDepth; ++i)
     operations.push_back({ReadObject{"object", bytes.size(), outs[i]}, i});
-  server.min_at_once = kDepth;
+  server.min_in_progress = kDepth;
   ASSERT_EQ((*queue)->submit(operations), kDepth);
   std::vector<Completion> completions(kDepth);
   ASSERT_EQ((*queue)->reap(completions, kDepth), kDepth);
   for (const Completion& completion : completions) EXPECT_OK(completion.bytes);
   for (const Bytes& out : outs) EXPECT_EQ(out, bytes);
-  EXPECT_EQ(server.most_at_once(), kDepth);
+  EXPECT_EQ(server.most_in_progress(), kDepth);
 }
 
 TEST_F(S3, ConnectionsAreUsedAgain) {

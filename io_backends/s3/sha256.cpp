@@ -8,7 +8,7 @@ namespace penstock::s3 {
 namespace {
 
 // The first 32 bits of the fractional parts of the cube roots of the first 64 primes (FIPS 180-4, 4.2.2).
-constexpr std::array<std::uint32_t, 64> kRounds{
+constexpr std::array<std::uint32_t, 64> kRoundConstants{
     0x428a2f98, 0x71374491, 0xb5c0fbcf, 0xe9b5dba5, 0x3956c25b, 0x59f111f1, 0x923f82a4, 0xab1c5ed5,
     0xd807aa98, 0x12835b01, 0x243185be, 0x550c7dc3, 0x72be5d74, 0x80deb1fe, 0x9bdc06a7, 0xc19bf174,
     0xe49b69c1, 0xefbe4786, 0x0fc19dc6, 0x240ca1cc, 0x2de92c6f, 0x4a7484aa, 0x5cb0a9dc, 0x76f988da,
@@ -26,7 +26,7 @@ std::uint32_t big_endian(const std::byte* at) {
 
 }  // namespace
 
-void Sha256::take(const std::byte* block) {
+void Sha256::add_block(const std::byte* block) {
   std::array<std::uint32_t, 64> w;  // NOLINT(*-member-init): filled below
   for (std::size_t i = 0; i < 16; ++i) w[i] = big_endian(block + 4 * i);
   for (std::size_t i = 16; i < 64; ++i) {
@@ -37,42 +37,42 @@ void Sha256::take(const std::byte* block) {
   auto [a, b, c, d, e, f, g, h] = state_;
   for (std::size_t i = 0; i < 64; ++i) {
     const std::uint32_t s1 = std::rotr(e, 6) ^ std::rotr(e, 11) ^ std::rotr(e, 25);
-    const std::uint32_t t1 = h + s1 + ((e & f) ^ (~e & g)) + kRounds[i] + w[i];
+    const std::uint32_t t1 = h + s1 + ((e & f) ^ (~e & g)) + kRoundConstants[i] + w[i];
     const std::uint32_t s0 = std::rotr(a, 2) ^ std::rotr(a, 13) ^ std::rotr(a, 22);
     const std::uint32_t t2 = s0 + ((a & b) ^ (a & c) ^ (b & c));
     h = g, g = f, f = e, e = d + t1, d = c, c = b, b = a, a = t1 + t2;
   }
-  const std::array<std::uint32_t, 8> sums{a, b, c, d, e, f, g, h};
-  for (std::size_t i = 0; i < 8; ++i) state_[i] += sums[i];
+  const std::array<std::uint32_t, 8> working_state{a, b, c, d, e, f, g, h};
+  for (std::size_t i = 0; i < 8; ++i) state_[i] += working_state[i];
 }
 
 void Sha256::add(std::span<const std::byte> bytes) {
-  const std::size_t held = bytes_ % kBlock;
-  bytes_ += bytes.size();
-  if (held > 0) {
-    const std::size_t now = std::min(kBlock - held, bytes.size());
-    std::copy_n(bytes.begin(), now, pending_.begin() + static_cast<std::ptrdiff_t>(held));
-    bytes = bytes.subspan(now);
-    if (held + now < kBlock) return;
-    take(pending_.data());
+  const std::size_t pending_bytes = total_bytes_ % kBlockBytes;
+  total_bytes_ += bytes.size();
+  if (pending_bytes > 0) {
+    const std::size_t count = std::min(kBlockBytes - pending_bytes, bytes.size());
+    std::copy_n(bytes.begin(), count, pending_.begin() + static_cast<std::ptrdiff_t>(pending_bytes));
+    bytes = bytes.subspan(count);
+    if (pending_bytes + count < kBlockBytes) return;
+    add_block(pending_.data());
   }
-  for (; bytes.size() >= kBlock; bytes = bytes.subspan(kBlock)) take(bytes.data());
+  for (; bytes.size() >= kBlockBytes; bytes = bytes.subspan(kBlockBytes)) add_block(bytes.data());
   std::copy(bytes.begin(), bytes.end(), pending_.begin());
 }
 
 Digest Sha256::finish() {
-  const std::uint64_t bits = bytes_ * 8;
-  std::size_t held = bytes_ % kBlock;
-  pending_[held++] = std::byte{0x80};
-  if (held > kBlock - 8) {
-    std::fill(pending_.begin() + static_cast<std::ptrdiff_t>(held), pending_.end(), std::byte{0});
-    take(pending_.data());
-    held = 0;
+  const std::uint64_t bits = total_bytes_ * 8;
+  std::size_t pending_bytes = total_bytes_ % kBlockBytes;
+  pending_[pending_bytes++] = std::byte{0x80};
+  if (pending_bytes > kBlockBytes - 8) {
+    std::fill(pending_.begin() + static_cast<std::ptrdiff_t>(pending_bytes), pending_.end(), std::byte{0});
+    add_block(pending_.data());
+    pending_bytes = 0;
   }
-  std::fill(pending_.begin() + static_cast<std::ptrdiff_t>(held), pending_.end(), std::byte{0});
+  std::fill(pending_.begin() + static_cast<std::ptrdiff_t>(pending_bytes), pending_.end(), std::byte{0});
   for (std::size_t i = 0; i < 8; ++i)
-    pending_[kBlock - 1 - i] = static_cast<std::byte>(bits >> (8 * i) & 0xffU);
-  take(pending_.data());
+    pending_[kBlockBytes - 1 - i] = static_cast<std::byte>(bits >> (8 * i) & 0xffU);
+  add_block(pending_.data());
   Digest digest{};
   for (std::size_t i = 0; i < digest.size(); ++i)
     digest[i] = static_cast<std::uint8_t>(state_[i / 4] >> (24 - 8 * (i % 4)) & 0xffU);
@@ -86,23 +86,23 @@ Digest sha256(std::span<const std::byte> bytes) {
 }
 
 Digest hmac_sha256(std::span<const std::uint8_t> key, std::string_view text) {
-  std::array<std::uint8_t, 64> padded{};
-  if (key.size() > padded.size()) {
-    const Digest shorter = sha256(std::as_bytes(key));
-    std::copy(shorter.begin(), shorter.end(), padded.begin());
+  std::array<std::uint8_t, 64> padded_key{};
+  if (key.size() > padded_key.size()) {
+    const Digest key_digest = sha256(std::as_bytes(key));
+    std::copy(key_digest.begin(), key_digest.end(), padded_key.begin());
   } else {
-    std::copy(key.begin(), key.end(), padded.begin());
+    std::copy(key.begin(), key.end(), padded_key.begin());
   }
-  const auto pass = [&](std::uint8_t mask, std::span<const std::byte> bytes) {
-    std::array<std::uint8_t, 64> block = padded;
+  const auto hash_with_key = [&](std::uint8_t mask, std::span<const std::byte> bytes) {
+    std::array<std::uint8_t, 64> block = padded_key;
     for (std::uint8_t& byte : block) byte = static_cast<std::uint8_t>(byte ^ mask);
     Sha256 hash;
     hash.add(std::as_bytes(std::span(block)));
     hash.add(bytes);
     return hash.finish();
   };
-  const Digest inner = pass(0x36, std::as_bytes(std::span(text)));
-  return pass(0x5c, std::as_bytes(std::span(inner)));
+  const Digest inner = hash_with_key(0x36, std::as_bytes(std::span(text)));
+  return hash_with_key(0x5c, std::as_bytes(std::span(inner)));
 }
 
 std::string hex(const Digest& digest) {

@@ -11,7 +11,7 @@ namespace {
 
 constexpr std::string_view kAlgorithm = "AWS4-HMAC-SHA256";
 
-bool unreserved(char c) {
+bool is_unreserved(char c) {
   return (c >= 'a' && c <= 'z') || (c >= 'A' && c <= 'Z') || (c >= '0' && c <= '9') || c == '-' || c == '.' ||
          c == '_' || c == '~';
 }
@@ -45,7 +45,7 @@ std::string uri_encode(std::string_view text, bool keep_slashes) {
   std::string encoded;
   encoded.reserve(text.size());
   for (const char c : text) {
-    if (unreserved(c) || (c == '/' && keep_slashes)) {
+    if (is_unreserved(c) || (c == '/' && keep_slashes)) {
       encoded += c;
       continue;
     }
@@ -57,19 +57,19 @@ std::string uri_encode(std::string_view text, bool keep_slashes) {
   return encoded;
 }
 
-std::string uri_decode(std::string_view text, bool plus) {
-  std::string plain;
+std::string uri_decode(std::string_view text, bool plus_is_space) {
+  std::string decoded;
   for (std::size_t i = 0; i < text.size(); ++i) {
     const int high = i + 2 < text.size() ? hex_value(text[i + 1]) : -1;
     const int low = i + 2 < text.size() ? hex_value(text[i + 2]) : -1;
     if (text[i] == '%' && high >= 0 && low >= 0) {
-      plain += static_cast<char>(high * 16 + low);
+      decoded += static_cast<char>(high * 16 + low);
       i += 2;
     } else {
-      plain += plus && text[i] == '+' ? ' ' : text[i];
+      decoded += plus_is_space && text[i] == '+' ? ' ' : text[i];
     }
   }
-  return plain;
+  return decoded;
 }
 
 std::string query_string(Pairs query) {
@@ -90,28 +90,30 @@ std::string amz_date(std::time_t when) {
   return utc_text(when, "%Y%m%dT%H%M%SZ");
 }
 
-std::string authorization(const ToSign& request, const Credentials& who, std::string_view region,
-                          std::string_view service, std::string_view date) {
+std::string authorization(const SignedRequest& request, const Credentials& credentials,
+                          std::string_view region, std::string_view service, std::string_view date) {
   Pairs headers = request.headers;
   std::sort(headers.begin(), headers.end());
-  std::string canonical = request.method + "\n" + request.path + "\n" + request.query + "\n";
+  std::string canonical_request = request.method + "\n" + request.path + "\n" + request.query + "\n";
   std::string names;
   for (const auto& [name, value] : headers) {
-    canonical.append(name).append(":").append(trimmed(value)).append("\n");
+    canonical_request.append(name).append(":").append(trimmed(value)).append("\n");
     if (!names.empty()) names += ';';
     names += name;
   }
-  canonical.append("\n").append(names).append("\n").append(request.payload_hash);
+  canonical_request.append("\n").append(names).append("\n").append(request.payload_hash);
 
   const std::string day(date.substr(0, 8));
   const std::string scope = day + "/" + std::string(region) + "/" + std::string(service) + "/aws4_request";
-  const std::string to_sign = fmt::format("{}\n{}\n{}\n{}", kAlgorithm, date, scope, hex_of_text(canonical));
-  const std::string first = "AWS4" + who.secret;
-  Digest key = hmac_sha256(std::span(reinterpret_cast<const std::uint8_t*>(first.data()), first.size()), day);
+  const std::string string_to_sign =
+      fmt::format("{}\n{}\n{}\n{}", kAlgorithm, date, scope, hex_of_text(canonical_request));
+  const std::string first_key = "AWS4" + credentials.secret;
+  Digest key =
+      hmac_sha256(std::span(reinterpret_cast<const std::uint8_t*>(first_key.data()), first_key.size()), day);
   for (const std::string_view word : {region, service, std::string_view("aws4_request")})
     key = hmac_sha256(key, word);
-  return fmt::format("{} Credential={}/{}, SignedHeaders={}, Signature={}", kAlgorithm, who.key_id, scope,
-                     names, hex(hmac_sha256(key, to_sign)));
+  return fmt::format("{} Credential={}/{}, SignedHeaders={}, Signature={}", kAlgorithm, credentials.key_id,
+                     scope, names, hex(hmac_sha256(key, string_to_sign)));
 }
 
 }  // namespace penstock::s3

@@ -13,7 +13,7 @@
 
 namespace penstock::s3 {
 
-struct Credentials {   // never printed, never in a record
+struct Credentials {   // never printed, and never written to a record
   std::string key_id;  // "": requests are not signed
   std::string secret;
   std::string session_token;  // "": none
@@ -23,18 +23,18 @@ using Pairs = std::vector<std::pair<std::string, std::string>>;
 
 // Percent-encodes each byte except letters, digits and "-._~". With `keep_slashes` it also keeps '/'.
 std::string uri_encode(std::string_view text, bool keep_slashes);
-// Decodes "%41" to "A". Keeps a '%' that is not followed by two hexadecimal digits. With `plus`, '+' becomes
-// a space.
-std::string uri_decode(std::string_view text, bool plus);
+// Decodes "%41" to "A". Keeps a '%' that is not followed by two hexadecimal digits. With `plus_is_space`, '+'
+// becomes a space.
+std::string uri_decode(std::string_view text, bool plus_is_space);
 
-// Returns "a=1&b=", encoded and sorted: the form to sign and to send.
+// Returns the query as text ("a=1&b="): encoded and sorted, as it is signed and sent.
 std::string query_string(Pairs query);
 
 // The parts of a request that the signature covers.
-struct ToSign {
+struct SignedRequest {
   std::string method;
-  std::string path;          // encoded, begins with '/'
-  std::string query;         // from query_string()
+  std::string path;          // percent-encoded; begins with '/'
+  std::string query;         // as query_string() returns it
   Pairs headers;             // names in lower case, in any order; must contain "host"
   std::string payload_hash;  // hexadecimal SHA-256 of the body, or kUnsignedPayload
 };
@@ -45,7 +45,7 @@ std::string amz_date(std::time_t when);
 
 // Returns the value of the header Authorization. `date` comes from amz_date() and is also the value of the
 // header x-amz-date.
-std::string authorization(const ToSign& request, const Credentials& who, std::string_view region,
-                          std::string_view service, std::string_view date);
+std::string authorization(const SignedRequest& request, const Credentials& credentials,
+                          std::string_view region, std::string_view service, std::string_view date);
 
 }  // namespace penstock::s3

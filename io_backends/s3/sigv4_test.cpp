@@ -54,7 +54,7 @@ class PublishedSignatures : public testing::Test {
     headers.emplace_back("host", "examplebucket.s3.amazonaws.com");
     headers.emplace_back("x-amz-content-sha256", hash);
     headers.emplace_back("x-amz-date", "20130524T000000Z");
-    const ToSign request{method, uri_encode(path, true), query_string(query), headers, hash};
+    const SignedRequest request{method, uri_encode(path, true), query_string(query), headers, hash};
     const Credentials who{"AKIAIOSFODNN7EXAMPLE", "wJalrXUtnFEMI/K7MDENG/bPxRfiCYEXAMPLEKEY", ""};
     return authorization(request, who, "us-east-1", "s3", "20130524T000000Z");
   }

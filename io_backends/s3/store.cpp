@@ -1,6 +1,6 @@
 // Threads: any thread calls a Store. One thread at a time uses a Lease and the Transfers that it lends.
-// Lock: mutex_ guards idle_ and no_objects_. It is never held while a request is made, so a slow server
-// delays only its own callers.
+// Lock: mutex_ guards idle_transfers_ and missing_objects_. It is never held while a request is made, so a
+// slow server delays only its own callers.
 // Memory: every function may allocate. If ~Lease() has no memory to keep its Transfers, the process ends.
 // Ctrl-C: this file does not check for a signal. A request that a signal ends returns `interrupted`
 // (transfers.hpp).
@@ -18,91 +18,93 @@ namespace penstock::s3 {
 Store::Lease::Lease(Store& store) : store_(store) {
   {
     const std::lock_guard lock(store.mutex_);
-    if (!store.idle_.empty()) {
-      transfers_ = std::move(store.idle_.back());
-      store.idle_.pop_back();
+    if (!store.idle_transfers_.empty()) {
+      transfers_ = std::move(store.idle_transfers_.back());
+      store.idle_transfers_.pop_back();
     }
   }
   if (!transfers_) transfers_ = std::make_unique<Transfers>(store.settings_);
 }
 
 Store::Lease::~Lease() {
-  // Destroying the Transfers cuts off its requests and connections. A finished answer that was not fetched
-  // must not reach the next user.
+  // A Transfers with unfinished requests, or with answers that were not taken, is destroyed: no answer may
+  // reach the next user. That also ends its requests and closes its connections.
   if (transfers_->in_flight() > 0 || transfers_->any_done()) return;
   const std::lock_guard lock(store_.mutex_);
-  store_.idle_.push_back(std::move(transfers_));
+  store_.idle_transfers_.push_back(std::move(transfers_));
 }
 
 Result<Answer> Store::perform(Request request) {
   Lease transfers(*this);
   transfers->start(0, std::move(request));
   while (!transfers->any_done()) transfers->drive(true);
-  return transfers->next().answer;
+  return transfers->take_done().answer;
 }
 
 Result<Answer> Store::head(std::string_view name, bool confirms_change) {
   PENSTOCK_ASSIGN(Answer answer,
                   perform({.method = Method::head, .key = key(name), .confirms_change = confirms_change}));
   if (answer.ok() || answer.status == 404) return answer;
-  Request same{.key = key(name), .headers = {{"range", "bytes=0-0"}}, .wants_text = true};
-  PENSTOCK_ASSIGN(Answer with_text, perform(std::move(same)));
+  Request get_request{.key = key(name), .headers = {{"range", "bytes=0-0"}}, .wants_text = true};
+  PENSTOCK_ASSIGN(Answer with_text, perform(std::move(get_request)));
   if (!with_text.ok()) answer.refusal = std::move(with_text.refusal);
   return answer;
 }
 
-Result<Listing> Store::page(std::string_view folder, unsigned most, bool level, const std::string& token) {
-  Request request{.wants_text = true, .result = "ListBucketResult"};
+Result<Listing> Store::list_page(std::string_view folder, unsigned max_entries, bool one_level,
+                                 const std::string& token) {
+  Request request{.wants_text = true, .result_element = "ListBucketResult"};
   request.query = {{"list-type", "2"},
                    {"encoding-type", "url"},
-                   {"max-keys", std::to_string(most)},
+                   {"max-keys", std::to_string(max_entries)},
                    {"prefix", folder.empty() ? key("") : key(folder) + "/"}};
-  if (level) request.query.emplace_back("delimiter", "/");
+  if (one_level) request.query.emplace_back("delimiter", "/");
   if (!token.empty()) request.query.emplace_back("continuation-token", token);
   PENSTOCK_ASSIGN(const Answer answer, perform(std::move(request)));
-  if (!answer.ok()) return refused(answer, settings_, "cannot list", folder);
+  if (!answer.ok()) return refusal_error(answer, settings_, "cannot list", folder);
   return parse_listing(answer.text);
 }
 
 Result<bool> Store::has_folder(std::string_view name) {
-  PENSTOCK_ASSIGN(const Listing listing, page(name, 1, false, ""));
+  PENSTOCK_ASSIGN(const Listing listing, list_page(name, 1, false, ""));
   return !listing.objects.empty();
 }
 
-Error Store::no_object(std::string_view name, std::string_view operation) {
+Error Store::missing_object_error(std::string_view name, std::string_view operation) {
   const Result<bool> folder = has_folder(name);
   if (!folder.ok()) return folder.error();
   return errno_error(*folder ? EISDIR : ENOENT, operation, name);
 }
 
-Error Store::unreadable(const Answer& answer, std::string_view name) {
-  if (answer.status == 404 && answer.refusal.code != "NoSuchBucket") return no_object(name, "cannot open");
+Error Store::read_error(const Answer& answer, std::string_view name) {
+  if (answer.status == 404 && answer.refusal.code != "NoSuchBucket")
+    return missing_object_error(name, "cannot open");
   if (answer.status == 412) return errno_error(ESTALE, "somebody replaced, since it was opened,", name);
-  return refused(answer, settings_, "cannot read", name);
+  return refusal_error(answer, settings_, "cannot read", name);
 }
 
 Result<void> Store::check_parents(std::string_view name, std::string_view operation) {
-  constexpr std::size_t kMostKnown = 100'000;
+  constexpr std::size_t kMaxKnownNames = 100'000;
   for (std::size_t end = name.find('/'); end != std::string_view::npos; end = name.find('/', end + 1)) {
     const std::string_view parent = name.substr(0, end);
     {
       const std::lock_guard lock(mutex_);
-      if (no_objects_.contains(parent)) continue;
+      if (missing_objects_.contains(parent)) continue;
     }
-    // Without the lock: two threads may ask for the same name, and both get the same answer.
+    // The lock is not held here. Two threads may ask for the same name, but both get the same answer.
     PENSTOCK_ASSIGN(const Answer answer, head(parent));
     if (answer.ok()) return errno_error(ENOTDIR, operation, name);
     const std::lock_guard lock(mutex_);
-    if (no_objects_.size() >= kMostKnown) no_objects_.clear();
-    no_objects_.emplace(parent);
+    if (missing_objects_.size() >= kMaxKnownNames) missing_objects_.clear();
+    missing_objects_.emplace(parent);
   }
   return success();
 }
 
 void Store::published(std::string_view name) {
   const std::lock_guard lock(mutex_);
-  const auto known = no_objects_.find(name);
-  if (known != no_objects_.end()) no_objects_.erase(known);
+  const auto found = missing_objects_.find(name);
+  if (found != missing_objects_.end()) missing_objects_.erase(found);
 }
 
 Result<void> Store::remove(std::string_view name) {
@@ -114,7 +116,7 @@ Result<void> Store::remove(std::string_view name) {
     if (existing.status == 404) return success();
     answer.lacks_result = true;
   }
-  return refused(answer, settings_, "cannot remove", name);
+  return refusal_error(answer, settings_, "cannot remove", name);
 }
 
 std::string random_mark() {

@@ -1,5 +1,5 @@
-// Shared by reader, writer, queue and namespace of the back end s3: requests for the keys of a bucket below a
-// prefix, and the connections to the server.
+// What reader, writer, queue and namespace of the back end s3 share: requests for the keys below a prefix of
+// a bucket, and the connections to the server.
 #pragma once
 
 #include <cstddef>
@@ -46,20 +46,23 @@ class Store {
   std::string key(std::string_view name) const { return settings().endpoint.prefix + std::string(name); }
 
   // Sends a HEAD. A missing object has status 404. For any other refusal it also sends a GET of one byte,
-  // because only that answer has the server's error text. `confirms_change` as in Request.
+  // because only that answer has the server's error text. For `confirms_change` see Request.
   Result<Answer> head(std::string_view name, bool confirms_change = false);
-  // Lists one page of the objects below `folder`, at most `most` entries. With `level` it lists only one
-  // level and groups deeper objects by their folder. `token` is Listing::next of the previous page, or "".
-  Result<Listing> page(std::string_view folder, unsigned most, bool level, const std::string& token);
+  // Lists one page of the objects below `folder`, at most `max_entries` entries. With `one_level` it lists
+  // only one level: deeper objects appear as the folder that has them. `token` is Listing::next_token of the
+  // previous page, or "".
+  Result<Listing> list_page(std::string_view folder, unsigned max_entries, bool one_level,
+                            const std::string& token);
   Result<bool> has_folder(std::string_view name);
   // Returns why no object `name` exists: it is a folder (EISDIR), it does not exist (ENOENT), or the bucket
   // does not exist.
-  Error no_object(std::string_view name, std::string_view operation);
+  Error missing_object_error(std::string_view name, std::string_view operation);
   // Turns an answer that is not ok into the error of a read of this object.
-  Error unreadable(const Answer& answer, std::string_view name);
-  // not_found (ENOTDIR) if an object has the name of a parent folder of `name`.
+  Error read_error(const Answer& answer, std::string_view name);
+  // Fails with not_found (ENOTDIR) if an object has the name of a parent folder of `name`.
   Result<void> check_parents(std::string_view name, std::string_view operation);
-  // Call it after an object with this name is published. check_parents() then asks the server for it again.
+  // Call it after an object with this name was published. check_parents() then asks the server again whether
+  // the object exists.
   void published(std::string_view name);
   // Removes the object with this name.
   Result<void> remove(std::string_view name);
@@ -68,17 +71,18 @@ class Store {
   const Settings settings_;
   MovedCounter moved_;
   std::mutex mutex_;  // guards the members below
-  std::vector<std::unique_ptr<Transfers>> idle_;
-  // Parent names that HEAD did not find as objects. check_parents() does not ask for them again.
-  std::set<std::string, std::less<>> no_objects_;
+  std::vector<std::unique_ptr<Transfers>> idle_transfers_;
+  // Names of parent folders that are no objects, as HEAD has told. check_parents() does not ask for them
+  // again.
+  std::set<std::string, std::less<>> missing_objects_;
 };
 
 // Turns the refusal in `answer` into an error: "cannot open 'n01/x.jpg': ...". Adds the remedy if one is
 // known.
-Error refused(const Answer& answer, const Settings& settings, std::string_view operation,
-              std::string_view object);
+Error refusal_error(const Answer& answer, const Settings& settings, std::string_view operation,
+                    std::string_view object);
 
-// A random text. No two calls on any machine return the same text.
+// Returns a random text that is different in each call, on all machines.
 std::string random_mark();
 
 std::unique_ptr<Writer> make_writer(Store& store, std::string_view name, std::uint64_t bytes_hint);
@@ -87,12 +91,12 @@ std::unique_ptr<Namespace> make_names(Store& store);
 class S3Reader final : public Reader {
  public:
   S3Reader(Store& store, std::string_view name, Answer head)
-      : store_(store), name_(name), etag_(std::move(head.etag)), size_(head.total) {}
+      : store_(store), name_(name), etag_(std::move(head.etag)), size_(head.object_bytes) {}
 
   Result<std::uint64_t> size() override { return size_; }
   Result<void> read_at(std::uint64_t offset, std::span<std::byte> out) override;
 
-  Result<void> check(std::uint64_t offset, std::uint64_t length) const {
+  Result<void> check_range(std::uint64_t offset, std::uint64_t length) const {
     if (offset <= size_ && length <= size_ - offset) return success();
     return truncated_error(name_, offset, length);
   }
@@ -106,13 +110,13 @@ class S3Reader final : public Reader {
   const std::uint64_t size_;
 };
 
-// Does one read and waits for it. The outcome is that of Backend::read_object.
+// Does one read and waits for it. Returns what Backend::read_object() returns.
 Result<std::uint64_t> read_object(Store& store, const ReadObject& object);
 
 // Keeps up to `depth` reads in flight from one thread. A read that is longer than a part uses several GETs.
-// The limit for all GETs is `depth` or Settings::streams, whichever is larger, and never more than
-// Settings::connections. Every Reader passed to it must be an S3Reader. Destroying the queue cuts off reads
-// in flight.
+// The limit for all GETs is `depth` or Settings::max_streams, whichever is larger, and never more than
+// Settings::max_connections. Every Reader passed to it must be an S3Reader. Destroying the queue cancels the
+// reads in flight.
 std::unique_ptr<Queue> make_queue(Store& store, std::size_t depth);
 
 }  // namespace penstock::s3

@@ -113,11 +113,11 @@ TEST_P(Streams, AreInFlightTogether) {
     ranges.insert(range);
   });
   // Of an object of unknown length, the first range is answered before the others are requested.
-  if (GetParam().known) server.min_at_once = 4;
+  if (GetParam().known) server.min_in_progress = 4;
   expect_read("large", bytes);
   EXPECT_EQ(ranges.size(), 5U);
   if (GetParam().known) {
-    EXPECT_EQ(server.most_at_once(), 4U);
+    EXPECT_EQ(server.most_in_progress(), 4U);
   }
 }
 
@@ -279,7 +279,7 @@ TEST_P(Streams, AServerThatStaysDown) {
   store("large", pattern(3 * kPart));
   open("large");
   server.crash_every(2, 1);  // with one or two streams in flight
-  server.inject_faults(ServerFault::hang_up, TestServer::kAll);
+  server.inject_faults(ServerFault::hang_up, TestServer::kAllTries);
   Bytes out(3 * kPart);
   EXPECT_ERRC(Errc::io, read("large", out, out.size()), "2 times");
   server.stop();
@@ -322,7 +322,7 @@ TEST_F(S3Queues, TheDestructorCutsOffStreamsInFlight) {
 }
 
 // Reads eight objects of three parts each, and returns the largest number of simultaneous requests.
-unsigned most_at_once(Backend& backend, TestServer& server) {
+unsigned most_in_progress(Backend& backend, TestServer& server) {
   const Bytes bytes = pattern(3 * kPart);
   auto queue = backend.queue(8);
   EXPECT_OK(queue);
@@ -335,21 +335,21 @@ unsigned most_at_once(Backend& backend, TestServer& server) {
   EXPECT_EQ((*queue)->reap(completions, 8), 8U);
   for (const Completion& completion : completions) EXPECT_OK(completion.bytes);
   for (const Bytes& out : outs) EXPECT_TRUE(out == bytes);
-  return server.most_at_once();
+  return server.most_in_progress();
 }
 
 TEST_F(S3Queues, HaveAtMostTheirDepthInFlight) {
   remake({{"part", "5MiB"}});
   store("large", pattern(3 * kPart));
-  server.min_at_once = 8;
-  EXPECT_EQ(most_at_once(*backend, server), 8U);
+  server.min_in_progress = 8;
+  EXPECT_EQ(most_in_progress(*backend, server), 8U);
 }
 
 TEST_F(S3Queues, UseOnlyOneConnection) {
   remake({{"part", "5MiB"}, {"connections", "1"}});
   store("large", pattern(3 * kPart));
   const unsigned before = server.connections();
-  EXPECT_EQ(most_at_once(*backend, server), 1U);
+  EXPECT_EQ(most_in_progress(*backend, server), 1U);
   EXPECT_LE(server.connections() - before, 1U);
 }
 

@@ -13,8 +13,8 @@ std::string hash_of(const std::string& bytes) {
   return hex(sha256(std::as_bytes(std::span(bytes))));
 }
 
-// The value after "name=" in a list separated by ", ".
-std::string field(const std::string& list, const std::string& name) {
+// Returns the value after "name=" in a list that is separated by ", ".
+std::string value_in_list(const std::string& list, const std::string& name) {
   const std::size_t at = list.find(name + "=");
   if (at == std::string::npos) return "";
   const std::size_t begin = at + name.size() + 1;
@@ -45,28 +45,29 @@ TestServer::Reply TestServer::Reply::refuse(int status, const std::string& code)
 }
 
 TestServer::Reply TestServer::check_signature(const Request& request) const {
-  const std::string given = request.header("authorization");
-  if (given.empty()) return Reply::refuse(403, "AccessDenied");
-  const std::string credential = field(given, "Credential");
+  const std::string authorization_header = request.header("authorization");
+  if (authorization_header.empty()) return Reply::refuse(403, "AccessDenied");
+  const std::string credential = value_in_list(authorization_header, "Credential");
   if (credential.substr(0, credential.find('/')) != kKeyId) return Reply::refuse(403, "InvalidAccessKeyId");
   const std::string date = request.header("x-amz-date");
   if (std::llabs(std::atoll(amz_date(std::time(nullptr)).substr(0, 8).c_str()) -
                  std::atoll(date.substr(0, 8).c_str())) > 1)
     return Reply::refuse(403, "RequestTimeTooSkewed");
-  const std::string hash = request.header("x-amz-content-sha256");
-  if (hash != kUnsignedPayload && hash != hash_of(request.body))
+  const std::string payload_hash = request.header("x-amz-content-sha256");
+  if (payload_hash != kUnsignedPayload && payload_hash != hash_of(request.body))
     return Reply::refuse(400, "XAmzContentSHA256Mismatch");
   Pairs sorted(request.query.begin(), request.query.end());
-  ToSign signing{request.method, uri_encode(request.path, true), query_string(sorted), {}, hash};
-  std::string names = field(given, "SignedHeaders") + ";";
+  SignedRequest signed_request{
+      request.method, uri_encode(request.path, true), query_string(sorted), {}, payload_hash};
+  std::string names = value_in_list(authorization_header, "SignedHeaders") + ";";
   for (std::size_t end = 0; (end = names.find(';')) != std::string::npos; names.erase(0, end + 1))
-    signing.headers.emplace_back(names.substr(0, end), request.header(names.substr(0, end)));
+    signed_request.headers.emplace_back(names.substr(0, end), request.header(names.substr(0, end)));
   for (const auto& [name, value] : request.headers)
     if ((name == "host" || name.starts_with("x-amz-")) &&
-        std::find(signing.headers.begin(), signing.headers.end(), std::pair(name, value)) ==
-            signing.headers.end())
+        std::find(signed_request.headers.begin(), signed_request.headers.end(), std::pair(name, value)) ==
+            signed_request.headers.end())
       return Reply::refuse(403, "AccessDenied");
-  if (authorization(signing, {kKeyId, kSecret, ""}, "us-east-1", "s3", date) != given)
+  if (authorization(signed_request, {kKeyId, kSecret, ""}, "us-east-1", "s3", date) != authorization_header)
     return Reply::refuse(403, "SignatureDoesNotMatch");
   return {};
 }
@@ -87,7 +88,7 @@ TestServer::Reply TestServer::answer_key(const Request& request, const std::stri
   if (request.method == "DELETE") {
     if (request.query.contains("uploadId")) {
       if (uploads_.erase(request.argument("uploadId")) == 0) return Reply::refuse(404, "NoSuchUpload");
-      aborted_.insert(request.argument("uploadId"));
+      aborted_uploads_.insert(request.argument("uploadId"));
     } else if (found != objects_.end()) {
       objects_.erase(found);
     }
@@ -102,9 +103,10 @@ TestServer::Reply TestServer::answer_key(const Request& request, const std::stri
   }
   if (request.header("if-none-match") == "*" && knows_conditions && found != objects_.end())
     return Reply::refuse(412, "PreconditionFailed");
-  const std::string match = request.header("if-match");
-  if (!match.empty() && knows_conditions && found == objects_.end()) return Reply::refuse(404, "NoSuchKey");
-  if (!match.empty() && knows_conditions && found->second.etag != match)
+  const std::string expected_etag = request.header("if-match");
+  if (!expected_etag.empty() && knows_conditions && found == objects_.end())
+    return Reply::refuse(404, "NoSuchKey");
+  if (!expected_etag.empty() && knows_conditions && found->second.etag != expected_etag)
     return Reply::refuse(412, "PreconditionFailed");
   if (request.method == "POST") return complete(request, key);
   if (request.headers.contains("x-amz-copy-source")) return copy(request, key);
@@ -114,8 +116,8 @@ TestServer::Reply TestServer::answer_key(const Request& request, const std::stri
 TestServer::Reply TestServer::get(const Request& request, const Object& object) {
   Reply reply{200, {{"ETag", object.etag}}, object.bytes};
   if (!object.mark.empty()) reply.headers.emplace_back("X-Amz-Meta-Penstock", object.mark);
-  const std::string match = request.header("if-match");
-  if (!match.empty() && match != object.etag) return Reply::refuse(412, "PreconditionFailed");
+  const std::string expected_etag = request.header("if-match");
+  if (!expected_etag.empty() && expected_etag != object.etag) return Reply::refuse(412, "PreconditionFailed");
   if (request.method == "HEAD") {
     reply.headers.emplace_back("Content-Length", std::to_string(object.bytes.size()));
     return reply;
@@ -135,16 +137,16 @@ TestServer::Reply TestServer::get(const Request& request, const Object& object) 
 }
 
 void TestServer::change_range(ServerFault fault, Reply& reply) {
-  std::string& said = reply.headers.back().second;
-  const ContentRange range = parse_content_range(said);
-  const std::string whole = "/" + std::to_string(*range.whole);
+  std::string& content_range = reply.headers.back().second;
+  const ContentRange range = parse_content_range(content_range);
+  const std::string suffix = "/" + std::to_string(*range.object_bytes);
   if (fault == ServerFault::wrong_range)
-    said = "bytes " + std::to_string(*range.first + 1) + "-" +
-           std::to_string(*range.first + reply.body.size()) + whole;
+    content_range = "bytes " + std::to_string(*range.first + 1) + "-" +
+                    std::to_string(*range.first + reply.body.size()) + suffix;
   if (fault == ServerFault::short_range) {
     reply.body.resize(reply.body.size() / 2);
-    said = "bytes " + std::to_string(*range.first) + "-" +
-           std::to_string(*range.first + reply.body.size() - 1) + whole;
+    content_range = "bytes " + std::to_string(*range.first) + "-" +
+                    std::to_string(*range.first + reply.body.size() - 1) + suffix;
   }
   if (fault == ServerFault::no_content_range) reply.headers.pop_back();
 }
@@ -153,7 +155,7 @@ TestServer::Reply TestServer::put(const Request& request, const std::string& key
   const std::string etag = "\"" + hash_of(request.body).substr(0, 32) + "\"";
   if (request.query.contains("partNumber")) {
     const auto upload = uploads_.find(request.argument("uploadId"));
-    if (aborted_.contains(request.argument("uploadId"))) ++late_parts_;
+    if (aborted_uploads_.contains(request.argument("uploadId"))) ++late_parts_;
     if (upload == uploads_.end() || upload->second.key != key) return Reply::refuse(404, "NoSuchUpload");
     upload->second.parts[std::atoi(request.argument("partNumber").c_str())] = request.body;
   } else {
@@ -164,29 +166,29 @@ TestServer::Reply TestServer::put(const Request& request, const std::string& key
 
 TestServer::Reply TestServer::copy(const Request& request, const std::string& key) {
   const std::string source = uri_decode(request.header("x-amz-copy-source"), false);
-  const auto from = objects_.find(source.substr(std::string("/bucket/").size()));
-  if (from == objects_.end()) return Reply::refuse(404, "NoSuchKey");
-  objects_[key] = from->second;
+  const auto source_object = objects_.find(source.substr(std::string("/bucket/").size()));
+  if (source_object == objects_.end()) return Reply::refuse(404, "NoSuchKey");
+  objects_[key] = source_object->second;
   return {200, {}, "<CopyObjectResult><ETag>x</ETag></CopyObjectResult>"};
 }
 
 TestServer::Reply TestServer::complete(const Request& request, const std::string& key) {
-  constexpr std::size_t kLeast = std::size_t{5} << 20U;
+  constexpr std::size_t kMinPartBytes = std::size_t{5} << 20U;
   const auto upload = uploads_.find(request.argument("uploadId"));
   if (upload == uploads_.end() || upload->second.key != key) return Reply::refuse(404, "NoSuchUpload");
   std::string bytes;
   int number = 0;
-  bool right = true;
+  bool is_valid = true;
   const auto parsed = parse_xml(request.body, [&](std::string_view path, const std::string& text) {
     if (path == "CompleteMultipartUpload/Part/PartNumber") {
-      right = right && (number == 0 || upload->second.parts[number].size() >= kLeast);
+      is_valid = is_valid && (number == 0 || upload->second.parts[number].size() >= kMinPartBytes);
       number = std::atoi(text.c_str());
       bytes += upload->second.parts[number];
     } else if (path == "CompleteMultipartUpload/Part/ETag") {
-      right = right && text == "\"" + hash_of(upload->second.parts[number]).substr(0, 32) + "\"";
+      is_valid = is_valid && text == "\"" + hash_of(upload->second.parts[number]).substr(0, 32) + "\"";
     }
   });
-  if (!parsed.ok() || !right) return Reply::refuse(400, "InvalidPart");
+  if (!parsed.ok() || !is_valid) return Reply::refuse(400, "InvalidPart");
   const std::string etag = "\"" + hash_of(bytes).substr(0, 32) + "-" + std::to_string(number) + "\"";
   objects_[key] = {std::move(bytes), etag, upload->second.mark};
   uploads_.erase(upload);
@@ -197,21 +199,21 @@ TestServer::Reply TestServer::list(const Request& request) {
   if (request.method != "GET" || request.argument("list-type") != "2")
     return Reply::refuse(501, "NotImplemented");
   const std::string prefix = request.argument("prefix"), delimiter = request.argument("delimiter");
-  const std::string after = request.argument("continuation-token");
-  const std::size_t most =
-      std::min<std::size_t>(page, std::strtoull(request.argument("max-keys").c_str(), nullptr, 10));
+  const std::string start_after = request.argument("continuation-token");
+  const std::size_t max_keys =
+      std::min<std::size_t>(page_keys, std::strtoull(request.argument("max-keys").c_str(), nullptr, 10));
   std::string xml =
       "<?xml version=\"1.0\" encoding=\"UTF-8\"?>\n<ListBucketResult "
       "xmlns=\"http://s3.amazonaws.com/doc/2006-03-01/\"><EncodingType>url</EncodingType>";
   std::string last;
   std::size_t count = 0;
-  bool more = false;
+  bool is_truncated = false;
   for (auto at = objects_.lower_bound(prefix); at != objects_.end() && at->first.starts_with(prefix); ++at) {
     const std::size_t end = delimiter.empty() ? std::string::npos : at->first.find(delimiter, prefix.size());
     const std::string name = end == std::string::npos ? at->first : at->first.substr(0, end + 1);
-    if (name <= after || name == last) continue;
-    more = count == most;
-    if (more) break;
+    if (name <= start_after || name == last) continue;
+    is_truncated = count == max_keys;
+    if (is_truncated) break;
     ++count;
     last = name;
     const std::string text = xml_text(uri_encode(name, true));
@@ -219,9 +221,9 @@ TestServer::Reply TestServer::list(const Request& request) {
                                     : "<Contents><Key>" + text + "</Key><Size>" +
                                           std::to_string(at->second.bytes.size()) + "</Size></Contents>";
   }
-  xml += more ? "<IsTruncated>true</IsTruncated><NextContinuationToken>" + xml_text(last) +
-                    "</NextContinuationToken>"
-              : "<IsTruncated>false</IsTruncated>";
+  xml += is_truncated ? "<IsTruncated>true</IsTruncated><NextContinuationToken>" + xml_text(last) +
+                            "</NextContinuationToken>"
+                      : "<IsTruncated>false</IsTruncated>";
   return {200, {}, xml + "</ListBucketResult>"};
 }
 

@@ -1,7 +1,7 @@
 // Threads: the thread of the test calls the public functions. acceptor_ runs accept(). Each connection has a
 // thread in workers_, which runs serve(). stop() joins all of them.
-// Lock: mutex_ guards objects_, uploads_, aborted_, faults_, visitor_, sockets_, workers_ and the members of
-// crash_every(). It is not held while a socket is read or written, or while the visitor runs.
+// Lock: mutex_ guards objects_, uploads_, aborted_uploads_, faults_, visitor_, sockets_, workers_ and the
+// members of crash_every(). It is not held while a socket is read or written, or while the visitor runs.
 #include "io_backends/s3/test_server.hpp"
 
 #include <arpa/inet.h>
@@ -18,7 +18,8 @@
 namespace penstock::s3 {
 namespace {
 
-constexpr char kTlsHandshake = 0x16;  // first byte of a TLS client; the server closes such a connection
+// first byte that a TLS client sends; the server closes such a connection
+constexpr char kTlsHandshake = 0x16;
 
 bool send_all(int socket, std::string_view bytes) {
   while (!bytes.empty()) {
@@ -39,22 +40,22 @@ bool receive(int socket, std::string& pending) {
 
 bool parse_head(const std::string& head, TestServer::Request& request) {
   std::size_t end = head.find("\r\n");
-  const std::string first = head.substr(0, end);
-  const std::size_t space = first.find(' ');
-  const std::size_t second = first.rfind(' ');
-  if (space == std::string::npos || second == space) return false;
-  request.method = first.substr(0, space);
-  request.target = first.substr(space + 1, second - space - 1);
-  const std::size_t mark = request.target.find('?');
-  request.path = uri_decode(request.target.substr(0, mark), false);
-  std::string rest = mark == std::string::npos ? "" : request.target.substr(mark + 1);
+  const std::string request_line = head.substr(0, end);
+  const std::size_t first_blank = request_line.find(' ');
+  const std::size_t last_blank = request_line.rfind(' ');
+  if (first_blank == std::string::npos || last_blank == first_blank) return false;
+  request.method = request_line.substr(0, first_blank);
+  request.target = request_line.substr(first_blank + 1, last_blank - first_blank - 1);
+  const std::size_t question_mark = request.target.find('?');
+  request.path = uri_decode(request.target.substr(0, question_mark), false);
+  std::string rest = question_mark == std::string::npos ? "" : request.target.substr(question_mark + 1);
   while (!rest.empty()) {
-    const std::size_t stop = std::min(rest.find('&'), rest.size());
-    const std::string word = rest.substr(0, stop);
+    const std::size_t word_end = std::min(rest.find('&'), rest.size());
+    const std::string word = rest.substr(0, word_end);
     const std::size_t equals = std::min(word.find('='), word.size());
     request.query[uri_decode(word.substr(0, equals), false)] =
         uri_decode(word.substr(std::min(equals + 1, word.size())), false);
-    rest.erase(0, stop + 1);
+    rest.erase(0, word_end + 1);
   }
   while (end != std::string::npos) {
     const std::size_t begin = end + 2;
@@ -77,7 +78,7 @@ TestServer::~TestServer() {
   stop();
 }
 
-void TestServer::announce() const {
+void TestServer::set_environment() const {
   ::setenv("PENSTOCK_TEST_S3", url().c_str(), 1);
   ::setenv("AWS_ACCESS_KEY_ID", kKeyId, 1);
   ::setenv("AWS_SECRET_ACCESS_KEY", kSecret, 1);
@@ -89,16 +90,16 @@ void TestServer::announce() const {
 void TestServer::start() {
   stopping_ = false;
   listener_ = Fd(::socket(AF_INET, SOCK_STREAM | SOCK_CLOEXEC, 0));
-  const int yes = 1;
-  ::setsockopt(listener_.get(), SOL_SOCKET, SO_REUSEADDR, &yes, sizeof yes);
+  const int enabled = 1;
+  ::setsockopt(listener_.get(), SOL_SOCKET, SO_REUSEADDR, &enabled, sizeof enabled);
   sockaddr_in address{};
   address.sin_family = AF_INET;
   address.sin_addr.s_addr = htonl(INADDR_LOOPBACK);
   address.sin_port = htons(static_cast<std::uint16_t>(port_));
   socklen_t size = sizeof address;
-  auto* const generic = reinterpret_cast<sockaddr*>(&address);
-  if (::bind(listener_.get(), generic, size) != 0 || ::listen(listener_.get(), 128) != 0 ||
-      ::getsockname(listener_.get(), generic, &size) != 0)
+  auto* const socket_address = reinterpret_cast<sockaddr*>(&address);
+  if (::bind(listener_.get(), socket_address, size) != 0 || ::listen(listener_.get(), 128) != 0 ||
+      ::getsockname(listener_.get(), socket_address, &size) != 0)
     std::abort();
   port_ = ntohs(address.sin_port);
   acceptor_ = std::thread([this] { accept(); });
@@ -130,7 +131,7 @@ void TestServer::clear_faults() {
 void TestServer::crash_every(unsigned every, unsigned times) {
   const std::lock_guard lock(mutex_);
   crashes_left_ = times;
-  every_ = until_crash_ = every;
+  crash_interval_ = requests_until_crash_ = every;
 }
 
 unsigned TestServer::crashes_left() {
@@ -140,9 +141,9 @@ unsigned TestServer::crashes_left() {
 
 bool TestServer::crash_if_due() {
   const std::lock_guard lock(mutex_);
-  if (crashes_left_ == 0 || --until_crash_ > 0) return false;
+  if (crashes_left_ == 0 || --requests_until_crash_ > 0) return false;
   --crashes_left_;
-  until_crash_ = every_;
+  requests_until_crash_ = crash_interval_;
   reset_next_ = true;
   for (const int socket : sockets_) ::shutdown(socket, SHUT_RDWR);
   return true;
@@ -150,8 +151,9 @@ bool TestServer::crash_if_due() {
 
 bool TestServer::reset_if_due(int socket) {
   if (!std::exchange(reset_next_, false)) return false;
-  const linger at_once{1, 0};  // close() then sends a reset, as a port without a listener does
-  ::setsockopt(socket, SOL_SOCKET, SO_LINGER, &at_once, sizeof at_once);
+  // a linger time of 0: close() then sends a reset, as a port without a listener does
+  const linger no_linger{1, 0};
+  ::setsockopt(socket, SOL_SOCKET, SO_LINGER, &no_linger, sizeof no_linger);
   ::close(socket);
   return true;
 }
@@ -161,18 +163,18 @@ void TestServer::set_visitor(Visitor visitor) {
   visitor_ = std::move(visitor);
 }
 
-TestServer::Visitor TestServer::visitor_now() {
+TestServer::Visitor TestServer::current_visitor() {
   const std::lock_guard lock(mutex_);
   return visitor_;
 }
 
 void TestServer::replace(const std::string& key, std::string bytes) {
   const std::lock_guard lock(mutex_);
-  std::string etag = "\"replaced-" + std::to_string(++replaced_) + "\"";
+  std::string etag = "\"replaced-" + std::to_string(++replacements_) + "\"";
   objects_[key] = {std::move(bytes), std::move(etag), ""};
 }
 
-std::size_t TestServer::uploads() {
+std::size_t TestServer::open_uploads() {
   const std::lock_guard lock(mutex_);
   return uploads_.size();
 }
@@ -181,8 +183,8 @@ void TestServer::accept() {
   while (!stopping_) {
     const int socket = ::accept4(listener_.get(), nullptr, nullptr, SOCK_CLOEXEC);
     if (socket < 0) continue;
-    const int yes = 1;
-    ::setsockopt(socket, IPPROTO_TCP, TCP_NODELAY, &yes, sizeof yes);
+    const int enabled = 1;
+    ::setsockopt(socket, IPPROTO_TCP, TCP_NODELAY, &enabled, sizeof enabled);
     const std::lock_guard lock(mutex_);
     if (reset_if_due(socket)) continue;
     ++connections_;
@@ -192,7 +194,7 @@ void TestServer::accept() {
 }
 
 void TestServer::serve(int socket) {
-  for (std::string pending; !stopping_ && serve_one(socket, pending);) {
+  for (std::string pending; !stopping_ && serve_request(socket, pending);) {
   }
   const std::lock_guard lock(mutex_);
   sockets_.erase(socket);
@@ -218,7 +220,7 @@ TestServer::Reply misleading_reply(ServerFault fault) {
 
 }  // namespace
 
-bool TestServer::serve_one(int socket, std::string& pending) {
+bool TestServer::serve_request(int socket, std::string& pending) {
   std::size_t end = 0;
   while ((end = pending.find("\r\n\r\n")) == std::string::npos)
     if (!receive(socket, pending) || pending.front() == kTlsHandshake) return false;
@@ -233,14 +235,15 @@ bool TestServer::serve_one(int socket, std::string& pending) {
 
   if (crash_if_due()) return false;
   ++requests_;
-  const unsigned now = ++at_once_;
-  for (unsigned most = most_at_once_; now > most && !most_at_once_.compare_exchange_weak(most, now);) {
+  const unsigned in_progress = ++in_progress_;
+  for (unsigned most = most_in_progress_;
+       in_progress > most && !most_in_progress_.compare_exchange_weak(most, in_progress);) {
   }
-  for (unsigned ms = 0; most_at_once_ < min_at_once && !stopping_ && ms < 10'000; ++ms)
+  for (unsigned ms = 0; most_in_progress_ < min_in_progress && !stopping_ && ms < 10'000; ++ms)
     std::this_thread::sleep_for(std::chrono::milliseconds(1));
   const ServerFault fault = fault_for(request);
   Reply reply;
-  if (const auto visitor = visitor_now()) visitor(request.method, request.header("range"));
+  if (const auto visitor = current_visitor()) visitor(request.method, request.header("range"));
   if (fault == ServerFault::silence) std::this_thread::sleep_for(std::chrono::seconds(4));
   if (fault == ServerFault::internal_error) {
     reply = Reply::refuse(500, "InternalError");
@@ -257,7 +260,7 @@ bool TestServer::serve_one(int socket, std::string& pending) {
     if (reply.status == 206) change_range(fault, reply);
     if (fault == ServerFault::page_after) reply = misleading_reply(fault);
   }
-  --at_once_;
+  --in_progress_;
   if (fault == ServerFault::hang_up || fault == ServerFault::silence || fault == ServerFault::lost_answer)
     return false;
   std::string head = "HTTP/1.1 " + std::to_string(reply.status) + " Word\r\n";
@@ -272,12 +275,13 @@ bool TestServer::serve_one(int socket, std::string& pending) {
 
 ServerFault TestServer::fault_for(const Request& request) {
   const std::lock_guard lock(mutex_);
-  for (InjectedFault& one : faults_) {
-    const bool meant = (one.method.empty() || one.method == request.method) &&
-                       (request.target + " " + request.header("range")).find(one.part) != std::string::npos;
-    if (!meant || one.count == 0) continue;
-    --one.count;
-    return one.fault;
+  for (InjectedFault& injected : faults_) {
+    const bool matches =
+        (injected.method.empty() || injected.method == request.method) &&
+        (request.target + " " + request.header("range")).find(injected.part) != std::string::npos;
+    if (!matches || injected.count == 0) continue;
+    --injected.count;
+    return injected.fault;
   }
   return ServerFault::none;
 }

@@ -23,23 +23,23 @@ namespace penstock::s3 {
 
 enum class ServerFault : std::uint8_t {
   none,
-  internal_error,    // 500
-  slow_down,         // 503
-  forbidden,         // 403
+  internal_error,    // status 500
+  slow_down,         // status 503
+  forbidden,         // status 403
   cut,               // the connection closes in the middle of the answer's body
   hang_up,           // the connection closes before any answer
-  lost_answer,       // the server does the request, then as hang_up
-  silence,           // no byte for four seconds, then as hang_up
-  no_ranges,         // ignores the header Range and sends the whole object
-  wrong_range,       // Content-Range names bytes one further than the requested ones
-  short_range,       // half of the requested bytes, and Content-Range names them
-  no_content_range,  // no header Content-Range
-  page,              // status 200 and a page of HTML; the server does nothing
-  blanks,            // status 200 and white space, as a server sends while it works; the server does nothing
-  cut_result,        // status 200 and the beginning of the result; the server does nothing
-  other_result,      // status 200 and the result of a listing; the server does nothing
-  late_error,        // status 200 and an error; the server does nothing
-  page_after,        // the server does the request, then answers as for page
+  lost_answer,       // the server does the request, then closes the connection without an answer
+  silence,           // the server sends no byte for four seconds, then closes the connection
+  no_ranges,         // the server ignores the header Range and sends the whole object
+  wrong_range,       // the header Content-Range begins one byte after the requested range
+  short_range,       // the server sends half of the requested bytes, and Content-Range says so
+  no_content_range,  // the answer has no header Content-Range
+  page,              // status 200 and an HTML page; the server does not do the request
+  blanks,            // status 200 and blanks, as from a server that still works; it does not do the request
+  cut_result,        // status 200 and a part of the XML result; the server does not do the request
+  other_result,      // status 200 and the XML result of a listing; the server does not do the request
+  late_error,        // status 200 and an XML error; the server does not do the request
+  page_after,        // the server does the request, then sends status 200 and an HTML page
 };
 
 class TestServer {
@@ -55,42 +55,43 @@ class TestServer {
 
   std::string url() const { return "http://127.0.0.1:" + std::to_string(port_) + "/bucket"; }
   // Sets PENSTOCK_TEST_S3 and the credentials in this process's environment.
-  void announce() const;
+  void set_environment() const;
 
   // Makes the next `count` matching requests fail. A request matches if its method is `method` ("": any) and
   // its target or its header Range contains `part`. libcurl by itself repeats a request that gets no answer
   // on a reused connection. So one try of the back end may use up several of hang_up, lost_answer and
-  // silence. A test in which all tries must fail passes kAll.
-  static constexpr unsigned kAll = std::numeric_limits<unsigned>::max();
+  // silence. A test in which all tries must fail passes kAllTries.
+  static constexpr unsigned kAllTries = std::numeric_limits<unsigned>::max();
   void inject_faults(ServerFault fault, unsigned count, std::string method = "", std::string part = "");
   // Cancels all inject_faults() calls.
   void clear_faults();
   // stop() behaves as a killed server. start() listens on the same port again, with the same objects.
   void stop();
   void start();
-  // Fails at each `every`th request, `times` times: it cuts all connections, resets the next new connection,
-  // and then serves again. It counts requests instead of time, so the load of the machine does not matter.
+  // Simulates `times` crashes, one at each `every`th request: it closes all connections, resets the next new
+  // connection, and then serves again. It counts requests and not seconds, so the load of the machine does
+  // not matter.
   void crash_every(unsigned every, unsigned times);
   unsigned crashes_left();
 
-  // Called with each request before the answer. It runs on the thread that answers the request.
+  // A function that is called with each request before its answer, on the thread that answers.
   using Visitor = std::function<void(const std::string& method, const std::string& range)>;
   void set_visitor(Visitor visitor);
-  // Replaces the object, as another client would.
+  // Replaces the object, as if another client did it.
   void replace(const std::string& key, std::string bytes);
 
   unsigned connections() const { return connections_; }  // accepted so far
   unsigned requests() const { return requests_; }
-  std::size_t uploads();                               // multipart uploads neither completed nor aborted
+  std::size_t open_uploads();                          // multipart uploads neither completed nor aborted
   unsigned late_parts() const { return late_parts_; }  // parts that arrived after their upload was aborted
-  unsigned most_at_once() const { return most_at_once_; }  // largest number of requests at the same time
-  std::atomic<bool> knows_conditions{true};  // false: it ignores If-None-Match and a writer's If-Match
-  std::atomic<unsigned> page{1000};          // largest number of keys in one listing
-  // Each request waits until this many were in progress at once, at most ten seconds.
-  std::atomic<unsigned> min_at_once{0};
+  unsigned most_in_progress() const { return most_in_progress_; }  // largest number of requests at once
+  std::atomic<bool> knows_conditions{true};  // false: the server ignores If-None-Match, and If-Match of a PUT
+  std::atomic<unsigned> page_keys{1000};     // largest number of keys in one listing
+  // Each request waits, for at most ten seconds, until this number of requests are in progress.
+  std::atomic<unsigned> min_in_progress{0};
 
   struct Request {
-    std::string method, target, path;  // path: decoded
+    std::string method, target, path;  // `path` is decoded
     std::map<std::string, std::string> query, headers;
     std::string body;
 
@@ -117,9 +118,9 @@ class TestServer {
 
   void accept();
   void serve(int socket);
-  bool serve_one(int socket, std::string& pending);
+  bool serve_request(int socket, std::string& pending);
   bool crash_if_due();
-  Visitor visitor_now();
+  Visitor current_visitor();
   bool reset_if_due(int socket);
   ServerFault fault_for(const Request& request);
   Reply answer(const Request& request);
@@ -135,12 +136,12 @@ class TestServer {
   Fd listener_;
   int port_ = 0;
   std::atomic<bool> stopping_{false};
-  std::atomic<unsigned> connections_{0}, requests_{0}, at_once_{0}, most_at_once_{0}, late_parts_{0};
+  std::atomic<unsigned> connections_{0}, requests_{0}, in_progress_{0}, most_in_progress_{0}, late_parts_{0};
   std::mutex mutex_;
   std::map<std::string, Object> objects_;
   std::map<std::string, Upload> uploads_;
-  std::set<std::string> aborted_;
-  unsigned next_upload_ = 0, replaced_ = 0;
+  std::set<std::string> aborted_uploads_;
+  unsigned next_upload_ = 0, replacements_ = 0;
   struct InjectedFault {
     ServerFault fault = ServerFault::none;
     unsigned count = 0;
@@ -148,7 +149,7 @@ class TestServer {
   };
   std::vector<InjectedFault> faults_;
   Visitor visitor_;
-  unsigned crashes_left_ = 0, every_ = 0, until_crash_ = 0;
+  unsigned crashes_left_ = 0, crash_interval_ = 0, requests_until_crash_ = 0;
   bool reset_next_ = false;
   std::set<int> sockets_;
   std::vector<std::thread> workers_;

@@ -3,8 +3,8 @@
 // Lock: none. curl_multi_wakeup() is the only call here that is safe from other threads.
 // Memory: every function may allocate. A Slot never moves, because libcurl has its address while the request
 // is in flight.
-// Ctrl-C: start(), drive() and try_again() ask check_interrupt(); no signal handler runs here. transfers.hpp
-// lists what is cut off and when.
+// Ctrl-C: start(), drive() and try_again() call check_interrupt(); this file has no signal handler.
+// transfers.hpp tells which requests a signal ends, and when.
 // Crash: a request in flight may or may not reach the server.
 #include "io_backends/s3/transfers.hpp"
 
@@ -23,12 +23,14 @@
 namespace penstock::s3 {
 namespace {
 
-constexpr std::size_t kLongestText = std::size_t{16} << 20U;  // bytes; a listing of 1000 long names has 2 MB
-constexpr long kReceiveBuffer = 512L << 10U;                  // the largest value that libcurl accepts
+// in bytes; a listing of 1000 long names has 2 MB
+constexpr std::size_t kMaxTextBytes = std::size_t{16} << 20U;
+constexpr long kBufferBytes = 512L << 10U;  // in bytes; the largest value that libcurl accepts
 constexpr std::chrono::milliseconds kFirstPause{100};
 constexpr std::chrono::milliseconds kLongestPause{10'000};
 constexpr std::chrono::seconds kConnectTimeout{10};  // unless Settings::timeout is shorter
-constexpr std::chrono::seconds kStopTimeout{2};      // for reads after the process was asked to stop
+// time for a read that starts after the process was asked to stop
+constexpr std::chrono::seconds kStopTimeout{2};
 
 const char* method_name(Method method) {
   constexpr const char* kNames[] = {"GET", "HEAD", "PUT", "POST", "DELETE"};
@@ -56,20 +58,20 @@ bool is_transient(CURLcode code) {
   }
 }
 
-// EMFILE or ENFILE if a try failed because no descriptor was free, else 0. Only some versions of libcurl
-// report it, and the resolver and TLS report other errors when they cannot open a file. So it also tries to
-// open one.
-int lacks_descriptors(CURL* easy, CURLcode code) {
+// Returns EMFILE or ENFILE if a try failed because no descriptor was free, else 0. Not every libcurl reports
+// this errno, and the resolver and TLS report other errors instead. So this function also tries to open a
+// file itself.
+int missing_descriptor_errno(CURL* easy, CURLcode code) {
   if (code != CURLE_COULDNT_RESOLVE_HOST && code != CURLE_COULDNT_CONNECT &&
       code != CURLE_SSL_CONNECT_ERROR && code != CURLE_SSL_CACERT_BADFILE)
     return 0;
-  const auto is_lack = [](long number) { return number == EMFILE || number == ENFILE; };
+  const auto is_descriptor_errno = [](long number) { return number == EMFILE || number == ENFILE; };
   long os_errno = 0;
   ::curl_easy_getinfo(easy, CURLINFO_OS_ERRNO, &os_errno);
-  if (is_lack(os_errno)) return static_cast<int>(os_errno);
+  if (is_descriptor_errno(os_errno)) return static_cast<int>(os_errno);
   if (os_errno != 0) return 0;
-  const Fd another(::open("/", O_PATH | O_CLOEXEC));
-  return !another && is_lack(errno) ? errno : 0;
+  const Fd trial(::open("/", O_PATH | O_CLOEXEC));
+  return !trial && is_descriptor_errno(errno) ? errno : 0;
 }
 
 bool is_transient(long status, const Refusal& refusal) {
@@ -77,17 +79,17 @@ bool is_transient(long status, const Refusal& refusal) {
          status == 408 || refusal.code == "RequestTimeout";
 }
 
-// Whether an answer with a success status also has the result that only the store sends (Request::result).
+// Whether an answer with a success status also has what only an object store sends (Request::result_element).
 bool has_result(const Request& request, const Answer& answer) {
-  if (!request.result.empty()) return is_result(answer.text, request.result);
+  if (!request.result_element.empty()) return is_result(answer.text, request.result_element);
   if (request.method != Method::put && request.method != Method::remove) return true;
   return trim(answer.text).empty() && (request.method == Method::remove || !answer.etag.empty());
 }
 
-// Whether `line` is the header `name`.
+// Whether `line` is a header with this name.
 bool is_header(std::string_view line, std::string_view name) {
   return line.size() > name.size() && line[name.size()] == ':' &&
-         same_but_case(line.substr(0, name.size()), name);
+         equals_ignoring_case(line.substr(0, name.size()), name);
 }
 
 }  // namespace
@@ -105,15 +107,15 @@ Transfers::~Transfers() {
 }
 
 void Transfers::start(std::uint64_t tag, Request request) {
-  if (free_.empty()) {
-    auto fresh = std::make_unique<Slot>();
-    fresh->easy = ::curl_easy_init();
-    free_.push_back(fresh.get());
-    slots_.push_back(std::move(fresh));
+  if (free_slots_.empty()) {
+    auto new_slot = std::make_unique<Slot>();
+    new_slot->easy = ::curl_easy_init();
+    free_slots_.push_back(new_slot.get());
+    slots_.push_back(std::move(new_slot));
     ::curl_multi_setopt(multi_, CURLMOPT_MAXCONNECTS, std::max(8L, static_cast<long>(slots_.size())));
   }
-  Slot& slot = *free_.back();
-  free_.pop_back();
+  Slot& slot = *free_slots_.back();
+  free_slots_.pop_back();
   slot.tag = tag;
   slot.request = std::move(request);
   if (slot.request.method != Method::get) slot.request.wants_text = true;
@@ -122,14 +124,14 @@ void Transfers::start(std::uint64_t tag, Request request) {
   slot.awaits_retry = slot.no_retry = false;
   slot.deadline.reset();
   if (asked_to_stop()) slot.deadline = Clock::now() + kStopTimeout;
-  // TLS detects changes on the way, so a body sent through it needs no checksum.
+  // TLS detects if a body is changed on its way, so such a body needs no checksum.
   slot.payload_hash = settings_.endpoint.tls && !slot.request.body.empty() ? std::string(kUnsignedPayload)
                                                                            : hex(sha256(slot.request.body));
   ++in_flight_;
-  begin(slot);
+  start_try(slot);
 }
 
-Transfers::Done Transfers::next() {
+Transfers::Done Transfers::take_done() {
   Done done = std::move(done_.front());
   done_.pop_front();
   return done;
@@ -138,7 +140,7 @@ Transfers::Done Transfers::next() {
 void Transfers::cancel(std::uint64_t tag) {
   for (const auto& slot : slots_) {
     if (!slot->in_flight || slot->tag != tag) continue;
-    if (slot->awaits_retry) --waiting_;
+    if (slot->awaits_retry) --waiting_count_;
     if (!slot->awaits_retry) ::curl_multi_remove_handle(multi_, slot->easy);
     release_slot(*slot);
   }
@@ -149,7 +151,7 @@ void Transfers::stop_retries() {
   for (const auto& slot : slots_) {
     if (!slot->in_flight) continue;
     slot->no_retry = true;
-    if (slot->awaits_retry || slot->sent < slot->request.body.size()) cancel(slot->tag);
+    if (slot->awaits_retry || slot->sent_bytes < slot->request.body.size()) cancel(slot->tag);
   }
 }
 
@@ -157,11 +159,11 @@ void Transfers::wake() {
   ::curl_multi_wakeup(multi_);
 }
 
-void Transfers::begin(Slot& slot) {
+void Transfers::start_try(Slot& slot) {
   const unsigned tries = slot.answer.tries;
   slot.answer = {};
   slot.answer.tries = tries;
-  slot.sent = 0;
+  slot.sent_bytes = 0;
   slot.head_seen = slot.wrong_range = false;
   slot.range = {};
   slot.error_text[0] = '\0';
@@ -176,15 +178,16 @@ void Transfers::begin(Slot& slot) {
   ::curl_easy_setopt(slot.easy, CURLOPT_URL, url.c_str());
   ::curl_easy_setopt(slot.easy, CURLOPT_PATH_AS_IS, 1L);
   ::curl_easy_setopt(slot.easy, CURLOPT_HTTP_VERSION, static_cast<long>(CURL_HTTP_VERSION_1_1));
-  // Without signals, because SIGALRM of a resolver timeout is unsafe with threads.
+  // libcurl must use no signals: its SIGALRM for a resolver timeout is unsafe with threads.
   ::curl_easy_setopt(slot.easy, CURLOPT_NOSIGNAL, 1L);
   ::curl_easy_setopt(slot.easy, CURLOPT_ERRORBUFFER, slot.error_text);
-  ::curl_easy_setopt(slot.easy, CURLOPT_BUFFERSIZE, kReceiveBuffer);
+  ::curl_easy_setopt(slot.easy, CURLOPT_BUFFERSIZE, kBufferBytes);
   ::curl_easy_setopt(slot.easy, CURLOPT_CONNECTTIMEOUT,
                      static_cast<long>(std::min(settings_.timeout, kConnectTimeout).count()));
   ::curl_easy_setopt(slot.easy, CURLOPT_LOW_SPEED_LIMIT, 1L);
   ::curl_easy_setopt(slot.easy, CURLOPT_LOW_SPEED_TIME, static_cast<long>(settings_.timeout.count()));
-  if (!settings_.trusted.empty()) ::curl_easy_setopt(slot.easy, CURLOPT_CAINFO, settings_.trusted.c_str());
+  if (!settings_.trusted_certificates.empty())
+    ::curl_easy_setopt(slot.easy, CURLOPT_CAINFO, settings_.trusted_certificates.c_str());
   ::curl_easy_setopt(slot.easy, CURLOPT_PRIVATE, &slot);
   ::curl_easy_setopt(slot.easy, CURLOPT_WRITEFUNCTION, &Transfers::on_body);
   ::curl_easy_setopt(slot.easy, CURLOPT_WRITEDATA, &slot);
@@ -216,7 +219,7 @@ void Transfers::set_method(Slot& slot) {
       ::curl_easy_setopt(slot.easy, CURLOPT_READDATA, &slot);
       ::curl_easy_setopt(slot.easy, CURLOPT_SEEKFUNCTION, &Transfers::on_rewind);
       ::curl_easy_setopt(slot.easy, CURLOPT_SEEKDATA, &slot);
-      ::curl_easy_setopt(slot.easy, CURLOPT_UPLOAD_BUFFERSIZE, kReceiveBuffer);
+      ::curl_easy_setopt(slot.easy, CURLOPT_UPLOAD_BUFFERSIZE, kBufferBytes);
   }
 }
 
@@ -230,33 +233,34 @@ void Transfers::set_headers(Slot& slot, const std::string& path, const std::stri
   };
   add("Expect:");  // send the body without waiting for "100 Continue"
   add_all(slot.request.headers);
-  if (slot.request.from)
-    add("range: bytes=" + std::to_string(*slot.request.from) + "-" +
-        std::to_string(*slot.request.from + slot.request.out.size() - 1));
-  const Credentials& who = settings_.credentials;
-  if (!who.key_id.empty()) {
+  if (slot.request.first_byte)
+    add("range: bytes=" + std::to_string(*slot.request.first_byte) + "-" +
+        std::to_string(*slot.request.first_byte + slot.request.out.size() - 1));
+  const Credentials& credentials = settings_.credentials;
+  if (!credentials.key_id.empty()) {
     const std::string date = amz_date(std::time(nullptr));
-    ToSign signing{method_name(slot.request.method), path, query, {}, slot.payload_hash};
-    signing.headers = {{"x-amz-content-sha256", slot.payload_hash}, {"x-amz-date", date}};
-    if (!who.session_token.empty()) signing.headers.emplace_back("x-amz-security-token", who.session_token);
-    add_all(signing.headers);
-    signing.headers.emplace_back("host", settings_.endpoint.host);
+    SignedRequest signed_request{method_name(slot.request.method), path, query, {}, slot.payload_hash};
+    signed_request.headers = {{"x-amz-content-sha256", slot.payload_hash}, {"x-amz-date", date}};
+    if (!credentials.session_token.empty())
+      signed_request.headers.emplace_back("x-amz-security-token", credentials.session_token);
+    add_all(signed_request.headers);
+    signed_request.headers.emplace_back("host", settings_.endpoint.host);
     for (const auto& header : slot.request.headers)
-      if (header.first.starts_with("x-amz-")) signing.headers.push_back(header);
-    add("Authorization: " + authorization(signing, who, settings_.region, "s3", date));
+      if (header.first.starts_with("x-amz-")) signed_request.headers.push_back(header);
+    add("Authorization: " + authorization(signed_request, credentials, settings_.region, "s3", date));
   }
   ::curl_easy_setopt(slot.easy, CURLOPT_HTTPHEADER, slot.headers);
 }
 
-// Returning fewer bytes than it gets makes libcurl end the transfer with CURLE_WRITE_ERROR. This ends a
-// transfer of wrong bytes, or of more bytes than fit.
+// If this function returns fewer bytes than it gets, libcurl ends the transfer with CURLE_WRITE_ERROR. It
+// does that for wrong bytes, and for more bytes than fit.
 std::size_t Transfers::on_body(char* bytes, std::size_t size, std::size_t count, void* to) {
   Slot& slot = *static_cast<Slot*>(to);
   const std::size_t length = size * count;
   if (!slot.head_seen) inspect_head(slot);
   if (slot.wrong_range) return 0;
   if (slot.request.wants_text || !slot.answer.ok()) {
-    if (slot.answer.text.size() + length > kLongestText) return 0;
+    if (slot.answer.text.size() + length > kMaxTextBytes) return 0;
     slot.answer.text.append(bytes, length);
     return length;
   }
@@ -265,7 +269,7 @@ std::size_t Transfers::on_body(char* bytes, std::size_t size, std::size_t count,
   std::copy_n(reinterpret_cast<const std::byte*>(bytes), fits,
               slot.request.out.begin() + static_cast<std::ptrdiff_t>(slot.answer.bytes));
   slot.answer.bytes += fits;
-  slot.answer.more = fits < length;
+  slot.answer.is_cut = fits < length;
   return fits;
 }
 
@@ -275,11 +279,12 @@ void Transfers::inspect_head(Slot& slot) {
   ::curl_easy_getinfo(slot.easy, CURLINFO_RESPONSE_CODE, &answer.status);
   curl_off_t length = -1;
   ::curl_easy_getinfo(slot.easy, CURLINFO_CONTENT_LENGTH_DOWNLOAD_T, &length);
-  answer.total = length > 0 ? static_cast<std::uint64_t>(length) : 0;
+  answer.object_bytes = length > 0 ? static_cast<std::uint64_t>(length) : 0;
   if (!answer.ok()) return;
-  if (slot.request.from) {
-    if (answer.status == 206) answer.total = slot.range.whole.value_or(0);
-    slot.wrong_range = answer.status == 206 ? slot.range.first != slot.request.from : *slot.request.from > 0;
+  if (slot.request.first_byte) {
+    if (answer.status == 206) answer.object_bytes = slot.range.object_bytes.value_or(0);
+    slot.wrong_range =
+        answer.status == 206 ? slot.range.first != slot.request.first_byte : *slot.request.first_byte > 0;
   }
   if (!slot.wrong_range && slot.request.on_head) slot.request.on_head(answer);
 }
@@ -290,50 +295,50 @@ std::size_t Transfers::on_header(char* bytes, std::size_t size, std::size_t coun
   if (line.starts_with("HTTP/")) slot.range = {};
   if (is_header(line, "content-range")) slot.range = parse_content_range(trim(line.substr(14)));
   if (is_header(line, "etag")) slot.answer.etag = trim(line.substr(5));
-  if (is_header(line, kMark)) slot.answer.mark = trim(line.substr(kMark.size() + 1));
+  if (is_header(line, kMarkHeader)) slot.answer.mark = trim(line.substr(kMarkHeader.size() + 1));
   if (is_header(line, "x-amz-bucket-region")) slot.answer.refusal.region = trim(line.substr(20));
   return line.size();
 }
 
 std::size_t Transfers::on_send(char* bytes, std::size_t size, std::size_t count, void* from) {
   Slot& slot = *static_cast<Slot*>(from);
-  const auto rest = slot.request.body.subspan(slot.sent);
+  const auto rest = slot.request.body.subspan(slot.sent_bytes);
   const std::size_t length = std::min(rest.size(), size * count);
   std::copy_n(rest.begin(), length, reinterpret_cast<std::byte*>(bytes));
-  slot.sent += length;
+  slot.sent_bytes += length;
   return length;
 }
 
-// libcurl calls it when it sends the body again on another connection.
+// libcurl calls this function before it sends the body again on another connection.
 int Transfers::on_rewind(void* from, curl_off_t offset, int origin) {
   Slot& slot = *static_cast<Slot*>(from);
   if (origin != SEEK_SET || offset < 0 || static_cast<std::uint64_t>(offset) > slot.request.body.size())
     return CURL_SEEKFUNC_FAIL;
-  slot.sent = static_cast<std::size_t>(offset);
+  slot.sent_bytes = static_cast<std::size_t>(offset);
   return CURL_SEEKFUNC_OK;
 }
 
-// Starts the next try of each request whose pause is over. After a signal it ends all requests that wait for
-// a try.
+// Starts the next try of each request whose pause is over. After a signal, requests that wait for a try end
+// instead.
 void Transfers::start_due() {
-  if (waiting_ == 0) return;
+  if (waiting_count_ == 0) return;
   const auto now = Clock::now();
   for (const auto& slot : slots_) {
     if (!slot->awaits_retry || (slot->retry_at > now && !asked_to_stop())) continue;
     slot->awaits_retry = false;
-    --waiting_;
-    if (const Result<void> go_on = check_interrupt(); !go_on.ok())
-      finish(*slot, go_on.error());
+    --waiting_count_;
+    if (const Result<void> interrupt_check = check_interrupt(); !interrupt_check.ok())
+      finish(*slot, interrupt_check.error());
     else
-      begin(*slot);
+      start_try(*slot);
   }
 }
 
-// Ends reads (GET, HEAD) after a signal, each at its own deadline. Requests that change the store (PUT, POST,
-// DELETE) go on.
+// After a signal, ends reads (GET, HEAD), each at its own deadline. Requests that change the store (PUT,
+// POST, DELETE) go on.
 void Transfers::cut_off() {
-  const Result<void> go_on = check_interrupt();
-  if (go_on.ok() || in_flight_ == 0) return;
+  const Result<void> interrupt_check = check_interrupt();
+  if (interrupt_check.ok() || in_flight_ == 0) return;
   const auto now = Clock::now();
   for (const auto& slot : slots_) {
     const Method method = slot->request.method;
@@ -341,8 +346,9 @@ void Transfers::cut_off() {
     if (!slot->deadline) slot->deadline = slot->request.confirms_change ? now + kStopTimeout : now;
     if (*slot->deadline > now) continue;
     ::curl_multi_remove_handle(multi_, slot->easy);
-    finish(*slot, make_error(go_on.error().code, "cannot " + std::string(method_name(method)) + " '" +
-                                                     slot->request.key + "': " + go_on.error().what));
+    finish(*slot, make_error(interrupt_check.error().code, "cannot " + std::string(method_name(method)) +
+                                                               " '" + slot->request.key +
+                                                               "': " + interrupt_check.error().what));
   }
 }
 
@@ -352,11 +358,11 @@ void Transfers::drive(bool wait) {
   int running = 0;
   ::curl_multi_perform(multi_, &running);
   const auto collect = [&] {
-    int left = 0;
-    while (const CURLMsg* const message = ::curl_multi_info_read(multi_, &left)) {
+    int messages_left = 0;
+    while (const CURLMsg* const message = ::curl_multi_info_read(multi_, &messages_left)) {
       void* slot = nullptr;
       ::curl_easy_getinfo(message->easy_handle, CURLINFO_PRIVATE, &slot);
-      ended(*static_cast<Slot*>(slot), message->data.result);
+      on_end(*static_cast<Slot*>(slot), message->data.result);
     }
   };
   collect();
@@ -374,28 +380,29 @@ void Transfers::drive(bool wait) {
   cut_off();
 }
 
-void Transfers::ended(Slot& slot, CURLcode code) {
+void Transfers::on_end(Slot& slot, CURLcode code) {
   Answer& answer = slot.answer;
   if (!slot.head_seen) inspect_head(slot);
-  const int descriptor_errno = lacks_descriptors(slot.easy, code);
+  const int descriptor_errno = missing_descriptor_errno(slot.easy, code);
   ::curl_multi_remove_handle(multi_, slot.easy);
-  // Another try would fail the same way, unless this process closes descriptors. So do not retry.
+  // There is no other try: it would fail the same way until this process closes descriptors.
   if (descriptor_errno != 0)
     return finish(slot,
                   errno_error(descriptor_errno, std::string("cannot ") + method_name(slot.request.method),
                               slot.request.key));
-  // on_body() stopped the transfer because `out` is full. The caller judges that by Answer::more.
-  if (code == CURLE_WRITE_ERROR && answer.more) code = CURLE_OK;
+  // on_body() stopped the transfer because `out` is full. That is no error of the transfer; the caller sees
+  // Answer::is_cut.
+  if (code == CURLE_WRITE_ERROR && answer.is_cut) code = CURLE_OK;
   if (code == CURLE_OK && slot.wrong_range) code = CURLE_WRITE_ERROR;
-  if (answer.total == 0 && answer.status != 206) answer.total = answer.bytes;
+  if (answer.object_bytes == 0 && answer.status != 206) answer.object_bytes = answer.bytes;
   const bool maybe_refused = !answer.text.empty() && (!answer.ok() || slot.request.method != Method::get ||
-                                                      !slot.request.result.empty());
+                                                      !slot.request.result_element.empty());
   if (code == CURLE_OK && maybe_refused) {
     const std::string region = answer.refusal.region;
     answer.refusal = parse_refusal(answer.text);
     if (answer.refusal.region.empty()) answer.refusal.region = region;
-    // S3 sends the status of a copy or a completed upload before the work ends. A failure then comes in the
-    // body.
+    // S3 sends the status of a copy or of a completed upload before the work ends. If the work then fails,
+    // the error is in the body.
     if (answer.ok() && !answer.refusal.code.empty()) answer.status = 500;
   }
   answer.lacks_result = code == CURLE_OK && answer.ok() && !has_result(slot.request, answer);
@@ -404,7 +411,7 @@ void Transfers::ended(Slot& slot, CURLcode code) {
   finish(slot, std::move(answer));
 }
 
-// Returns true if the request is tried again, and sets the time of that try.
+// Decides whether the request is tried again. If so, it sets the time of that try and returns true.
 bool Transfers::try_again(Slot& slot, CURLcode code) {
   const bool transient =
       code == CURLE_OK ? slot.answer.lacks_result || is_transient(slot.answer.status, slot.answer.refusal)
@@ -412,10 +419,10 @@ bool Transfers::try_again(Slot& slot, CURLcode code) {
   if (!transient || slot.no_retry || slot.answer.tries > settings_.retries || asked_to_stop()) return false;
   const unsigned doublings = std::min(slot.answer.tries - 1, 10U);
   const auto longest = std::min(kFirstPause * (1U << doublings), kLongestPause);
-  // A random time in the second half of the pause, so that clients that failed together do not retry
+  // The pause ends at a random time in its second half, so that clients that failed together do not retry
   // together.
-  const double share = 0.5 + 0.5 * RandomStream(++pause_seed_, "pauses").uniform(0);
-  auto pause = std::chrono::duration_cast<Clock::duration>(longest * share);
+  const double fraction = 0.5 + 0.5 * RandomStream(++pause_seed_, "pauses").uniform(0);
+  auto pause = std::chrono::duration_cast<Clock::duration>(longest * fraction);
   curl_off_t retry_after_s = 0;
   ::curl_easy_getinfo(slot.easy, CURLINFO_RETRY_AFTER, &retry_after_s);
   if (retry_after_s > 0)
@@ -423,7 +430,7 @@ bool Transfers::try_again(Slot& slot, CURLcode code) {
   slot.retry_at = Clock::now() + pause;
   slot.awaits_retry = true;
   ++slot.answer.tries;
-  ++waiting_;
+  ++waiting_count_;
   return true;
 }
 
@@ -435,7 +442,7 @@ void Transfers::finish(Slot& slot, Result<Answer> answer) {
 void Transfers::release_slot(Slot& slot) {
   slot.in_flight = slot.awaits_retry = false;
   slot.request = {};
-  free_.push_back(&slot);
+  free_slots_.push_back(&slot);
   --in_flight_;
 }
 

@@ -1,5 +1,6 @@
 // Writes one object. A small object is one PUT. An object larger than a part is a multipart upload, whose
-// parts are sent while the caller fills the next one. In both cases publish() shows the whole object at once.
+// parts are sent while the caller fills the next one. In both cases publish() makes the whole object visible
+// at once.
 #include <algorithm>
 #include <cerrno>
 #include <memory>
@@ -12,82 +13,84 @@
 namespace penstock::s3 {
 namespace {
 
-constexpr std::uint64_t kMostParts = 10'000;  // S3's limit
+constexpr std::uint64_t kMaxParts = 10'000;  // S3's limit for one upload
 
 class S3Writer final : public Writer {
  public:
   S3Writer(Store& store, std::string_view name, std::uint64_t hint)
       : store_(store),
         name_(name),
-        part_(
-            static_cast<std::size_t>(std::max<std::uint64_t>(store.settings().part, hint / kMostParts + 1))),
+        part_bytes_(static_cast<std::size_t>(
+            std::max<std::uint64_t>(store.settings().part_bytes, hint / kMaxParts + 1))),
         mark_(random_mark()) {}
   ~S3Writer() override { give_up(); }
 
   using Writer::append;
   Result<void> append(std::span<const std::byte> bytes) override {
-    if (finished_) return spent_error(name_);
-    Result<void> taken = take(bytes);
-    if (!taken.ok()) give_up(taken);
-    return taken;
+    if (finished_) return finished_writer_error(name_);
+    Result<void> appended = append_bytes(bytes);
+    if (!appended.ok()) give_up(appended);
+    return appended;
   }
 
   Result<void> publish(Durability /*wanted*/, IfExists if_exists) override {
-    if (finished_) return spent_error(name_);
-    Result<void> done = upload_.empty() ? put(if_exists) : complete(if_exists);
-    if (done.ok()) upload_.clear();
+    if (finished_) return finished_writer_error(name_);
+    Result<void> done = upload_id_.empty() ? put(if_exists) : complete(if_exists);
+    if (done.ok()) upload_id_.clear();
     give_up(done);
     if (done.ok()) store_.published(name_);
     return done;
   }
 
  private:
-  Result<void> take(std::span<const std::byte> bytes) {
-    if (parts_) PENSTOCK_TRY(parts_->state());
+  Result<void> append_bytes(std::span<const std::byte> bytes) {
+    if (parts_) PENSTOCK_TRY(parts_->check());
     store_.moved().add_written(bytes.size());
-    bytes_ += bytes.size();
+    object_bytes_ += bytes.size();
     while (!bytes.empty()) {
-      const std::size_t count = std::min(part_ - filling_.size(), bytes.size());
+      const std::size_t count = std::min(part_bytes_ - next_part_.size(), bytes.size());
       try {
-        if (filling_.size() + count > filling_.capacity())
-          filling_.reserve(std::min(part_, std::max(filling_.size() + count, 2 * filling_.capacity())));
-        filling_.insert(filling_.end(), bytes.begin(), bytes.begin() + static_cast<std::ptrdiff_t>(count));
+        if (next_part_.size() + count > next_part_.capacity())
+          next_part_.reserve(
+              std::min(part_bytes_, std::max(next_part_.size() + count, 2 * next_part_.capacity())));
+        next_part_.insert(next_part_.end(), bytes.begin(),
+                          bytes.begin() + static_cast<std::ptrdiff_t>(count));
       } catch (const std::bad_alloc&) {
         return errno_error(ENOMEM, "no memory for a part of", name_);
       }
       bytes = bytes.subspan(count);
-      if (filling_.size() == part_ && !bytes.empty()) PENSTOCK_TRY(send_part());
+      if (next_part_.size() == part_bytes_ && !bytes.empty()) PENSTOCK_TRY(send_part());
     }
     return success();
   }
 
   Result<void> send_part() {
-    if (upload_.empty()) PENSTOCK_TRY(begin_upload());
-    if (parts_->sent() == kMostParts)
+    if (upload_id_.empty()) PENSTOCK_TRY(begin_upload());
+    if (parts_->sent() == kMaxParts)
       return make_error(Errc::no_space, "'" + name_ + "' has more than 10000 parts: say part=SIZE, larger");
-    return parts_->send(filling_);
+    return parts_->send(next_part_);
   }
 
   Result<void> begin_upload() {
     PENSTOCK_ASSIGN(const Answer answer, store_.perform({.method = Method::post,
                                                          .key = store_.key(name_),
                                                          .query = {{"uploads", ""}},
-                                                         .headers = {{std::string(kMark), mark_}},
-                                                         .result = "InitiateMultipartUploadResult"}));
-    if (!answer.ok()) return refused(answer, store_.settings(), "cannot create", name_);
-    PENSTOCK_ASSIGN(upload_, parse_upload_id(answer.text));
-    PENSTOCK_ASSIGN(parts_, Parts::make(store_, name_, upload_));
+                                                         .headers = {{std::string(kMarkHeader), mark_}},
+                                                         .result_element = "InitiateMultipartUploadResult"}));
+    if (!answer.ok()) return refusal_error(answer, store_.settings(), "cannot create", name_);
+    PENSTOCK_ASSIGN(upload_id_, parse_upload_id(answer.text));
+    PENSTOCK_ASSIGN(parts_, Parts::make(store_, name_, upload_id_));
     return success();
   }
 
-  // Fails if the object must not get this name: it exists (IfExists::fail), it is a folder, or a parent is an
-  // object.
+  // Fails if the object must not get this name: an object has it (with IfExists::fail), it is a folder, or a
+  // parent folder is an object.
   Result<void> check_name(IfExists if_exists) {
     if (if_exists == IfExists::fail) {
       PENSTOCK_ASSIGN(const Answer existing, store_.head(name_));
       if (existing.ok()) return errno_error(EEXIST, "cannot publish", name_);
     }
-    if (!store_.settings().checks) return success();
+    if (!store_.settings().check_names) return success();
     PENSTOCK_TRY(store_.check_parents(name_, "cannot publish"));
     PENSTOCK_ASSIGN(const bool folder, store_.has_folder(name_));
     return folder ? errno_error(EISDIR, "cannot publish", name_) : success();
@@ -97,17 +100,17 @@ class S3Writer final : public Writer {
     PENSTOCK_TRY(check_name(if_exists));
     return publish_by({.method = Method::put,
                        .key = store_.key(name_),
-                       .headers = {{std::string(kMark), mark_}},
-                       .body = filling_},
+                       .headers = {{std::string(kMarkHeader), mark_}},
+                       .body = next_part_},
                       if_exists);
   }
 
   Result<void> complete(IfExists if_exists) {
-    // The requests of check_name() come in addition to the parts in flight. With a limit of connections the
-    // parts may use all of them, so the check waits until the parts have arrived.
-    const bool check_first = store_.settings().connections == 0;
+    // check_name() sends requests while parts are in flight. If the connections are limited, the parts may
+    // use all of them. Then the name is checked after the parts have arrived.
+    const bool check_first = store_.settings().max_connections == 0;
     if (check_first) PENSTOCK_TRY(check_name(if_exists));
-    if (!filling_.empty()) PENSTOCK_TRY(send_part());
+    if (!next_part_.empty()) PENSTOCK_TRY(send_part());
     PENSTOCK_ASSIGN(const std::vector<std::string> etags, parts_->finish());
     if (!check_first) PENSTOCK_TRY(check_name(if_exists));
     std::string xml = "<CompleteMultipartUpload xmlns=\"http://s3.amazonaws.com/doc/2006-03-01/\">";
@@ -117,29 +120,29 @@ class S3Writer final : public Writer {
     xml += "</CompleteMultipartUpload>";
     return publish_by({.method = Method::post,
                        .key = store_.key(name_),
-                       .query = {{"uploadId", upload_}},
+                       .query = {{"uploadId", upload_id_}},
                        .body = std::as_bytes(std::span(xml)),
-                       .result = "CompleteMultipartUploadResult"},
+                       .result_element = "CompleteMultipartUploadResult"},
                       if_exists);
   }
 
   // Sends the request that makes the object visible.
   Result<void> publish_by(Request request, IfExists if_exists) {
-    Request plain = request;
+    Request unconditional = request;
     if (if_exists == IfExists::fail) request.headers.emplace_back("if-none-match", "*");
     Result<Answer> answer = store_.perform(std::move(request));
     // Status 501: the server does not support the condition. check_name() has already found that the name is
     // free.
     if (answer.ok() && answer->status == 501 && if_exists == IfExists::fail)
-      answer = store_.perform(std::move(plain));
+      answer = store_.perform(std::move(unconditional));
     if (answer.ok() && answer->ok()) return success();
     // The request may have succeeded although its answer was lost or replaced, and libcurl may have repeated
-    // it. In that case the object has this writer's mark and size.
+    // it. If so, the object has this writer's mark and size.
     const Result<Answer> existing = store_.head(name_, true);
-    if (existing.ok() && existing->ok() && existing->mark == mark_ && existing->total == bytes_)
+    if (existing.ok() && existing->ok() && existing->mark == mark_ && existing->object_bytes == object_bytes_)
       return success();
     if (!answer.ok()) return answer.error();
-    return refused(*answer, store_.settings(), "cannot publish", name_);
+    return refusal_error(*answer, store_.settings(), "cannot publish", name_);
   }
 
   // Frees the memory and aborts the multipart upload. An object that is already visible stays.
@@ -148,17 +151,18 @@ class S3Writer final : public Writer {
     give_up(outcome);
   }
 
-  // Like give_up(). If `outcome` is an error and the upload could not be aborted, adds that to its text.
+  // Like give_up(). If `outcome` is an error and the upload could not be aborted, it adds that to the text of
+  // the error.
   void give_up(Result<void>& outcome) {
     finished_ = true;
     parts_.reset();
-    const std::string upload = std::exchange(upload_, {});
-    filling_ = {};
+    const std::string upload = std::exchange(upload_id_, {});
+    next_part_ = {};
     if (upload.empty()) return;
     const Result<Answer> aborted =
         store_.perform({.method = Method::remove, .key = store_.key(name_), .query = {{"uploadId", upload}}});
-    const bool gone = aborted.ok() && (aborted->status == 204 || aborted->status == 404);
-    if (gone || outcome.ok()) return;
+    const bool is_aborted = aborted.ok() && (aborted->status == 204 || aborted->status == 404);
+    if (is_aborted || outcome.ok()) return;
     outcome.error().what +=
         ". Its multipart upload '" + printable(upload) +
         "' could not be aborted: remove it, or have the bucket's rules remove incomplete uploads";
@@ -166,11 +170,11 @@ class S3Writer final : public Writer {
 
   Store& store_;
   const std::string name_;
-  const std::size_t part_;
+  const std::size_t part_bytes_;
   const std::string mark_;
-  std::string upload_;  // id of the multipart upload; "": none
-  Part filling_;
-  std::uint64_t bytes_ = 0;  // appended so far
+  std::string upload_id_;  // id of the multipart upload; "": none
+  Part next_part_;
+  std::uint64_t object_bytes_ = 0;  // bytes that were appended so far
   std::unique_ptr<Parts> parts_;
   bool finished_ = false;
 };

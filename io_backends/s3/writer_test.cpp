@@ -111,7 +111,7 @@ TEST_F(S3Writers, RespectTheLimitOfConnections) {
     EXPECT_EQ(puts, 3U);
     EXPECT_TRUE(*get(name) == bytes);
   }
-  EXPECT_EQ(server.most_at_once(), 1U);
+  EXPECT_EQ(server.most_in_progress(), 1U);
 }
 
 TEST_F(S3Writers, TheNextCallReturnsTheErrorOfAPart) {
@@ -127,7 +127,7 @@ TEST_F(S3Writers, TheNextCallReturnsTheErrorOfAPart) {
     appended = (*writer)->append(bytes_of("x"));
   }
   EXPECT_ERRC(Errc::permission_denied, appended, "part 2 of 'large'");
-  EXPECT_EQ(server.uploads(), 0U);
+  EXPECT_EQ(server.open_uploads(), 0U);
   EXPECT_ERRC(Errc::invalid_argument, (*writer)->append(bytes_of("x")));
   EXPECT_ERRC(Errc::invalid_argument, (*writer)->publish(Durability::visible));
   EXPECT_ERRC(Errc::not_found, backend->names().stat("large"));
@@ -141,7 +141,7 @@ TEST_F(S3Writers, PublishReturnsTheErrorOfAPart) {
   };
   for (const Case& one : {Case{ServerFault::forbidden, 1, Errc::permission_denied},
                           Case{ServerFault::internal_error, 2, Errc::io},
-                          Case{ServerFault::hang_up, TestServer::kAll, Errc::io}}) {
+                          Case{ServerFault::hang_up, TestServer::kAllTries, Errc::io}}) {
     remake({{"part", "5MiB"}, {"retries", "1"}});
     const auto writer = backend->create("large");
     ASSERT_OK(writer);
@@ -149,7 +149,7 @@ TEST_F(S3Writers, PublishReturnsTheErrorOfAPart) {
     ASSERT_OK((*writer)->append(pattern(2 * kPart + 1)));
     EXPECT_ERRC(one.errc, (*writer)->publish(Durability::visible), "part 3 of 'large'");
     server.clear_faults();
-    EXPECT_EQ(server.uploads(), 0U);
+    EXPECT_EQ(server.open_uploads(), 0U);
     EXPECT_ERRC(Errc::not_found, backend->names().stat("large"));
   }
 }
@@ -163,10 +163,10 @@ TEST_F(S3Writers, AnUploadWithoutAResultIsNotDone) {
   const Bytes bytes = pattern(kPart + 1);
   for (const ServerFault fault : kMisleading) {
     remake({{"part", "5MiB"}, {"retries", "1"}});
-    server.inject_faults(fault, TestServer::kAll, "POST", "uploadId=");
+    server.inject_faults(fault, TestServer::kAllTries, "POST", "uploadId=");
     EXPECT_ERRC(Errc::io, put("large", bytes), "'large'") << static_cast<int>(fault);
     server.clear_faults();
-    EXPECT_EQ(server.uploads(), 0U);
+    EXPECT_EQ(server.open_uploads(), 0U);
     EXPECT_ERRC(Errc::not_found, backend->names().stat("large"));
   }
 }
@@ -180,23 +180,23 @@ TEST_F(S3Writers, AnUploadIsCompletedAgainUntilItHasAResult) {
       const auto there = get("large");
       ASSERT_OK(there);
       EXPECT_EQ(*there, bytes);
-      EXPECT_EQ(server.uploads(), 0U);
+      EXPECT_EQ(server.open_uploads(), 0U);
       ASSERT_OK(backend->names().remove("large"));
     }
 }
 
 TEST_F(S3Writers, APartWithoutAResultIsNotDone) {
   remake({{"part", "5MiB"}, {"retries", "1"}});
-  server.inject_faults(ServerFault::page, TestServer::kAll, "PUT", "partNumber=1");
+  server.inject_faults(ServerFault::page, TestServer::kAllTries, "PUT", "partNumber=1");
   EXPECT_ERRC(Errc::io, put("large", pattern(kPart + 1)), "part 1 of 'large'");
   server.clear_faults();
-  EXPECT_EQ(server.uploads(), 0U);
+  EXPECT_EQ(server.open_uploads(), 0U);
   EXPECT_ERRC(Errc::not_found, backend->names().stat("large"));
 }
 
 TEST_F(S3Writers, AnObjectWithoutAVersionIsNotDone) {
   remake({{"retries", "1"}});
-  server.inject_faults(ServerFault::page, TestServer::kAll, "PUT", "small");
+  server.inject_faults(ServerFault::page, TestServer::kAllTries, "PUT", "small");
   EXPECT_ERRC(Errc::io, put("small", "bytes"), "'small'");
   server.clear_faults();
   EXPECT_ERRC(Errc::not_found, backend->names().stat("small"));
@@ -205,8 +205,8 @@ TEST_F(S3Writers, AnObjectWithoutAVersionIsNotDone) {
 TEST_F(S3Writers, AnExistingObjectProvesSuccess) {
   remake({{"part", "5MiB"}, {"retries", "1"}});
   const Bytes large = pattern(kPart + 1), small = pattern(5);
-  server.inject_faults(ServerFault::page_after, TestServer::kAll, "POST", "uploadId=");
-  server.inject_faults(ServerFault::page_after, TestServer::kAll, "PUT", "small");
+  server.inject_faults(ServerFault::page_after, TestServer::kAllTries, "POST", "uploadId=");
+  server.inject_faults(ServerFault::page_after, TestServer::kAllTries, "PUT", "small");
   ASSERT_OK(put("large", large));
   ASSERT_OK(put("small", small));
   server.clear_faults();
@@ -221,7 +221,7 @@ TEST_F(S3Writers, ARenameWithoutAResultKeepsTheObject) {
   remake({{"retries", "1"}});
   ASSERT_OK(put("from", "bytes"));
   for (const ServerFault fault : kMisleading) {
-    server.inject_faults(fault, TestServer::kAll, "PUT", "to");
+    server.inject_faults(fault, TestServer::kAllTries, "PUT", "to");
     EXPECT_ERRC(Errc::io, backend->names().rename_noreplace("from", "to"));
     server.clear_faults();
     EXPECT_OK(backend->names().stat("from"));
@@ -260,7 +260,7 @@ TEST_F(S3Writers, DroppedWithPartsInFlightLeaveNothing) {
     ++puts;
     for (unsigned ms = 0; !dropping && ms < 60'000; ++ms)
       std::this_thread::sleep_for(std::chrono::milliseconds(1));
-    for (unsigned ms = 0; server.uploads() > 0 && ms < 200; ++ms)
+    for (unsigned ms = 0; server.open_uploads() > 0 && ms < 200; ++ms)
       std::this_thread::sleep_for(std::chrono::milliseconds(1));
   });
   {
@@ -268,10 +268,10 @@ TEST_F(S3Writers, DroppedWithPartsInFlightLeaveNothing) {
     ASSERT_OK(writer);
     ASSERT_OK((*writer)->append(pattern(3 * kPart)));
     ASSERT_TRUE(wait_for_puts(2));
-    EXPECT_EQ(server.uploads(), 1U);
+    EXPECT_EQ(server.open_uploads(), 1U);
     dropping = true;
   }
-  EXPECT_EQ(server.uploads(), 0U);
+  EXPECT_EQ(server.open_uploads(), 0U);
   EXPECT_ERRC(Errc::not_found, backend->names().stat("large"));
   server.stop();
   EXPECT_EQ(server.late_parts(), 0U) << "they may stay at the server for good";
@@ -281,14 +281,14 @@ TEST_F(S3Writers, DroppedWithPartsInFlightLeaveNothing) {
 TEST_F(S3Writers, DroppedWithPartsThatWaitForARetryLeaveNothing) {
   remake({{"part", "5MiB"}, {"retries", "1000"}});
   count_puts();
-  server.inject_faults(ServerFault::slow_down, TestServer::kAll, "PUT", "partNumber");
+  server.inject_faults(ServerFault::slow_down, TestServer::kAllTries, "PUT", "partNumber");
   {
     const auto writer = backend->create("large");
     ASSERT_OK(writer);
     ASSERT_OK((*writer)->append(pattern(2 * kPart + 1)));
     ASSERT_TRUE(wait_for_puts(2));
   }
-  EXPECT_EQ(server.uploads(), 0U);
+  EXPECT_EQ(server.open_uploads(), 0U);
 }
 
 TEST_F(S3Writers, FailIfTheirThreadHasNoMemory) {
@@ -297,7 +297,7 @@ TEST_F(S3Writers, FailIfTheirThreadHasNoMemory) {
   const Starvation starvation;
   ASSERT_OK((*writer)->append(pattern(kPart + 1)));
   EXPECT_ERRC(Errc::exhausted, (*writer)->publish(Durability::visible), "memory");
-  EXPECT_EQ(server.uploads(), 0U);
+  EXPECT_EQ(server.open_uploads(), 0U);
 }
 
 }  // namespace

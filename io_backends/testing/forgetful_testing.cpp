@@ -154,7 +154,7 @@ class ForgetfulWriter final : public Writer {
   // planned cut before an operation leaves the ones before it done.
   Result<void> publish(Durability wanted, IfExists if_exists) override {
     const std::lock_guard lock(state_.mutex);
-    if (spent_) return spent_error(name_);
+    if (spent_) return finished_writer_error(name_);
     spent_ = true;
     if (syncs(wanted)) PENSTOCK_TRY(state_.step("cannot sync", name_, boot_));
     PENSTOCK_TRY(state_.step("cannot publish", name_, boot_));
@@ -176,7 +176,7 @@ class ForgetfulWriter final : public Writer {
 
  private:
   Result<void> put(std::uint64_t offset, std::span<const std::byte> bytes) {
-    if (spent_) return spent_error(name_);
+    if (spent_) return finished_writer_error(name_);
     {
       const std::lock_guard lock(state_.mutex);
       if (auto on = state_.step("cannot write", name_, boot_); !on) {
@@ -325,7 +325,7 @@ class ForgetfulBackend final : public Backend {
  public:
   ForgetfulBackend(State& state, Disk& disk) : state_(state), disk_(disk), names_(state, disk) {
     caps_.write_at = true;
-    caps_.rename = true;
+    caps_.atomic_rename = true;
   }
 
   const Caps& caps() const override { return caps_; }

@@ -1,5 +1,6 @@
-// Runs a fuzz target without libFuzzer, so that the seeds test every build. fuzz_TARGET FOLDER feeds every
-// file of the folder: as it is, cut short, and with single bits flipped. Exits 77 if the folder has no seeds.
+// Runs a fuzz target without libFuzzer, so that every build can be tested with the seeds. `fuzz_TARGET
+// FOLDER` gives the target every file of the folder: as it is, cut short, and with single bits flipped. Exits
+// 77 if the folder has no seeds.
 #include <algorithm>
 #include <cstddef>
 #include <cstdint>
@@ -13,31 +14,33 @@ extern "C" int LLVMFuzzerTestOneInput(const std::uint8_t* data, std::size_t size
 
 namespace {
 
-constexpr std::size_t kMostVariants = 500;  // for each seed, spread evenly over all variants
+// largest number of changed copies of one seed, spread evenly over all possible ones
+constexpr std::size_t kMaxVariants = 500;
 
 using Bytes = std::vector<std::uint8_t>;
 
-// Feeds from memory of exactly this size, so that a sanitizer reports a read of the first byte after it.
+// Gives the target a copy in memory of exactly this size, so that a sanitizer reports a read of the first
+// byte after it.
 void feed(const Bytes& bytes, std::size_t size) {
-  const Bytes exact(bytes.begin(), bytes.begin() + static_cast<std::ptrdiff_t>(size));
-  LLVMFuzzerTestOneInput(exact.data(), exact.size());
+  const Bytes copy(bytes.begin(), bytes.begin() + static_cast<std::ptrdiff_t>(size));
+  LLVMFuzzerTestOneInput(copy.data(), copy.size());
 }
 
 void feed_variants(Bytes bytes) {
   feed(bytes, bytes.size());
-  // for each byte: its eight bits flipped, and a cut before it
+  // Nine variants for each byte: eight with one of its bits flipped, and one that is cut before it.
   const std::size_t variants = 9 * bytes.size();
-  const std::size_t step = variants / kMostVariants + 1;
+  const std::size_t step = variants / kMaxVariants + 1;
   for (std::size_t i = 0; i < variants; i += step) {
-    const std::size_t at = i / 9;
+    const std::size_t position = i / 9;
     if (i % 9 == 8) {
-      feed(bytes, at);
+      feed(bytes, position);
       continue;
     }
     const auto bit = static_cast<std::uint8_t>(1U << (i % 9));
-    bytes[at] = static_cast<std::uint8_t>(bytes[at] ^ bit);
+    bytes[position] = static_cast<std::uint8_t>(bytes[position] ^ bit);
     feed(bytes, bytes.size());
-    bytes[at] = static_cast<std::uint8_t>(bytes[at] ^ bit);
+    bytes[position] = static_cast<std::uint8_t>(bytes[position] ^ bit);
   }
 }
 

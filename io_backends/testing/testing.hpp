@@ -29,7 +29,8 @@ testing::AssertionResult is_ok(const Result<T>& result) {
   if (result.ok()) return testing::AssertionSuccess();
   return testing::AssertionFailure() << errc_name(result.error().code) << ": " << result.error().message();
 }
-// Whether the result failed with this Errc and a message that contains `words`. An empty message is an error.
+// Whether the result failed with this Errc and a message that contains `words`. It is also a failure if the
+// message is empty.
 template <class T>
 testing::AssertionResult fails_with(Errc errc, const Result<T>& result, std::string_view words = "") {
   if (result.ok()) return testing::AssertionFailure() << "should fail with " << errc_name(errc);
@@ -48,7 +49,7 @@ inline std::string text_of(std::span<const std::byte> bytes) {
   for (const std::byte byte : bytes) text += static_cast<char>(byte);
   return text;
 }
-// Bytes that depend on the offset and on the seed.
+// Returns `count` bytes that depend on their offset and on the seed.
 inline std::vector<std::byte> pattern(std::size_t count, unsigned seed = 1) {
   std::vector<std::byte> bytes(count);
   for (std::size_t i = 0; i < count; ++i)
@@ -91,16 +92,17 @@ bool in_child_process(Body body) {
   return WIFEXITED(status) && WEXITSTATUS(status) == 0;
 }
 
-// For a child process: limits it to `count` more open descriptors. False if the limit cannot be set.
+// For a child process: lets it open only `count` more descriptors. Returns false if the limit cannot be set.
 inline bool leave_descriptors(rlim_t count) {
-  const int next = ::dup(STDIN_FILENO);
-  if (next < 0) return false;
-  ::close(next);
-  const rlimit limit{static_cast<rlim_t>(next) + count, static_cast<rlim_t>(next) + count};
+  const int lowest_free = ::dup(STDIN_FILENO);
+  if (lowest_free < 0) return false;
+  ::close(lowest_free);
+  const rlimit limit{static_cast<rlim_t>(lowest_free) + count, static_cast<rlim_t>(lowest_free) + count};
   return ::setrlimit(RLIMIT_NOFILE, &limit) == 0;
 }
 
-// As in_child_process(), but without root's rights: if the tests run as root, the child becomes user 65534.
+// Does the same as in_child_process(), but without root's rights: if the tests run as root, the child becomes
+// user 65534.
 template <class Body>
 bool as_plain_user(Body body) {
   return in_child_process([&] {

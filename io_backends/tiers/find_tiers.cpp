@@ -17,19 +17,19 @@ namespace penstock {
 namespace {
 
 constexpr std::string_view kSharedMemory = "/dev/shm";
-constexpr std::uint64_t kWorthNaming = 16U << 20U;
+constexpr std::uint64_t kLeastFreeBytes = 16U << 20U;
 
 // Excluded in addition to pseudo file systems: images of programs, desktop mounts, and memory that cannot
 // hold files.
-constexpr std::string_view kNoTiers[] = {"hugetlbfs", "squashfs",        "iso9660",
-                                         "erofs",     "fuse.gvfsd-fuse", "fuse.snapfuse"};
+constexpr std::string_view kExcludedTypes[] = {"hugetlbfs", "squashfs",        "iso9660",
+                                               "erofs",     "fuse.gvfsd-fuse", "fuse.snapfuse"};
 
 bool may_write(const std::filesystem::path& folder) {
   struct stat facts {};
   return ::stat(folder.c_str(), &facts) == 0 && S_ISDIR(facts.st_mode) && ::access(folder.c_str(), W_OK) == 0;
 }
 
-std::uint64_t free_on(const std::filesystem::path& folder) {
+std::uint64_t free_bytes_on(const std::filesystem::path& folder) {
   struct statvfs space {};
   if (::statvfs(folder.c_str(), &space) != 0) return 0;
   return static_cast<std::uint64_t>(space.f_bavail) * space.f_frsize;
@@ -37,8 +37,8 @@ std::uint64_t free_on(const std::filesystem::path& folder) {
 
 std::vector<std::filesystem::path> usual_folders() {
   std::vector<std::filesystem::path> folders;
-  std::error_code none;
-  folders.push_back(std::filesystem::current_path(none));
+  std::error_code ignored;
+  folders.push_back(std::filesystem::current_path(ignored));
   const auto add_variable = [&](const char* name) {
     const char* value = std::getenv(name);
     if (value != nullptr && *value == '/') folders.emplace_back(value);
@@ -64,14 +64,14 @@ FoundTier inspect_mount(const std::string& mount_point, const std::vector<std::f
     break;
   }
   if (!found.writable) found.writable = may_write(mount_point);
-  found.free_bytes = free_on(found.folder);
+  found.free_bytes = free_bytes_on(found.folder);
   return found;
 }
 
-std::string name_for(const FoundTier& tier) {
+std::string default_name(const FoundTier& tier) {
   if (tier.facts.memory) return "memory";
-  const std::string last = std::filesystem::path(tier.facts.mount_point).filename().string();
-  return last.empty() ? (tier.facts.network ? "network" : "disk") : last;
+  const std::string last_part = std::filesystem::path(tier.facts.mount_point).filename().string();
+  return last_part.empty() ? (tier.facts.network ? "network" : "disk") : last_part;
 }
 
 }  // namespace
@@ -88,7 +88,7 @@ std::vector<std::string> data_mounts(std::istream& mountinfo,
   const auto rank = [](const std::string& root, const std::string& point) {
     return std::tuple(root != "/", point != kSharedMemory, point.size());
   };
-  std::map<std::string, Mount> by_device;
+  std::map<std::string, Mount> mount_of_device;
   std::vector<std::string> devices;
   bool root_listed = false;
   for (std::string line; std::getline(mountinfo, line);) {
@@ -100,17 +100,20 @@ std::vector<std::string> data_mounts(std::istream& mountinfo,
     if (!(words >> fs_type)) continue;
     root_listed = root_listed || mount_point == "/";
     if (is_pseudo_file_system(fs_type)) continue;
-    if (std::find(std::begin(kNoTiers), std::end(kNoTiers), fs_type) != std::end(kNoTiers)) continue;
-    const auto at = by_device.find(device);
-    const bool best =
-        at == by_device.end() || rank(root, mount_point) < rank(at->second.root, at->second.point);
-    if (!best || !is_folder(mount_point)) continue;  // last, because it may block if a server does not answer
-    if (at == by_device.end()) devices.push_back(device);
-    by_device[device] = {root, mount_point};
+    if (std::find(std::begin(kExcludedTypes), std::end(kExcludedTypes), fs_type) != std::end(kExcludedTypes))
+      continue;
+    const auto known_mount = mount_of_device.find(device);
+    const bool is_better =
+        known_mount == mount_of_device.end() ||
+        rank(root, mount_point) < rank(known_mount->second.root, known_mount->second.point);
+    // is_folder() comes last, because it may block if a server does not answer.
+    if (!is_better || !is_folder(mount_point)) continue;
+    if (known_mount == mount_of_device.end()) devices.push_back(device);
+    mount_of_device[device] = {root, mount_point};
   }
   std::vector<std::string> mounts;
   mounts.reserve(devices.size());
-  for (const std::string& device : devices) mounts.push_back(by_device[device].point);
+  for (const std::string& device : devices) mounts.push_back(mount_of_device[device].point);
   // After a chroot the list lacks the mount that contains "/".
   if (!root_listed) mounts.emplace_back("/");
   return mounts;
@@ -121,12 +124,12 @@ std::vector<FoundTier> find_tiers() {
   const std::vector<std::filesystem::path> usual = usual_folders();
   std::vector<FoundTier> found;
   const auto is_folder = [](const std::string& path) {
-    std::error_code none;
-    return std::filesystem::is_directory(path, none);
+    std::error_code ignored;
+    return std::filesystem::is_directory(path, ignored);
   };
   for (const std::string& mount_point : data_mounts(mountinfo, is_folder)) {
     FoundTier tier = inspect_mount(mount_point, usual);
-    if (tier.free_bytes >= kWorthNaming) found.push_back(std::move(tier));
+    if (tier.free_bytes >= kLeastFreeBytes) found.push_back(std::move(tier));
   }
   const auto rank = [](const FoundTier& tier) {
     return std::tuple(tier.facts.memory    ? 0
@@ -138,14 +141,14 @@ std::vector<FoundTier> find_tiers() {
   std::sort(found.begin(), found.end(),
             [&](const FoundTier& a, const FoundTier& b) { return rank(a) < rank(b); });
   // All file systems in memory share the same memory, so only the first stays.
-  const auto other =
+  const auto first_on_disk =
       std::find_if(found.begin(), found.end(), [](const FoundTier& t) { return !t.facts.memory; });
-  if (other - found.begin() > 1) found.erase(found.begin() + 1, other);
+  if (first_on_disk - found.begin() > 1) found.erase(found.begin() + 1, first_on_disk);
 
-  std::map<std::string, int> taken;
+  std::map<std::string, int> name_counts;
   for (FoundTier& tier : found) {
-    tier.name = name_for(tier);
-    if (const int n = ++taken[tier.name]; n > 1) tier.name += "-" + std::to_string(n);
+    tier.name = default_name(tier);
+    if (const int n = ++name_counts[tier.name]; n > 1) tier.name += "-" + std::to_string(n);
   }
   return found;
 }

@@ -13,14 +13,14 @@
 namespace penstock {
 namespace {
 
-constexpr int kMostNames = 8;
+constexpr int kMostNameTries = 8;
 constexpr std::string_view kProbePrefix = "penstock-probe-";
 
 // Removes the folder with all objects and folders in it. After an error it continues with the others, and
 // returns the last error.
 Result<void> remove_folder(Backend& backend, const std::string& folder) {
   Namespace& names = backend.names();
-  sweep_temporaries(backend, folder);  // left by a killed write; list() does not show them
+  remove_temporary_files(backend, folder);  // left by a killed write; list() does not show them
   std::vector<std::string> objects;
   std::vector<std::string> folders;
   const Result<void> listed = names.list(folder, [&](const Entry& entry) {
@@ -37,7 +37,7 @@ Result<void> remove_folder(Backend& backend, const std::string& folder) {
   return removed;
 }
 
-std::string lock_of(std::string_view folder) {
+std::string lock_name(std::string_view folder) {
   return fmt::format("{}/lock", folder);
 }
 
@@ -55,14 +55,15 @@ void sweep_dead_probes(Tier& tier) {
   const Result<void> listed = names.list("", [&](const Entry& entry) {
     const std::string_view id =
         std::string_view(entry.name).substr(std::min(kProbePrefix.size(), entry.name.size()));
-    const bool ours = entry.folder && !entry.link && entry.name.starts_with(kProbePrefix) && id.size() == 8 &&
-                      id.find_first_not_of("0123456789abcdef") == std::string_view::npos;
-    if (ours) folders.push_back(entry.name);
+    const bool is_probe = entry.folder && !entry.link && entry.name.starts_with(kProbePrefix) &&
+                          id.size() == 8 &&
+                          id.find_first_not_of("0123456789abcdef") == std::string_view::npos;
+    if (is_probe) folders.push_back(entry.name);
     return true;
   });
   if (!listed.ok()) return;
   for (const std::string& folder : folders) {
-    const auto lock = names.lock(lock_of(folder));
+    const auto lock = names.lock(lock_name(folder));
     if (!lock.ok()) continue;
     if (const Result<void> removed = remove_folder(*tier.backend, folder); removed.ok())
       note(fmt::format("removed '{}' from '{}': it was left by a probe that was killed", folder, tier.name));
@@ -81,8 +82,8 @@ ProbeFolder::~ProbeFolder() {
 
 void ProbeFolder::occupy() {
   if (tier_.facts.network) return;
-  for (int tries = 0; tries < kMostNames; ++tries) {
-    auto lock = tier_.backend->names().lock(lock_of(name_));
+  for (int tries = 0; tries < kMostNameTries; ++tries) {
+    auto lock = tier_.backend->names().lock(lock_name(name_));
     if (lock.ok()) {
       lock_ = *std::move(lock);
       return;

@@ -92,32 +92,32 @@ std::size_t find_options(std::string_view text) {
 }
 
 std::string unescape_commas(std::string_view text) {
-  std::string plain;
+  std::string out;
   for (std::size_t i = 0; i < text.size(); ++i) {
     const std::string_view rest = text.substr(i, 3);
     if (rest == "%2C" || rest == "%2c") {
-      plain += ',';
+      out += ',';
       i += 2;
     } else {
-      plain += text[i];
+      out += text[i];
     }
   }
-  return plain;
+  return out;
 }
 
-Error bad_tier(std::string_view text, std::string_view why) {
+Error tier_error(std::string_view text, std::string_view why) {
   return make_error(Errc::invalid_argument, "bad tier '" + std::string(text) + "': " + std::string(why));
 }
 
 Result<void> split_options(std::string_view text, std::string_view options, TierSpec& spec) {
   while (!options.empty()) {
-    options.remove_prefix(1);  // the comma
+    options.remove_prefix(1);  // removes the comma
     const std::size_t end = std::min(options.find(','), options.size());
     const std::string_view word = options.substr(0, end);
     const std::size_t equals = word.find('=');
     if (equals == 0 || equals == std::string_view::npos)
-      return bad_tier(text,
-                      "'" + std::string(word) + "' is no option=value (a literal comma is written %2C)");
+      return tier_error(text,
+                        "'" + std::string(word) + "' is no option=value (a literal comma is written %2C)");
     spec.options.push_back({std::string(word.substr(0, equals)), unescape_commas(word.substr(equals + 1))});
     options.remove_prefix(end);
   }
@@ -134,7 +134,7 @@ Result<TierText> split_text(std::string_view text) {
   const std::size_t options = find_options(text);
   TierText parts{{}, text.substr(0, options), text.substr(options)};
   const std::size_t equals = parts.head.find('=');
-  if (equals == 0) return bad_tier(text, "the name before '=' is empty");
+  if (equals == 0) return tier_error(text, "the name before '=' is empty");
   if (equals != std::string_view::npos && equals < parts.head.find(':') &&
       is_tier_name(parts.head.substr(0, equals))) {
     parts.name = parts.head.substr(0, equals);
@@ -144,9 +144,9 @@ Result<TierText> split_text(std::string_view text) {
 }
 
 bool is_backend(std::string_view word) {
-  const auto named = [&](const auto& row) { return row.name == word; };
+  const auto has_name = [&](const auto& row) { return row.name == word; };
   const auto& registry = backend_registry();
-  return std::any_of(registry.missing().begin(), registry.missing().end(), named) ||
+  return std::any_of(registry.missing().begin(), registry.missing().end(), has_name) ||
          std::any_of(registry.present().begin(), registry.present().end(),
                      [&](const BackendInfo* info) { return info->name == word; });
 }
@@ -156,7 +156,7 @@ Result<void> split_backend(std::string_view text, std::string_view head, TierSpe
   const std::string_view word = head.substr(0, colon);
   if (colon == std::string_view::npos || word.find('/') != std::string_view::npos) {
     spec.path = unescape_commas(head);  // a plain path
-    if (spec.path.empty()) return bad_tier(text, "it names no path");
+    if (spec.path.empty()) return tier_error(text, "it names no path");
     return success();
   }
   spec.path = unescape_commas(head.substr(colon + 1));
@@ -176,13 +176,13 @@ Result<void> split_backend(std::string_view text, std::string_view head, TierSpe
 
 // "disk" for /mnt/disk, "shm" for /dev/shm, "root" for /.
 std::string name_of_mount(const TierFacts& facts) {
-  const std::string last = std::filesystem::path(facts.mount_point).filename().string();
-  return last.empty() ? "root" : last;
+  const std::string last_part = std::filesystem::path(facts.mount_point).filename().string();
+  return last_part.empty() ? "root" : last_part;
 }
 
 Result<std::unique_ptr<Backend>> decorate(std::unique_ptr<Backend> backend, const Options& options) {
   if (options.has("capacity")) backend = capped(std::move(backend), options.size("capacity"));
-  const Throttling throttling = Throttling::from(options);
+  const Throttling throttling = Throttling::from_options(options);
   if (throttling.any()) backend = throttled(std::move(backend), throttling);
   if (options.has("fail")) {
     PENSTOCK_ASSIGN(const auto faults, parse_faults(options.text("fail")));
@@ -212,39 +212,40 @@ std::string options_text(std::span<const OptionWord> words, std::string_view bet
 namespace {
 
 // Replaces a named TIER by its value. The name and options that the user gave in addition win.
-Result<TierSpec> expand(const OptionWord& named, const TierText& given) {
-  PENSTOCK_ASSIGN(const TierText own, split_text(named.value));
+Result<TierSpec> expand_named_tier(const OptionWord& named, const TierText& given) {
+  PENSTOCK_ASSIGN(const TierText named_parts, split_text(named.value));
   std::string text(given.name.empty() ? std::string_view(named.key) : given.name);
-  text.append("=").append(own.head);
+  text.append("=").append(named_parts.head);
   PENSTOCK_ASSIGN(const TierSpec named_spec, parse_tier(named.value, kNoNamedTiers));
   PENSTOCK_ASSIGN(const TierSpec given_spec, parse_tier("/" + std::string(given.options), kNoNamedTiers));
-  std::string_view rest = own.options;
+  std::string_view unread_options = named_parts.options;
   for (const OptionWord& option : named_spec.options) {
-    const std::size_t end = std::min(rest.find(',', 1), rest.size());
-    // direct=1 from a head "direct:PATH" is not in `rest`; `text` already has that head.
-    if (option.key == "direct" && !rest.starts_with(",direct=")) continue;
+    const std::size_t end = std::min(unread_options.find(',', 1), unread_options.size());
+    // If the named TIER starts with "direct:", `named_spec` has the option direct=1, but `unread_options`
+    // does not. The text that is built already starts with "direct:".
+    if (option.key == "direct" && !unread_options.starts_with(",direct=")) continue;
     const auto same_key = [&](const OptionWord& word) { return word.key == option.key; };
     if (std::none_of(given_spec.options.begin(), given_spec.options.end(), same_key))
-      text += rest.substr(0, end);
-    rest.remove_prefix(end);
+      text += unread_options.substr(0, end);
+    unread_options.remove_prefix(end);
   }
   text += given.options;
   return parse_tier(text, kNoNamedTiers);
 }
 
 // Prints how a word was understood if the user may have meant the other: a named tier although a folder has
-// that name, or a path that does not exist yet although named tiers exist. `meant`: the named tier; null: the
-// path.
-void describe_choice(std::string_view head, NamedTiers named, const OptionWord* meant) {
+// that name, or a path that does not exist yet although named tiers exist. `match`: the named tier;
+// null: the path.
+void describe_choice(std::string_view head, NamedTiers named, const OptionWord* match) {
   if (named.empty() || !is_tier_name(head)) return;
-  std::error_code unknown;
+  std::error_code ignored;
   const std::string word(head);
-  if (std::filesystem::exists(word, unknown) == (meant == nullptr)) return;
+  if (std::filesystem::exists(word, ignored) == (match == nullptr)) return;
   std::string names;
   for (const OptionWord& tier : named) names += (names.empty() ? "" : ", ") + tier.key;
-  note_once(meant == nullptr
+  note_once(match == nullptr
                 ? "'" + word + "' is a folder: no tier is called so (there are " + names + ")"
-                : "'" + word + "' is the tier " + meant->value + "; the folder of that name is ./" + word);
+                : "'" + word + "' is the tier " + match->value + "; the folder of that name is ./" + word);
 }
 
 }  // namespace
@@ -255,7 +256,7 @@ Result<void> check_named_tier(std::string_view name, std::string_view spec) {
                       "'" + std::string(name) + "' is no name for a tier: letters, digits, '_', '-' and '.'");
   PENSTOCK_ASSIGN(const TierText parts, split_text(spec));
   if (parts.head.find(':') == std::string_view::npos && parts.head.find('/') == std::string_view::npos)
-    return bad_tier(spec, "tier '" + std::string(name) + "' needs BACKEND:PATH or a path with a '/'");
+    return tier_error(spec, "tier '" + std::string(name) + "' needs BACKEND:PATH or a path with a '/'");
   PENSTOCK_TRY(parse_tier(spec, kNoNamedTiers));
   return success();
 }
@@ -264,10 +265,10 @@ Result<TierSpec> parse_tier(std::string_view text, NamedTiers named) {
   TierSpec spec;
   spec.text = text;
   PENSTOCK_ASSIGN(const TierText parts, split_text(text));
-  const auto meant = std::find_if(named.begin(), named.end(),
+  const auto match = std::find_if(named.begin(), named.end(),
                                   [&](const OptionWord& tier) { return tier.key == parts.head; });
-  describe_choice(parts.head, named, meant == named.end() ? nullptr : &*meant);
-  if (meant != named.end()) return expand(*meant, parts);
+  describe_choice(parts.head, named, match == named.end() ? nullptr : &*match);
+  if (match != named.end()) return expand_named_tier(*match, parts);
   spec.name = parts.name;
   PENSTOCK_TRY(split_backend(text, parts.head, spec));
   PENSTOCK_TRY(split_options(text, parts.options, spec));
@@ -287,12 +288,12 @@ Result<Tier> open_tier(const TierSpec& spec) {
   tier.spec = spec.text;
   tier.backend_name = spec.backend;
   PENSTOCK_ASSIGN(tier.backend, info->make(spec.path, options));
-  const auto native = tier.backend->native_path("");
-  tier.root = native ? native->string() : spec.path;
-  if (native) tier.facts = inspect_path(*native);
+  const auto native_root = tier.backend->native_path("");
+  tier.root = native_root ? native_root->string() : spec.path;
+  if (native_root) tier.facts = inspect_path(*native_root);
   tier.facts.memory = tier.facts.memory || tier.backend->caps().volatile_memory;
-  tier.facts.network = tier.facts.network || tier.backend->caps().network;
-  tier.name = !spec.name.empty() ? spec.name : native ? name_of_mount(tier.facts) : spec.backend;
+  tier.facts.network = tier.facts.network || tier.backend->caps().on_network;
+  tier.name = !spec.name.empty() ? spec.name : native_root ? name_of_mount(tier.facts) : spec.backend;
   PENSTOCK_ASSIGN(tier.backend, decorate(std::move(tier.backend), options));
   return tier;
 }
@@ -305,10 +306,10 @@ Result<std::vector<Tier>> open_tiers(std::span<const std::string> texts, const s
     PENSTOCK_ASSIGN(const TierSpec spec, parse_tier(text, named));
     PENSTOCK_ASSIGN(Tier tier, open_tier(spec));
     if (!spec.name.empty() && names.contains(spec.name))
-      return bad_tier(text, "another tier is called '" + spec.name + "', too");
-    const std::string base = tier.name;
+      return tier_error(text, "another tier is called '" + spec.name + "', too");
+    const std::string default_name = tier.name;
     for (int n = 2; tier.name == taken || !names.insert(tier.name).second; ++n)
-      tier.name = base + "-" + std::to_string(n);
+      tier.name = default_name + "-" + std::to_string(n);
     if (!spec.name.empty()) names.insert(spec.name);
     tiers.push_back(std::move(tier));
   }

@@ -1,4 +1,5 @@
-// A tier is a named place for data, reached through a back end. Results are about tiers.
+// A tier is a named place for data, reached through a back end. Result records name the tiers that were
+// measured.
 #pragma once
 
 #include <cstddef>
@@ -48,7 +49,7 @@ struct TierFacts {
 
 // A ceiling of this tier that the probe series measured in this run (ceiling.hpp).
 struct Ceiling {
-  std::string what;  // "read.small_files.8" ...
+  std::string probe_name;  // "read.small_files.8" ...
   double bytes_per_s = 0;
 };
 

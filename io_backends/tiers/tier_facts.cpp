@@ -18,41 +18,41 @@
 namespace penstock {
 namespace {
 
-constexpr std::string_view kNetwork[] = {"nfs",    "nfs4", "cifs",         "smb3",    "lustre",    "ceph",
-                                         "beegfs", "gpfs", "9p",           "afs",     "pvfs2",     "orangefs",
-                                         "ocfs2",  "gfs2", "mmfs",         "wekafs",  "glusterfs", "daos",
-                                         "panfs",  "smb2", "beegfs_nodev", "virtiofs"};
-constexpr std::string_view kNetworkFuse[] = {
+constexpr std::string_view kNetworkTypes[] = {
+    "nfs",       "nfs4", "cifs",  "smb3",     "lustre",       "ceph",    "beegfs", "gpfs",
+    "9p",        "afs",  "pvfs2", "orangefs", "ocfs2",        "gfs2",    "mmfs",   "wekafs",
+    "glusterfs", "daos", "panfs", "smb2",     "beegfs_nodev", "virtiofs"};
+constexpr std::string_view kNetworkFuseTypes[] = {
     "gluster", "mfs",     "sshfs", "ceph", "s3fs",          "juicefs",  "gcsfuse", "goofys",
     "rclone",  "moosefs", "dfuse", "nfs",  "mountpoint-s3", "blobfuse", "alluxio", "seaweedfs"};
 // File systems on devices of this machine. For FUSE only those that open a device themselves.
-constexpr std::string_view kOnDevices[] = {
+constexpr std::string_view kDeviceTypes[] = {
     "ext2",      "ext3",         "ext4",        "ext2/ext3/ext4", "xfs",    "btrfs",   "zfs",
     "f2fs",      "bcachefs",     "jfs",         "reiserfs",       "nilfs2", "vfat",    "msdos",
     "exfat",     "ntfs",         "ntfs3",       "hfsplus",        "udf",    "iso9660", "fuseblk",
     "fuse.ext2", "fuse.fuse2fs", "fuse.ntfs-3g"};
-constexpr std::string_view kMemory[] = {"tmpfs", "ramfs", "devtmpfs", "hugetlbfs"};
-constexpr std::string_view kPseudo[] = {"proc",     "sysfs",       "cgroup",     "cgroup2",     "devpts",
-                                        "devtmpfs", "mqueue",      "debugfs",    "tracefs",     "pstore",
-                                        "bpf",      "configfs",    "fusectl",    "securityfs",  "autofs",
-                                        "nsfs",     "binfmt_misc", "selinuxfs",  "efivarfs",    "pipefs",
-                                        "sockfs",   "resctrl",     "rpc_pipefs", "fuse.portal", "fuse.lxcfs"};
+constexpr std::string_view kMemoryTypes[] = {"tmpfs", "ramfs", "devtmpfs", "hugetlbfs"};
+constexpr std::string_view kPseudoTypes[] = {
+    "proc",    "sysfs",      "cgroup",      "cgroup2",   "devpts",   "devtmpfs", "mqueue",
+    "debugfs", "tracefs",    "pstore",      "bpf",       "configfs", "fusectl",  "securityfs",
+    "autofs",  "nsfs",       "binfmt_misc", "selinuxfs", "efivarfs", "pipefs",   "sockfs",
+    "resctrl", "rpc_pipefs", "fuse.portal", "fuse.lxcfs"};
 
 // mountinfo writes space, tab, newline and backslash as \ and three octal digits.
 std::string unescape_octal(std::string_view text) {
-  std::string plain;
+  std::string out;
   for (std::size_t i = 0; i < text.size(); ++i) {
     const auto digit = [&](std::size_t k) {
       return i + k < text.size() && text[i + k] >= '0' && text[i + k] <= '7';
     };
     if (text[i] == '\\' && digit(1) && digit(2) && digit(3)) {
-      plain += static_cast<char>((text[i + 1] - '0') * 64 + (text[i + 2] - '0') * 8 + (text[i + 3] - '0'));
+      out += static_cast<char>((text[i + 1] - '0') * 64 + (text[i + 2] - '0') * 8 + (text[i + 3] - '0'));
       i += 3;
     } else {
-      plain += text[i];
+      out += text[i];
     }
   }
-  return plain;
+  return out;
 }
 
 bool is_below(std::string_view path, std::string_view folder) {
@@ -62,11 +62,12 @@ bool is_below(std::string_view path, std::string_view folder) {
 
 // Some FUSE file systems name their kind only in the mount source: "mountpoint-s3" with the plain type fuse.
 bool is_network(const TierFacts& facts) {
-  if (std::find(std::begin(kNetwork), std::end(kNetwork), facts.fs_type) != std::end(kNetwork)) return true;
-  const bool plain = facts.fs_type == "fuse";
-  if (!plain && !facts.fs_type.starts_with("fuse.")) return false;
-  return std::any_of(std::begin(kNetworkFuse), std::end(kNetworkFuse), [&](std::string_view part) {
-    return plain ? facts.device.starts_with(part) : facts.fs_type.find(part) != std::string::npos;
+  if (std::find(std::begin(kNetworkTypes), std::end(kNetworkTypes), facts.fs_type) != std::end(kNetworkTypes))
+    return true;
+  const bool is_plain_fuse = facts.fs_type == "fuse";
+  if (!is_plain_fuse && !facts.fs_type.starts_with("fuse.")) return false;
+  return std::any_of(std::begin(kNetworkFuseTypes), std::end(kNetworkFuseTypes), [&](std::string_view part) {
+    return is_plain_fuse ? facts.device.starts_with(part) : facts.fs_type.find(part) != std::string::npos;
   });
 }
 
@@ -86,7 +87,7 @@ std::string device_name(const std::string& source, std::string_view major_minor)
 }
 
 // File system numbers of statfs(2). The three ext file systems share one.
-constexpr std::pair<std::uint32_t, std::string_view> kMagics[] = {
+constexpr std::pair<std::uint32_t, std::string_view> kTypeOfMagic[] = {
     {0x0000ef53, "ext2/ext3/ext4"},
     {0x58465342, "xfs"},
     {0x9123683e, "btrfs"},
@@ -109,7 +110,7 @@ TierFacts facts_of_unlisted_mount(const std::filesystem::path& path) {
   facts.fs_type = "unknown";
   struct statfs system {};
   if (::statfs(path.c_str(), &system) == 0)
-    for (const auto& [magic, name] : kMagics)
+    for (const auto& [magic, name] : kTypeOfMagic)
       if (magic == static_cast<std::uint32_t>(system.f_type)) facts.fs_type = name;
   struct stat status {};
   if (::stat(path.c_str(), &status) == 0)
@@ -133,20 +134,22 @@ void split_fuse_source(TierFacts& facts) {
 TierFacts with_kind(TierFacts facts) {
   split_fuse_source(facts);
   facts.network = is_network(facts);
-  facts.memory = std::find(std::begin(kMemory), std::end(kMemory), facts.fs_type) != std::end(kMemory);
+  facts.memory =
+      std::find(std::begin(kMemoryTypes), std::end(kMemoryTypes), facts.fs_type) != std::end(kMemoryTypes);
   return facts;
 }
 
 std::filesystem::path nearest_existing(const std::filesystem::path& path) {
   std::error_code error;
-  std::filesystem::path near = std::filesystem::absolute(path, error);
-  while (!std::filesystem::exists(near, error) && near.has_relative_path()) near = near.parent_path();
-  const std::filesystem::path real = std::filesystem::canonical(near, error);
-  return error ? near : real;
+  std::filesystem::path nearest = std::filesystem::absolute(path, error);
+  while (!std::filesystem::exists(nearest, error) && nearest.has_relative_path())
+    nearest = nearest.parent_path();
+  const std::filesystem::path canonical_path = std::filesystem::canonical(nearest, error);
+  return error ? nearest : canonical_path;
 }
 
 template <class T>
-T field(std::span<const std::byte> bytes, std::size_t offset) {
+T read_field(std::span<const std::byte> bytes, std::size_t offset) {
   T value{};
   std::memcpy(&value, bytes.data() + offset, sizeof value);
   return value;
@@ -168,12 +171,12 @@ std::string describe_lustre_layout(std::span<const std::byte> layout) {
   constexpr std::uint32_t kMagicV3 = 0x0bd30bd0;
   constexpr std::uint32_t kMagicComposite = 0x0bd60bd0;
   if (layout.size() < 4) return "";
-  const auto magic = field<std::uint32_t>(layout, 0);
+  const auto magic = read_field<std::uint32_t>(layout, 0);
   if (magic == kMagicComposite) return "composite";
   if ((magic != kMagicV1 && magic != kMagicV3) || layout.size() < 30) return "";
-  const auto count = field<std::uint16_t>(layout, 28);
-  const std::string stripes = count == 0xffff ? "all" : std::to_string(count);
-  return stripes + " x " + format_size(field<std::uint32_t>(layout, 24));
+  const auto stripe_count = read_field<std::uint16_t>(layout, 28);
+  const std::string stripes = stripe_count == 0xffff ? "all" : std::to_string(stripe_count);
+  return stripes + " x " + format_size(read_field<std::uint32_t>(layout, 24));
 }
 
 // A line has the fields: id parent major:minor root mount_point options [fields...] - fs_type source
@@ -213,21 +216,21 @@ std::vector<std::string> mount_points(std::istream& mountinfo) {
 }
 
 bool is_pseudo_file_system(std::string_view fs_type) {
-  return std::find(std::begin(kPseudo), std::end(kPseudo), fs_type) != std::end(kPseudo);
+  return std::find(std::begin(kPseudoTypes), std::end(kPseudoTypes), fs_type) != std::end(kPseudoTypes);
 }
 
 bool is_on_this_machine(const TierFacts& facts) {
   if (facts.network) return false;
   return facts.memory ||
-         std::find(std::begin(kOnDevices), std::end(kOnDevices), facts.fs_type) != std::end(kOnDevices);
+         std::find(std::begin(kDeviceTypes), std::end(kDeviceTypes), facts.fs_type) != std::end(kDeviceTypes);
 }
 
 TierFacts inspect_path(const std::filesystem::path& path) {
-  const std::filesystem::path there = nearest_existing(path);
+  const std::filesystem::path existing_folder = nearest_existing(path);
   std::ifstream mountinfo("/proc/self/mountinfo");
-  TierFacts facts = facts_from_mountinfo(mountinfo, there.string());
-  if (facts.mount_point.empty()) facts = with_kind(facts_of_unlisted_mount(there));
-  if (facts.fs_type == "lustre") facts.striping = lustre_striping(there);
+  TierFacts facts = facts_from_mountinfo(mountinfo, existing_folder.string());
+  if (facts.mount_point.empty()) facts = with_kind(facts_of_unlisted_mount(existing_folder));
+  if (facts.fs_type == "lustre") facts.striping = lustre_striping(existing_folder);
   return facts;
 }
 

@@ -22,18 +22,18 @@ class UringRing {
   // Makes a ring with slots for `depth` chains of three requests each. Returns 0 or the errno.
   int set_up(std::size_t depth, bool sqpoll);
   // Destroys the ring while requests are in flight. Waits up to 30 s until no request can write to memory. It
-  // can wait only on the thread that made the ring, and only if two descriptors are free.
+  // waits only if the thread that made the ring calls it and two descriptors are free.
   void cut_off();
   io_uring& get() { return ring_; }
-  unsigned table_files() const { return table_files_; }
+  unsigned table_files() const { return file_slots_; }
 
  private:
   int create(unsigned entries, unsigned completions, unsigned flags);
 
   io_uring ring_{};
   bool ready_ = false;
-  unsigned chains_ = 0;       // slots of the table for chains
-  unsigned table_files_ = 0;  // slots after those of the chains, for opened objects
+  unsigned chain_slots_ = 0;  // number of slots for chains, the first ones of the table
+  unsigned file_slots_ = 0;   // number of slots after them, for opened objects
 };
 
 }  // namespace penstock

@@ -1,12 +1,12 @@
 // Threads: the thread that opens the Checkpointer calls log_acknowledgements(). write_line() runs on the
 // thread that committed or drained, one call at a time.
 // Lock: none in this file. The caller of write_line() holds the ledger's lock for acknowledgements
-// (acknowledging_).
+// (acknowledge_mutex_).
 // Memory: each line and each error allocates.
 // Ctrl-C: not checked. Every call but the fsync of the folder is repeated after EINTR.
 // Crash: the folder is synced before the first line. Each line is one write(), which fdatasync() makes
-// durable before the level is acknowledged. So a torn line was never acknowledged, and the next opening
-// removes it.
+// durable before the level is acknowledged. So a torn line was never acknowledged, and the next
+// log_acknowledgements() removes it.
 #include "miniapps/checkpoint/ack_log.hpp"
 
 #include <fcntl.h>
@@ -37,29 +37,30 @@ bool begins_a_line(std::string_view text) {
 }
 
 Result<void> cut_torn_line(int file, const std::string& path) {
-  constexpr off_t kLongest = 64;  // bytes; longer than any line
+  constexpr off_t kMostLineBytes = 64;  // no line is as long
   struct stat facts {};
   if (::fstat(file, &facts) != 0)
     return errno_error(errno, "cannot look at the log of acknowledgements", path);
   if (!S_ISREG(facts.st_mode)) return success();
-  const off_t from = std::max<off_t>(0, facts.st_size - kLongest);
-  std::string tail(static_cast<std::size_t>(facts.st_size - from), '\0');
-  const ssize_t got = retry_eintr([&] { return ::pread(file, tail.data(), tail.size(), from); });
-  if (got != static_cast<ssize_t>(tail.size()))
-    return errno_error(got < 0 ? errno : EIO, "cannot read the log of acknowledgements", path);
-  const std::size_t last = tail.rfind('\n') + 1;  // npos + 1 is 0
-  if (last == tail.size()) return success();
-  if ((last == 0 && from > 0) || !begins_a_line(std::string_view(tail).substr(last)))
+  const off_t tail_begin = std::max<off_t>(0, facts.st_size - kMostLineBytes);
+  std::string tail(static_cast<std::size_t>(facts.st_size - tail_begin), '\0');
+  const ssize_t bytes_read = retry_eintr([&] { return ::pread(file, tail.data(), tail.size(), tail_begin); });
+  if (bytes_read != static_cast<ssize_t>(tail.size()))
+    return errno_error(bytes_read < 0 ? errno : EIO, "cannot read the log of acknowledgements", path);
+  const std::size_t line_begin = tail.rfind('\n') + 1;  // 0 without a newline: npos + 1 is 0
+  if (line_begin == tail.size()) return success();
+  if ((line_begin == 0 && tail_begin > 0) || !begins_a_line(std::string_view(tail).substr(line_begin)))
     return make_error(Errc::invalid_argument,
                       "'" + path + "' is no log of acknowledgements: name another --ack-log");
-  if (retry_eintr([&] { return ::ftruncate(file, from + static_cast<off_t>(last)); }) != 0)
+  if (retry_eintr([&] { return ::ftruncate(file, tail_begin + static_cast<off_t>(line_begin)); }) != 0)
     return errno_error(errno, "cannot write the log of acknowledgements", path);
   return success();
 }
 
-// On the thread that committed or drained, with the ledger's acknowledging_ held: one line at a time.
+// Called on the thread that committed or drained. That thread holds the ledger's acknowledge_mutex_, so one
+// line is written at a time.
 Result<void> write_line(int file, const std::string& path, const std::string& line) {
-  // One write() for the whole line: with two, a kill between them could tear the line.
+  // The whole line is one write(): with two, a kill between them could tear the line.
   const ssize_t written = retry_eintr([&] { return ::write(file, line.data(), line.size()); });
   if (written != static_cast<ssize_t>(line.size()))
     return errno_error(written < 0 ? errno : ENOSPC, "cannot write the log of acknowledgements", path);
@@ -70,19 +71,20 @@ Result<void> write_line(int file, const std::string& path, const std::string& li
 
 }  // namespace
 
-Result<Checkpointer::Acknowledged> log_acknowledgements(const std::string& path) {
+Result<Checkpointer::OnReached> log_acknowledgements(const std::string& path) {
   Fd file(retry_eintr([&] { return ::open(path.c_str(), O_RDWR | O_CREAT | O_APPEND | O_CLOEXEC, 0666); }));
   if (!file) return errno_error(errno, "cannot write the log of acknowledgements", path);
   PENSTOCK_TRY(cut_torn_line(file.get(), path));
   // The folder is synced before the first line: the file's name must survive a power cut as well.
-  const std::filesystem::path above = std::filesystem::path(path).parent_path();
-  const std::string folder = above.empty() ? "." : above.string();
+  const std::filesystem::path folder_path = std::filesystem::path(path).parent_path();
+  const std::string folder = folder_path.empty() ? "." : folder_path.string();
   const Fd parent(retry_eintr([&] { return ::open(folder.c_str(), O_RDONLY | O_DIRECTORY | O_CLOEXEC); }));
   if (!parent || ::fsync(parent.get()) != 0)
     return errno_error(errno, "cannot sync the folder of the log of acknowledgements", folder);
-  const auto kept = std::make_shared<Fd>(std::move(file));  // shared, since a std::function must be copyable
-  return Checkpointer::Acknowledged([kept, path](const CheckpointId& id, Reached level) {
-    return write_line(kept->get(), path, fmt::format("{} {}\n", id.step, reached_name(level)));
+  // It is shared, since a std::function must be copyable.
+  const auto shared_file = std::make_shared<Fd>(std::move(file));
+  return Checkpointer::OnReached([shared_file, path](const CheckpointId& id, Reached level) {
+    return write_line(shared_file->get(), path, fmt::format("{} {}\n", id.step, reached_name(level)));
   });
 }
 

@@ -19,17 +19,17 @@ using Json = nlohmann::ordered_json;
 
 constexpr std::string_view kManifestKind = "checkpoint";
 constexpr std::string_view kPartKind = "part of a checkpoint";
-constexpr std::size_t kLongestRun = 100;
-constexpr std::size_t kLongestFile = 200;
+constexpr std::size_t kLongestRunName = 100;
+constexpr std::size_t kLongestFileName = 200;
 constexpr std::size_t kCrcDigits = 8;
 constexpr std::size_t kEntryOverhead = 160;  // bytes of a file's entry that are neither name nor checksums
 constexpr std::size_t kManifestOverhead = 16384;  // bytes of a manifest that are not in the entries of files
 
-bool letter_or_digit(char c) {
+bool is_letter_or_digit(char c) {
   return (c >= 'a' && c <= 'z') || (c >= 'A' && c <= 'Z') || (c >= '0' && c <= '9');
 }
 
-Error no_good(std::string_view object, std::string_view why) {
+Error wrong_file(std::string_view object, std::string_view why) {
   return make_error(Errc::corrupt, fmt::format("'{}' is wrong: {}", object, why));
 }
 
@@ -45,12 +45,12 @@ std::string hex_of(const std::vector<std::uint32_t>& chunks) {
 std::vector<std::uint32_t> chunks_from(const std::string& text) {
   if (text.size() % kCrcDigits != 0) throw std::invalid_argument("checksums that are cut short");
   std::vector<std::uint32_t> chunks(text.size() / kCrcDigits);
-  const char* at = text.data();
+  const char* digits = text.data();
   for (std::uint32_t& crc : chunks) {
-    const auto [stop, failure] = std::from_chars(at, at + kCrcDigits, crc, 16);
-    if (failure != std::errc{} || stop != at + kCrcDigits)
+    const auto [stop, failure] = std::from_chars(digits, digits + kCrcDigits, crc, 16);
+    if (failure != std::errc{} || stop != digits + kCrcDigits)
       throw std::invalid_argument("a checksum that is none");
-    at += kCrcDigits;
+    digits += kCrcDigits;
   }
   return chunks;
 }
@@ -100,21 +100,21 @@ TrainerState trainer_from(const Json& json) {
   return trainer;
 }
 
-// Checks a list of files, of a whole manifest or of one rank.
+// Checks the list of files of a whole manifest, or the list of one rank.
 Result<void> check_files(std::span<const CheckpointFile> files, std::string_view object) {
   std::set<std::string_view> names;
-  const CheckpointFile* before = nullptr;
+  const CheckpointFile* previous = nullptr;
   for (const CheckpointFile& file : files) {
     if (const auto named = check_checkpoint_file_name(file.name); !named)
-      return no_good(object, named.error().what);
+      return wrong_file(object, named.error().what);
     if (!names.insert(file.name).second)
-      return no_good(object, fmt::format("'{}' is there twice", file.name));
-    if (file.chunks.size() != whole_chunks(file.bytes))
-      return no_good(object, fmt::format("'{}' has {} checksums for {} bytes", file.name, file.chunks.size(),
-                                         file.bytes));
-    if (before != nullptr && by_rank_and_name(file, *before))
-      return no_good(object, fmt::format("'{}' is not where it belongs in the list", file.name));
-    before = &file;
+      return wrong_file(object, fmt::format("'{}' is there twice", file.name));
+    if (file.chunks.size() != chunk_count(file.bytes))
+      return wrong_file(object, fmt::format("'{}' has {} checksums for {} bytes", file.name,
+                                            file.chunks.size(), file.bytes));
+    if (previous != nullptr && by_rank_and_name(file, *previous))
+      return wrong_file(object, fmt::format("'{}' is not where it belongs in the list", file.name));
+    previous = &file;
   }
   return success();
 }
@@ -142,27 +142,27 @@ Result<CheckpointId> parse_checkpoint_folder(std::string_view folder) {
 }
 
 Result<void> check_run_name(std::string_view run) {
-  const bool good = !run.empty() && run.size() <= kLongestRun && run.front() != '.' &&
-                    std::all_of(run.begin(), run.end(), [](char c) {
-                      return letter_or_digit(c) || c == '-' || c == '_' || c == '.';
-                    });
-  if (good) return success();
+  const bool is_valid = !run.empty() && run.size() <= kLongestRunName && run.front() != '.' &&
+                        std::all_of(run.begin(), run.end(), [](char c) {
+                          return is_letter_or_digit(c) || c == '-' || c == '_' || c == '.';
+                        });
+  if (is_valid) return success();
   return make_error(Errc::invalid_argument,
                     fmt::format("'{}' is no name of a run: 1 to {} letters, digits, '-', '_' and '.', "
                                 "and no '.' in front",
-                                run, kLongestRun));
+                                run, kLongestRunName));
 }
 
 Result<void> check_checkpoint_file_name(std::string_view name) {
-  const bool good =
-      !name.empty() && name.size() <= kLongestFile && name.front() != '.' && !name.starts_with("part-") &&
+  const bool is_valid =
+      !name.empty() && name.size() <= kLongestFileName && name.front() != '.' && !name.starts_with("part-") &&
       name != kCheckpointManifest &&
       std::all_of(name.begin(), name.end(), [](char c) { return c > ' ' && c <= '~' && c != '/'; });
-  if (good) return check_object_name(name);
+  if (is_valid) return check_object_name(name);
   return make_error(Errc::invalid_argument,
                     fmt::format("'{}' is no name of a file in a checkpoint: 1 to {} printable characters "
                                 "without '/', not {}, and neither '.' nor \"part-\" in front",
-                                name, kLongestFile, kCheckpointManifest));
+                                name, kLongestFileName, kCheckpointManifest));
 }
 
 std::uint64_t CheckpointManifest::bytes() const {
@@ -172,19 +172,19 @@ std::uint64_t CheckpointManifest::bytes() const {
 }
 
 Result<void> check_manifest(const CheckpointManifest& manifest, std::string_view object) {
-  if (const auto named = check_run_name(manifest.run); !named) return no_good(object, named.error().what);
+  if (const auto named = check_run_name(manifest.run); !named) return wrong_file(object, named.error().what);
   PENSTOCK_TRY(check_files(manifest.files, object));
-  // The files are in the order of ranks, which check_files() has checked.
-  std::uint64_t next = 0;
+  // check_files() has checked that the files are in the order of their ranks.
+  std::uint64_t next_rank = 0;
   for (const CheckpointFile& file : manifest.files) {
-    if (file.rank > next) break;
-    if (file.rank == next) ++next;
+    if (file.rank > next_rank) break;
+    if (file.rank == next_rank) ++next_rank;
   }
-  if (manifest.ranks == 0) return no_good(object, "it is of no rank");
-  if (next < manifest.ranks) return no_good(object, fmt::format("rank {} has no file", next));
+  if (manifest.ranks == 0) return wrong_file(object, "it is of no rank");
+  if (next_rank < manifest.ranks) return wrong_file(object, fmt::format("rank {} has no file", next_rank));
   if (manifest.files.back().rank >= manifest.ranks)
-    return no_good(object, fmt::format("'{}' is of rank {}, and there are {}", manifest.files.back().name,
-                                       manifest.files.back().rank, manifest.ranks));
+    return wrong_file(object, fmt::format("'{}' is of rank {}, and there are {}", manifest.files.back().name,
+                                          manifest.files.back().rank, manifest.ranks));
   return success();
 }
 
@@ -206,7 +206,7 @@ std::string serialize(const CheckpointManifest& manifest) {
 }
 
 std::uint64_t manifest_entry_bytes(std::string_view name, std::uint64_t bytes) {
-  return whole_chunks(bytes) * kCrcDigits + 2 * name.size() + kEntryOverhead;
+  return chunk_count(bytes) * kCrcDigits + 2 * name.size() + kEntryOverhead;
 }
 
 Result<void> check_manifest_bytes(std::uint64_t bytes, std::uint64_t entries_bytes, std::uint64_t files) {
@@ -234,12 +234,12 @@ Result<CheckpointManifest> parse_checkpoint_manifest(std::string_view text, std:
                 .commit_time = json.at("commit_time").get<std::string>(),
                 .writer = json.at("writer").get<std::string>()};
     if (count_at(json, "chunk_bytes") != kCheckpointChunk)
-      return no_good(object, "its checksums are of chunks of another size");
+      return wrong_file(object, "its checksums are of chunks of another size");
     PENSTOCK_TRY(check_manifest(manifest, object));
     if (count_at(json, "bytes") != manifest.bytes())
-      return no_good(object, "its files do not add up to its bytes");
+      return wrong_file(object, "its files do not add up to its bytes");
   } catch (const std::exception& problem) {
-    return no_good(object, problem.what());
+    return wrong_file(object, problem.what());
   }
   return manifest;
 }
@@ -254,14 +254,14 @@ Result<std::vector<CheckpointFile>> parse_checkpoint_part(std::string_view text,
   std::vector<CheckpointFile> files;
   try {
     files = files_from(json.at("files"));
-    if (count_at(json, "rank") != rank) return no_good(object, "it is of another rank");
+    if (count_at(json, "rank") != rank) return wrong_file(object, "it is of another rank");
   } catch (const std::exception& problem) {
-    return no_good(object, problem.what());
+    return wrong_file(object, problem.what());
   }
   PENSTOCK_TRY(check_files(files, object));
-  const bool own =
+  const bool ranks_match =
       std::all_of(files.begin(), files.end(), [&](const auto& file) { return file.rank == rank; });
-  if (!own) return no_good(object, "a file in it is of another rank");
+  if (!ranks_match) return wrong_file(object, "a file in it is of another rank");
   return files;
 }
 

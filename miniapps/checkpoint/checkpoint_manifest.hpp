@@ -23,7 +23,7 @@ constexpr bool is_data_error(Errc code) {
 inline constexpr std::string_view kCheckpointManifest = "MANIFEST";
 
 // The number of chunks of a file of `bytes` bytes.
-constexpr std::uint64_t whole_chunks(std::uint64_t bytes) {
+constexpr std::uint64_t chunk_count(std::uint64_t bytes) {
   return bytes / kCheckpointChunk + (bytes % kCheckpointChunk == 0 ? 0 : 1);
 }
 
@@ -58,7 +58,7 @@ struct CheckpointFile {
   friend bool operator==(const CheckpointFile&, const CheckpointFile&) = default;
 };
 
-// The order of the files in a manifest.
+// Compares two files in the order of a manifest: by rank, then by name.
 bool by_rank_and_name(const CheckpointFile& a, const CheckpointFile& b);
 
 // The position of the training in its data: a restart continues with exactly the next sample. Random numbers
@@ -73,19 +73,19 @@ struct TrainerState {
   // that resumes from the checkpoint must have the same values. They are "" and 0 in checkpoints that no
   // training made.
   std::string app{};               // "alexnet"
-  std::string corpus{};            // checksum of its manifest
+  std::string corpus{};            // checksum of the corpus's manifest
   std::string shuffle{};           // "buffer:100"
-  std::uint64_t step_samples = 0;  // that one rank uses in one step
+  std::uint64_t step_samples = 0;  // samples that one rank uses in one step
 
   friend bool operator==(const TrainerState&, const TrainerState&) = default;
 };
 
 struct CheckpointManifest {
-  std::string store_uuid;  // of the store that contains this copy
+  std::string store_uuid;  // uuid of the store that contains this copy
   std::string run;
   CheckpointId id;
   std::uint64_t ranks = 1;
-  std::vector<CheckpointFile> files;  // of all ranks, in the order of rank and name
+  std::vector<CheckpointFile> files;  // files of all ranks, in the order of rank and name
   TrainerState trainer;
   std::string payload;  // name of the payload that the bytes are of (payload.hpp); "" for a user's files
   std::uint64_t payload_seed = 0;
@@ -101,7 +101,7 @@ struct CheckpointManifest {
 // corrupt unless names, ranks, chunks and order agree with each other. `object` is for messages.
 Result<void> check_manifest(const CheckpointManifest& manifest, std::string_view object);
 
-// JSON and, on its own line, the CRC32C of the text before it.
+// Returns JSON text and, on its own line, the CRC32C of the text before it.
 std::string serialize(const CheckpointManifest& manifest);
 
 // The most bytes that the entry of one file takes in a manifest: 8 digits for each chunk, the name, and some
@@ -116,13 +116,14 @@ Result<void> check_manifest_bytes(std::uint64_t bytes, std::uint64_t entries_byt
 // bytes. unsupported: another version of the format. `object` is for messages.
 Result<CheckpointManifest> parse_checkpoint_manifest(std::string_view text, std::string_view object);
 
-// The same for the files that one rank wrote: the text by which the rank reports them to the rank that
-// commits (PendingCheckpoint::report_files()).
+// serialize_part(): the text by which one rank reports the files that it wrote to the rank that commits
+// (PendingCheckpoint::report_files()). parse_checkpoint_part() reads and checks this text.
 std::string serialize_part(std::uint64_t rank, std::span<const CheckpointFile> files);
 Result<std::vector<CheckpointFile>> parse_checkpoint_part(std::string_view text, std::uint64_t rank,
                                                           std::string_view object);
 
-// corrupt, naming the chunk's first byte, unless `crc` is the checksum of that chunk in the manifest.
+// Success if `crc` is the checksum that the manifest has for this chunk. Else corrupt, and the message names
+// the chunk's first byte.
 Result<void> check_chunk(const CheckpointFile& file, std::uint64_t index, std::uint32_t crc,
                          std::string_view object);
 

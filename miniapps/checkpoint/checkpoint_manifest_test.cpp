@@ -193,7 +193,7 @@ TEST(CheckpointManifestSize, OfTheLargestPayloadIsReadBack) {
     for (std::uint64_t rank = 0; rank < ranks; ++rank) {
       const PayloadFile file = largest.shard(rank, ranks)[0];
       manifest.files.push_back(
-          {file.name, rank, file.bytes, std::vector<std::uint32_t>(whole_chunks(file.bytes), 0xfedcba98)});
+          {file.name, rank, file.bytes, std::vector<std::uint32_t>(chunk_count(file.bytes), 0xfedcba98)});
       entries += manifest_entry_bytes(file.name, file.bytes);
     }
     EXPECT_OK(check_manifest_bytes(manifest.bytes(), entries, ranks));
@@ -212,7 +212,7 @@ TEST(CheckpointManifestSize, IsNeverMoreThanWasSaidBefore) {
   manifest.writer = std::string(1000, '"');
   manifest.files = {{std::string(199, '"') + "a", 0, UINT64_MAX >> 24U, {}},
                     {std::string(199, '\\') + "b", 1, 1, {0xffffffff}}};
-  manifest.files[0].chunks.resize(whole_chunks(manifest.files[0].bytes));
+  manifest.files[0].chunks.resize(chunk_count(manifest.files[0].bytes));
   std::uint64_t entries = 0;
   for (const CheckpointFile& file : manifest.files) entries += manifest_entry_bytes(file.name, file.bytes);
   EXPECT_LE(serialize(manifest).size(), entries + 16384);

@@ -1,6 +1,6 @@
 // Threads: the training thread runs everything, with two exceptions. The snapshot thread runs
 // write_snapshot() and the functions that it calls. Any thread calls counts(), times() and now_s().
-// Locks: those of the ledger, the drainer and the snapshot writer; in stage() the store's lock, a file.
+// Locks: those of the ledger, the drainer and the snapshot writer. stage() takes the store's lock, a file.
 // Memory: every function may allocate.
 // Ctrl-C: ends save() and wait() with `interrupted`. finalize() still waits, at most for its patience.
 // Crash: a checkpoint is visible only when it is complete and durable (PendingCheckpoint::commit()). Only
@@ -43,34 +43,33 @@ std::string this_process() {
 }
 
 // The time `patience` from now, or the latest time that the clock can represent.
-Clock::time_point after(std::chrono::nanoseconds patience) {
+Clock::time_point deadline_after(std::chrono::nanoseconds patience) {
   const Clock::time_point now = Clock::now();
   return patience > Clock::time_point::max() - now ? Clock::time_point::max() : now + patience;
 }
 
-// One save as a rank carries it out.
+// The state of one save on one rank.
 struct SaveWork {
   CheckpointId id{};
-  std::uint64_t bytes = 0;        // of all ranks together
-  std::vector<FileView> files{};  // of a snapshot: they refer to the copy in memory
-  CheckpointManifest manifest{};  // on rank 0; all members but `files`
-  double asked_s = 0;             // when save() was called, on the ledger's clock
+  std::uint64_t bytes = 0;        // bytes of all ranks together
+  std::vector<FileView> files{};  // with a snapshot, they refer to the copy in memory
+  CheckpointManifest manifest{};  // used on rank 0; commit() adds the files
+  double begin_s = 0;             // when save() was called, on the ledger's clock
   Clock::time_point until{};      // when to stop waiting for free space
   bool snapshot_busy = false;     // the snapshot before this one still uses the memory
   bool was_full = false;          // the fast tier has just turned out to be full
   bool in_ledger = false;
-
   // The destination, which rank 0 decides.
   bool skipped = false;
-  bool fast = false;
-  std::string folder{};                         // of the pending checkpoint on that tier
-  std::unique_ptr<PendingCheckpoint> staged{};  // this rank's handle of the pending checkpoint
+  bool to_fast_tier = false;
+  std::string folder{};                          // folder of the pending checkpoint
+  std::unique_ptr<PendingCheckpoint> pending{};  // through which this rank writes
 };
 
 class TieredCheckpointer final : public Checkpointer {
  public:
-  TieredCheckpointer(const CheckpointPolicy& policy, Communicator& ranks, Acknowledged acknowledged)
-      : policy_(policy), ranks_(ranks), ledger_(std::move(acknowledged)) {}
+  TieredCheckpointer(const CheckpointPolicy& policy, Communicator& ranks, OnReached on_reached)
+      : policy_(policy), ranks_(ranks), ledger_(std::move(on_reached)) {}
 
   Result<void> begin(const Tier& slow, const Tier* fast);
   Result<CheckpointTimes> save(const SaveRequest& request) override;
@@ -85,54 +84,55 @@ class TieredCheckpointer final : public Checkpointer {
   Result<void> begin_snapshots();
   Result<void> wait_until_reached(const CheckpointId& id, Reached level, Clock::time_point until);
 
-  // The steps of one save, which all ranks perform together. The training thread calls them, but
-  // write_snapshot() runs on the snapshot thread, with the write_mine() and commit() in it.
+  // The steps of one save, which all ranks perform together on their training threads. Only write_snapshot()
+  // runs on the snapshot thread, and from there it calls write_own_files() and commit().
   Result<SaveWork> work_of(const SaveRequest& request);
   Result<bool> write(SaveWork& work, bool from_memory);
-  Result<void> agree_on(SaveWork& work);
-  Result<void> write_mine(SaveWork& work, std::vector<CheckpointFile>& written);
-  Result<void> write_together(SaveWork& work);
+  Result<void> agree_on_destination(SaveWork& work);
+  Result<void> write_own_files(SaveWork& work, std::vector<CheckpointFile>& written);
+  Result<void> write_and_commit(SaveWork& work);
   Result<void> commit(SaveWork& work, std::vector<CheckpointFile> files);
 
-  Result<void> choose(SaveWork& work);
+  Result<void> choose_destination(SaveWork& work);
   Result<std::uint64_t> next_generation(const SaveWork& work) const;
-  Result<void> admit(SaveWork& work);
-  Result<void> write_through(SaveWork& work);
-  Result<bool> fits_ever(std::uint64_t bytes) const;
-  Result<bool> take_fast_room(SaveWork& work);
-  Result<void> wait_for_room(Clock::time_point until);
+  Result<void> choose_tier(SaveWork& work);
+  Result<void> use_slow_tier(SaveWork& work);
+  Result<bool> fits_emptied_tier(std::uint64_t bytes) const;
+  Result<bool> reserve_fast_space(SaveWork& work);
+  Result<void> wait_for_free_space(Clock::time_point until);
 
-  // Used only with policy.snapshot.
-  Result<void> clear_memory(Clock::time_point until, bool interruptible);
-  Result<void> write_again(Clock::time_point until);
-  Result<void> hand_over(SaveWork& work);
+  // Used only with policy.by_snapshot.
+  Result<void> finish_last_snapshot(Clock::time_point until, bool interruptible);
+  Result<void> retry_snapshot(Clock::time_point until);
+  Result<void> take_snapshot(SaveWork& work);
   Result<void> write_snapshot(const std::atomic<bool>& given_up);
 
   const CheckpointPolicy policy_;
   Communicator& ranks_;
   CheckpointLedger ledger_;
   RunStores stores_;
-  std::unique_ptr<Drainer> drainer_;           // only on rank 0, and only with a fast tier
-  SaveWork snapshot_;                          // the last one. While it is written, its thread uses it
-  std::optional<CheckpointId> snapshot_id_;    // when it was taken. The training thread may always read it
-  std::unique_ptr<SnapshotWriter> snapshots_;  // null: saves write at once. Last: its thread uses all of this
+  std::unique_ptr<Drainer> drainer_;         // only on rank 0, and only with a fast tier
+  SaveWork snapshot_;                        // of the last snapshot; its thread uses this until it is written
+  std::optional<CheckpointId> snapshot_id_;  // of the last snapshot; the training thread may always read it
+  std::unique_ptr<SnapshotWriter> snapshots_;  // null: no snapshots. Last: its thread uses the members above
 };
 
 Result<void> TieredCheckpointer::open_as_root(const Tier& slow, const Tier* fast) {
   PENSTOCK_TRY(check_run_name(policy_.run));
-  if (policy_.keep == 0) return make_error(Errc::invalid_argument, "at least one checkpoint is to be kept");
-  PENSTOCK_ASSIGN(stores_, take_run(policy_.run, slow, fast));
+  if (policy_.keep_on_slow == 0)
+    return make_error(Errc::invalid_argument, "at least one checkpoint is to be kept");
+  PENSTOCK_ASSIGN(stores_, open_and_lock_run(policy_.run, slow, fast));
   if (fast == nullptr) return success();
   drainer_ = std::make_unique<Drainer>(policy_, *stores_.fast, *stores_.slow, ledger_);
   return drainer_->begin();
 }
 
 Result<void> TieredCheckpointer::begin_snapshots() {
-  if (!policy_.snapshot) return success();
+  if (!policy_.by_snapshot) return success();
   try {
     snapshots_ = std::make_unique<SnapshotWriter>(
         [this](const std::atomic<bool>& given_up) { return write_snapshot(given_up); },
-        [this](Error error) { ledger_.fail(std::move(error)); });
+        [this](Error error) { ledger_.record_failure(std::move(error)); });
   } catch (const std::system_error& failure) {
     return no_more_threads(failure, 1);
   }
@@ -143,7 +143,7 @@ Result<void> TieredCheckpointer::begin(const Tier& slow, const Tier* fast) {
   PENSTOCK_TRY(on_root(ranks_, [&] { return open_as_root(slow, fast); }));
   const auto follow = [&]() -> Result<void> {
     if (!ranks_.root()) {
-      PENSTOCK_ASSIGN(stores_, see_run(slow, fast));
+      PENSTOCK_ASSIGN(stores_, open_run(slow, fast));
     }
     return begin_snapshots();
   };
@@ -151,50 +151,50 @@ Result<void> TieredCheckpointer::begin(const Tier& slow, const Tier* fast) {
 }
 
 Result<CheckpointTimes> TieredCheckpointer::save(const SaveRequest& request) {
-  const double asked_s = ledger_.now_s();
-  const Clock::time_point since = Clock::now();
-  const Clock::time_point until = after(policy_.block_for);
-  bool busy = false;
+  const double begin_s = ledger_.now_s();
+  const Clock::time_point start = Clock::now();
+  const Clock::time_point until = deadline_after(policy_.block_for);
+  bool snapshot_busy = false;
   if (snapshots_ != nullptr && policy_.on_full != OnFull::block) {
-    PENSTOCK_ASSIGN(busy, snapshots_->busy(ranks_));
+    PENSTOCK_ASSIGN(snapshot_busy, snapshots_->any_rank_busy(ranks_));
   }
-  if (!busy) PENSTOCK_TRY(clear_memory(until, true));
+  if (!snapshot_busy) PENSTOCK_TRY(finish_last_snapshot(until, true));
   PENSTOCK_TRY(all_ok(ranks_, ledger_.failure()));
   PENSTOCK_ASSIGN(SaveWork work, work_of(request));
   work.until = until;
-  work.asked_s = asked_s;
-  work.snapshot_busy = busy;
-  const bool from_memory = policy_.snapshot && !busy;
+  work.begin_s = begin_s;
+  work.snapshot_busy = snapshot_busy;
+  const bool from_memory = policy_.by_snapshot && !snapshot_busy;
   PENSTOCK_ASSIGN(const bool written, write(work, from_memory));
-  CheckpointTimes saved{.id = work.id, .bytes = work.bytes, .asked_s = asked_s, .skipped = !written};
-  if (written && !from_memory) saved.reached = work.fast ? Reached::fast : Reached::durable;
-  saved.block_s = std::chrono::duration<double>(Clock::now() - since).count();
+  CheckpointTimes saved{.id = work.id, .bytes = work.bytes, .save_begin_s = begin_s, .skipped = !written};
+  if (written && !from_memory) saved.reached = work.to_fast_tier ? Reached::fast : Reached::durable;
+  saved.block_s = std::chrono::duration<double>(Clock::now() - start).count();
   PENSTOCK_TRY(ranks_.all_reduce(std::span(&saved.block_s, 1), Reduction::max));
-  if (ranks_.root()) ledger_.blocked(saved.id, saved.block_s);
+  if (ranks_.root()) ledger_.record_block_time(saved.id, saved.block_s);
   return saved;
 }
 
-// Collective. Waits as SnapshotWriter::clear() does. Then the next snapshot may be taken.
-Result<void> TieredCheckpointer::clear_memory(Clock::time_point until, bool interruptible) {
+// Collective. Waits until all ranks have written the last snapshot. If a tier was full, writes it again.
+Result<void> TieredCheckpointer::finish_last_snapshot(Clock::time_point until, bool interruptible) {
   if (snapshots_ == nullptr) return success();
-  PENSTOCK_ASSIGN(const bool full, snapshots_->clear(ranks_, until, interruptible));
-  if (full) return write_again(until);
-  snapshot_.staged.reset();  // if its write failed, this removes the folder
+  PENSTOCK_ASSIGN(const bool full, snapshots_->wait_for_all_ranks(ranks_, until, interruptible));
+  if (full) return retry_snapshot(until);
+  snapshot_.pending.reset();  // removes the folder if the write has failed
   return success();
 }
 
 // Collective. Called if the tier was full when the snapshot was written. All ranks still have the bytes in
-// memory, so this saves them like a new checkpoint. If that takes too long, they stay for the next try.
-Result<void> TieredCheckpointer::write_again(Clock::time_point until) {
+// memory, so this saves them like a new checkpoint. After timed_out or interrupted they stay there.
+Result<void> TieredCheckpointer::retry_snapshot(Clock::time_point until) {
   SaveWork& work = snapshot_;
   work.until = until;
-  work.was_full = work.fast;
+  work.was_full = work.to_fast_tier;
   work.in_ledger = true;
   const Result<bool> written = write(work, false);
-  const bool stays =
+  const bool may_retry =
       !written.ok() && (written.error().code == Errc::timed_out || written.error().code == Errc::interrupted);
-  if (stays) return written.error();
-  work.staged.reset();
+  if (may_retry) return written.error();
+  work.pending.reset();
   snapshots_->abandon();
   if (written.ok()) return success();
   Error error = written.error();
@@ -202,7 +202,7 @@ Result<void> TieredCheckpointer::write_again(Clock::time_point until) {
       "the checkpoint of step " + std::to_string(work.id.step) + " was lost with its snapshot: " + error.what;
   if (error.code == Errc::no_space)
     error.what += " (make room there, keep fewer, or save through a fast tier with --on-full block)";
-  ledger_.fail(error);
+  ledger_.record_failure(error);
   return error;
 }
 
@@ -212,23 +212,23 @@ Result<void> TieredCheckpointer::wait_until_reached(const CheckpointId& id, Reac
   for (;;) {
     PENSTOCK_TRY(ledger_.failure());
     const std::vector<CheckpointTimes> all = ledger_.times();
-    const auto at =
+    const auto found =
         std::find_if(all.rbegin(), all.rend(), [&](const CheckpointTimes& one) { return one.id == id; });
-    if (at == all.rend())
+    if (found == all.rend())
       return make_error(Errc::not_found, "no such checkpoint was saved: step " + std::to_string(id.step));
-    if (at->skipped)
+    if (found->skipped)
       return make_error(Errc::no_space, "the checkpoint of step " + std::to_string(id.step) + " was skipped");
-    if (at->reached >= level) return success();
+    if (found->reached >= level) return success();
     PENSTOCK_TRY(check_interrupt());
     if (Clock::now() >= until) {
       return make_error(Errc::timed_out, "the checkpoint of step " + std::to_string(id.step) + " is not " +
                                              std::string(reached_name(level)) + " yet" +
                                              (drainer_ == nullptr ? "" : drainer_->trouble_text()));
     }
-    const Clock::time_point look = std::min(until, Clock::now() + kPollInterval);
-    if (drainer_ != nullptr && !drainer_->idle()) {
-      drainer_->wait_for_next_drain(look);
-    } else if (snapshots_ == nullptr || snapshots_->wait_until_written(look)) {
+    const Clock::time_point next_look = std::min(until, Clock::now() + kPollInterval);
+    if (drainer_ != nullptr && !drainer_->is_idle()) {
+      drainer_->wait_for_next_drain(next_look);
+    } else if (snapshots_ == nullptr || snapshots_->wait_until_written(next_look)) {
       std::this_thread::sleep_for(std::chrono::milliseconds(1));
     }
   }
@@ -236,20 +236,20 @@ Result<void> TieredCheckpointer::wait_until_reached(const CheckpointId& id, Reac
 
 Result<void> TieredCheckpointer::wait(const CheckpointId& id, Reached level,
                                       std::chrono::nanoseconds patience) {
-  const Clock::time_point until = after(patience);
-  if (snapshot_id_ == id) PENSTOCK_TRY(clear_memory(until, true));
+  const Clock::time_point until = deadline_after(patience);
+  if (snapshot_id_ == id) PENSTOCK_TRY(finish_last_snapshot(until, true));
   return on_root(ranks_, [&] { return wait_until_reached(id, level, until); });
 }
 
 Result<void> TieredCheckpointer::finalize(std::chrono::nanoseconds patience) {
-  const Clock::time_point until = after(patience);
-  PENSTOCK_TRY(clear_memory(until, false));
+  const Clock::time_point until = deadline_after(patience);
+  PENSTOCK_TRY(finish_last_snapshot(until, false));
   PENSTOCK_TRY(all_ok(ranks_, ledger_.failure()));
   return on_root(ranks_, [&] { return drainer_ == nullptr ? success() : drainer_->wait_until_idle(until); });
 }
 
-// Rank 0. The first generation of this step that no checkpoint has, on either tier or as the snapshot in
-// memory. If `work` is in the ledger (a retry), the snapshot's own generation does not count as taken.
+// Rank 0. Returns the first free generation of this step: no checkpoint on either tier has it, and no
+// snapshot in memory. In a retry (`work` is in the ledger) the generation of the snapshot counts as free.
 Result<std::uint64_t> TieredCheckpointer::next_generation(const SaveWork& work) const {
   for (CheckpointId id{.step = work.id.step};; ++id.generation) {
     PENSTOCK_ASSIGN(bool taken, stores_.slow->has(policy_.run, id));
@@ -261,36 +261,36 @@ Result<std::uint64_t> TieredCheckpointer::next_generation(const SaveWork& work) 
   }
 }
 
-// Rank 0's part of agree_on(). If a try fails, the work keeps its id and its tier: the next try needs to know
-// which tier was full, and the ledger's entry has that id.
-Result<void> TieredCheckpointer::choose(SaveWork& work) {
+// Rank 0's part of agree_on_destination(). If a try fails, the work keeps its id and its tier: the next try
+// needs to know which tier was full, and the ledger's entry has that id.
+Result<void> TieredCheckpointer::choose_destination(SaveWork& work) {
   PENSTOCK_ASSIGN(const std::uint64_t generation, next_generation(work));
-  const bool was_fast = std::exchange(work.fast, false);
+  const bool was_fast = std::exchange(work.to_fast_tier, false);
   work.skipped = work.snapshot_busy && policy_.on_full == OnFull::skip;
   if (!work.skipped) {
-    if (const Result<void> room = work.snapshot_busy ? write_through(work) : admit(work); !room.ok()) {
-      work.fast = was_fast;
-      return room;
+    if (const Result<void> done = work.snapshot_busy ? use_slow_tier(work) : choose_tier(work); !done.ok()) {
+      work.to_fast_tier = was_fast;
+      return done;
     }
   }
   work.id.generation = generation;
-  work.folder = work.staged == nullptr ? "" : work.staged->folder();
+  work.folder = work.pending == nullptr ? "" : work.pending->folder();
   return success();
 }
 
-// Collective. Rank 0 decides where the save goes, and all ranks follow. Removes what an earlier try wrote
-// before it checks for free space, since that may be what fills the tier.
-Result<void> TieredCheckpointer::agree_on(SaveWork& work) {
-  work.staged.reset();
+// Collective. Rank 0 decides where the save goes, and all ranks follow. First removes the files of an earlier
+// try, since these may be what fills the tier.
+Result<void> TieredCheckpointer::agree_on_destination(SaveWork& work) {
+  work.pending.reset();
   using Bytes = std::vector<std::uint8_t>;
   PENSTOCK_ASSIGN(const Bytes chosen, on_root(ranks_, [&]() -> Result<Bytes> {
-                    PENSTOCK_TRY(choose(work));
-                    return nlohmann::json::to_cbor(
-                        nlohmann::json::array({work.skipped, work.fast, work.id.generation, work.folder}));
+                    PENSTOCK_TRY(choose_destination(work));
+                    return nlohmann::json::to_cbor(nlohmann::json::array(
+                        {work.skipped, work.to_fast_tier, work.id.generation, work.folder}));
                   }));
   const nlohmann::json all = nlohmann::json::from_cbor(chosen);
   all[0].get_to(work.skipped);
-  all[1].get_to(work.fast);
+  all[1].get_to(work.to_fast_tier);
   all[2].get_to(work.id.generation);
   all[3].get_to(work.folder);
   work.manifest.id = work.id;
@@ -298,27 +298,27 @@ Result<void> TieredCheckpointer::agree_on(SaveWork& work) {
 }
 
 // Whether the fast tier could take the checkpoint if all other checkpoints were removed from it.
-Result<bool> TieredCheckpointer::fits_ever(std::uint64_t bytes) const {
+Result<bool> TieredCheckpointer::fits_emptied_tier(std::uint64_t bytes) const {
   if (policy_.quota != 0 && bytes > policy_.quota) return false;
-  PENSTOCK_ASSIGN(const std::uint64_t most, stores_.fast->space_if_emptied());
-  return most >= bytes && most - bytes >= policy_.headroom;
+  PENSTOCK_ASSIGN(const std::uint64_t space, stores_.fast->space_if_emptied());
+  return space >= bytes && space - bytes >= policy_.headroom;
 }
 
-// Rank 0, on the training thread, no mutex held. Reserves the space and makes the folder (work.staged). False
-// if free space or quota do not suffice now. `busy` if another process holds the store's lock for 5 s; Ctrl-C
-// ends that wait with `interrupted`.
-Result<bool> TieredCheckpointer::take_fast_room(SaveWork& work) {
+// Rank 0, on the training thread, no mutex held. Reserves space on the fast tier and makes the folder there
+// (work.pending). False if free space or quota do not suffice now. `busy` if another process holds the
+// store's lock for 5 s; Ctrl-C ends that wait with `interrupted`.
+Result<bool> TieredCheckpointer::reserve_fast_space(SaveWork& work) {
   if (policy_.quota != 0 && drainer_->held_bytes() + work.bytes > policy_.quota) return false;
-  Result<std::unique_ptr<PendingCheckpoint>> staged =
+  Result<std::unique_ptr<PendingCheckpoint>> pending =
       stores_.fast->stage(policy_.run, "save", work.bytes, policy_.headroom);
-  if (!staged.ok() && staged.error().code == Errc::no_space) return false;
-  PENSTOCK_ASSIGN(work.staged, std::move(staged));
-  work.fast = true;
+  if (!pending.ok() && pending.error().code == Errc::no_space) return false;
+  PENSTOCK_ASSIGN(work.pending, std::move(pending));
+  work.to_fast_tier = true;
   return true;
 }
 
 // Waits until a drain has ended, which may have freed space, or for kPollInterval. timed_out after `until`.
-Result<void> TieredCheckpointer::wait_for_room(Clock::time_point until) {
+Result<void> TieredCheckpointer::wait_for_free_space(Clock::time_point until) {
   PENSTOCK_TRY(check_interrupt());
   PENSTOCK_TRY(ledger_.failure());
   const Clock::time_point now = Clock::now();
@@ -327,97 +327,97 @@ Result<void> TieredCheckpointer::wait_for_room(Clock::time_point until) {
                       "the fast tier '" + stores_.fast->tier().name + "' stayed full for " +
                           format_seconds(std::chrono::duration<double>(policy_.block_for).count()) +
                           drainer_->trouble_text());
-  const Clock::time_point look = until - now > kPollInterval ? now + kPollInterval : until;
-  // No drain of this run is in progress: others use the space, and free it without notice.
-  if (drainer_->idle())
-    std::this_thread::sleep_until(look);
+  const Clock::time_point next_look = until - now > kPollInterval ? now + kPollInterval : until;
+  // If this run drains nothing, others use the space. They free it without notice, so this only sleeps.
+  if (drainer_->is_idle())
+    std::this_thread::sleep_until(next_look);
   else
-    drainer_->wait_for_next_drain(look);
+    drainer_->wait_for_next_drain(next_look);
   return success();
 }
 
-// Writes to the slow tier, whatever space the fast one has.
-Result<void> TieredCheckpointer::write_through(SaveWork& work) {
-  PENSTOCK_ASSIGN(work.staged, stores_.slow->stage(policy_.run, "save", work.bytes, 0));
-  work.fast = false;
-  if (stores_.fast != nullptr) ledger_.count([](CheckpointCounts& counts) { ++counts.written_through; });
+// Reserves space on the slow tier, whatever space the fast one has.
+Result<void> TieredCheckpointer::use_slow_tier(SaveWork& work) {
+  PENSTOCK_ASSIGN(work.pending, stores_.slow->stage(policy_.run, "save", work.bytes, 0));
+  work.to_fast_tier = false;
+  if (stores_.fast != nullptr) ledger_.set_counts([](CheckpointCounts& counts) { ++counts.written_through; });
   return success();
 }
 
 // Removes durable copies from the fast tier, the oldest first, until the checkpoint fits. If that is not
-// enough, the policy decides. The wait for space ends with timed_out or interrupted.
-Result<void> TieredCheckpointer::admit(SaveWork& work) {
-  if (stores_.fast == nullptr) return write_through(work);
+// enough, the policy decides: skip it, use the slow tier, or wait until timed_out or interrupted.
+Result<void> TieredCheckpointer::choose_tier(SaveWork& work) {
+  if (stores_.fast == nullptr) return use_slow_tier(work);
   bool known_to_fit = work.was_full;
-  for (bool look = !work.was_full;; look = true) {
-    if (look) {
-      PENSTOCK_ASSIGN(const bool taken, take_fast_room(work));
-      if (taken) return success();
+  for (bool check_space = !work.was_full;; check_space = true) {
+    if (check_space) {
+      PENSTOCK_ASSIGN(const bool reserved, reserve_fast_space(work));
+      if (reserved) return success();
     }
     if (!known_to_fit) {
-      PENSTOCK_ASSIGN(known_to_fit, fits_ever(work.bytes));
-      if (!known_to_fit && !policy_.fail_oversize) return write_through(work);
+      PENSTOCK_ASSIGN(known_to_fit, fits_emptied_tier(work.bytes));
+      if (!known_to_fit && !policy_.fail_oversize) return use_slow_tier(work);
       if (!known_to_fit)
         return make_error(Errc::no_space, "a checkpoint of " + format_size(work.bytes) +
                                               " is more than the fast tier '" + stores_.fast->tier().name +
                                               "' can hold: --oversize writethrough sends it to '" +
                                               stores_.slow->tier().name + "'");
     }
-    PENSTOCK_ASSIGN(const bool went, drainer_->evict_one());
-    if (went) continue;
+    PENSTOCK_ASSIGN(const bool evicted, drainer_->evict_one());
+    if (evicted) continue;
     work.skipped = policy_.on_full == OnFull::skip;
     if (work.skipped) return success();
-    if (policy_.on_full == OnFull::writethrough) return write_through(work);
-    PENSTOCK_TRY(wait_for_room(work.until));
+    if (policy_.on_full == OnFull::writethrough) return use_slow_tier(work);
+    PENSTOCK_TRY(wait_for_free_space(work.until));
   }
 }
 
-// If the fast tier becomes full during the writing, all ranks try again, with was_full set.
+// Returns false if skipped. If the fast tier becomes full meanwhile, all ranks try again, with was_full set.
 Result<bool> TieredCheckpointer::write(SaveWork& work, bool from_memory) {
   for (;; work.was_full = work.in_ledger = true) {
-    const CheckpointId before = work.id;
-    PENSTOCK_TRY(agree_on(work));
+    const CheckpointId old_id = work.id;
+    PENSTOCK_TRY(agree_on_destination(work));
     if (ranks_.root())
-      work.in_ledger ? ledger_.renamed(before, work.id) : ledger_.asked(work.id, work.bytes, work.asked_s);
+      work.in_ledger ? ledger_.rename(old_id, work.id) : ledger_.add_save(work.id, work.bytes, work.begin_s);
     if (work.skipped) {
-      if (ranks_.root()) ledger_.skipped(work.id);
+      if (ranks_.root()) ledger_.record_skip(work.id);
       return false;
     }
-    const Result<void> done = from_memory ? hand_over(work) : write_together(work);
+    const Result<void> done = from_memory ? take_snapshot(work) : write_and_commit(work);
     if (done.ok()) return true;
-    // All ranks get the same error: all_ok() has spread it.
-    if (done.error().code != Errc::no_space || !work.fast) return done.error();
+    // Here all ranks have the same error, so all of them try again or none does.
+    if (done.error().code != Errc::no_space || !work.to_fast_tier) return done.error();
   }
 }
 
-// save() still reads the id and the tier of `work` after this move, which does not change plain members.
-Result<void> TieredCheckpointer::hand_over(SaveWork& work) {
-  PENSTOCK_TRY(all_ok(ranks_, snapshots_->make_room(work.files)));
+// After this function save() still reads the id and the tier of `work`: a move does not change plain members.
+Result<void> TieredCheckpointer::take_snapshot(SaveWork& work) {
+  PENSTOCK_TRY(all_ok(ranks_, snapshots_->reserve_memory(work.files)));
   snapshot_id_ = work.id;
   snapshot_ = std::move(work);
-  snapshots_->take(snapshot_.id.step, snapshot_.files);
+  snapshots_->copy_and_write(snapshot_.id.step, snapshot_.files);
   return success();
 }
 
-Result<void> TieredCheckpointer::write_mine(SaveWork& work, std::vector<CheckpointFile>& written) {
+Result<void> TieredCheckpointer::write_own_files(SaveWork& work, std::vector<CheckpointFile>& written) {
   if (!ranks_.root()) {
-    PENSTOCK_ASSIGN(work.staged, PendingCheckpoint::join(stores_.of(work.fast), work.folder));
+    PENSTOCK_ASSIGN(work.pending, PendingCheckpoint::join(stores_.of(work.to_fast_tier), work.folder));
   }
   const auto rank = static_cast<std::uint64_t>(ranks_.rank());
   for (const FileView& file : work.files) {
-    PENSTOCK_ASSIGN(CheckpointFile entry, work.staged->write(file.name, rank, file.bytes));
+    PENSTOCK_ASSIGN(CheckpointFile entry, work.pending->write(file.name, rank, file.bytes));
     written.push_back(std::move(entry));
   }
-  if (ranks_.size() > 1) PENSTOCK_TRY(work.staged->report_files(rank, written));
+  if (ranks_.size() > 1) PENSTOCK_TRY(work.pending->report_files(rank, written));
   return success();
 }
 
-Result<void> TieredCheckpointer::write_together(SaveWork& work) {
+Result<void> TieredCheckpointer::write_and_commit(SaveWork& work) {
   std::vector<CheckpointFile> written;
-  PENSTOCK_TRY(all_ok(ranks_, write_mine(work, written)));
+  PENSTOCK_TRY(all_ok(ranks_, write_own_files(work, written)));
   const auto commit_all = [&]() -> Result<void> {
     if (ranks_.size() > 1) {
-      PENSTOCK_ASSIGN(written, work.staged->collect_files(static_cast<std::uint64_t>(ranks_.size())));
+      PENSTOCK_ASSIGN(written, work.pending->collect_files(static_cast<std::uint64_t>(ranks_.size())));
     }
     return commit(work, std::move(written));
   };
@@ -426,38 +426,38 @@ Result<void> TieredCheckpointer::write_together(SaveWork& work) {
 
 Result<void> TieredCheckpointer::commit(SaveWork& work, std::vector<CheckpointFile> files) {
   work.manifest.files = std::move(files);
-  PENSTOCK_ASSIGN(const CheckpointManifest manifest, work.staged->commit(work.manifest));
-  ledger_.reached(manifest.id, work.fast ? Reached::fast : Reached::durable);
-  stores_.of(work.fast).hint_latest(policy_.run, manifest.id);
-  if (work.fast) {
+  PENSTOCK_ASSIGN(const CheckpointManifest manifest, work.pending->commit(work.manifest));
+  ledger_.record_level(manifest.id, work.to_fast_tier ? Reached::fast : Reached::durable);
+  stores_.of(work.to_fast_tier).hint_latest(policy_.run, manifest.id);
+  if (work.to_fast_tier) {
     drainer_->add(manifest);
     return ledger_.failure();
   }
   // The checkpoint is durable whether or not older ones can be removed now.
-  const auto pruned = prune_checkpoints(*stores_.slow, policy_.run, policy_.keep, manifest.id);
+  const auto pruned = prune_checkpoints(*stores_.slow, policy_.run, policy_.keep_on_slow, manifest.id);
   if (pruned.ok())
-    ledger_.count([&](CheckpointCounts& counts) { counts.pruned += *pruned; });
+    ledger_.set_counts([&](CheckpointCounts& counts) { counts.pruned += *pruned; });
   else if (policy_.log)
     policy_.log("cannot remove checkpoints that are no longer wanted: " + pruned.error().message());
   return ledger_.failure();
 }
 
-// As write_together(), but on the snapshot thread: a rank finds the parts of the others in the folder. A
-// collective call here could run at the same time as one of the training.
+// As write_and_commit(), but on the snapshot thread and without collective calls: the training may be in one.
+// So rank 0 waits until the lists of files of all ranks are in the folder.
 Result<void> TieredCheckpointer::write_snapshot(const std::atomic<bool>& given_up) {
   SaveWork& work = snapshot_;
   std::vector<CheckpointFile> written;
-  PENSTOCK_TRY(write_mine(work, written));
+  PENSTOCK_TRY(write_own_files(work, written));
   if (!ranks_.root()) return success();
-  for (const Clock::time_point until = after(policy_.block_for); ranks_.size() > 1;) {
+  for (const Clock::time_point until = deadline_after(policy_.block_for); ranks_.size() > 1;) {
     Result<std::vector<CheckpointFile>> parts =
-        work.staged->collect_files(static_cast<std::uint64_t>(ranks_.size()));
+        work.pending->collect_files(static_cast<std::uint64_t>(ranks_.size()));
     if (parts.ok()) {
       written = *std::move(parts);
       break;
     }
     if (parts.error().code != Errc::not_found) return std::move(parts).error();
-    // The rank without a part reports its own error when all ranks meet in clear().
+    // The rank without a list of files reports its own error when all ranks meet in wait_for_all_ranks().
     if (given_up) return make_error(Errc::no_space, "another rank has not written its part");
     PENSTOCK_TRY(check_interrupt());
     if (Clock::now() >= until) return std::move(parts).error();
@@ -466,7 +466,7 @@ Result<void> TieredCheckpointer::write_snapshot(const std::atomic<bool>& given_u
   return commit(work, std::move(written));
 }
 
-// Collective. Checks before a byte is written that the manifest will not be too long to read back.
+// Collective. Checks, before a byte is written, that the manifest will be short enough to be read back.
 Result<SaveWork> TieredCheckpointer::work_of(const SaveRequest& request) {
   SaveWork work;
   work.files = request.files;
@@ -492,9 +492,9 @@ Result<SaveWork> TieredCheckpointer::work_of(const SaveRequest& request) {
 
 Result<std::unique_ptr<Checkpointer>> Checkpointer::open(const CheckpointPolicy& policy, const Tier& slow,
                                                          const Tier* fast, Communicator& ranks,
-                                                         Acknowledged acknowledged) {
-  auto made = std::make_unique<TieredCheckpointer>(policy, ranks, std::move(acknowledged));
-  PENSTOCK_TRY(made->begin(slow, fast));
-  return std::unique_ptr<Checkpointer>(std::move(made));
+                                                         OnReached on_reached) {
+  auto checkpointer = std::make_unique<TieredCheckpointer>(policy, ranks, std::move(on_reached));
+  PENSTOCK_TRY(checkpointer->begin(slow, fast));
+  return std::unique_ptr<Checkpointer>(std::move(checkpointer));
 }
 }  // namespace penstock

@@ -35,7 +35,7 @@ constexpr std::string_view reached_name(Reached level) {
 // What save() does if the fast tier has no free space: wait for the drain, skip this checkpoint, or write it
 // to the slow tier at once.
 enum class OnFull : std::uint8_t { block, skip, writethrough };
-// From the value of --on-full. The option tables have checked it.
+// Converts the value of --on-full, which the option tables have already checked.
 constexpr OnFull on_full_of(std::string_view word) {
   if (word == "skip") return OnFull::skip;
   return word == "writethrough" ? OnFull::writethrough : OnFull::block;
@@ -43,22 +43,25 @@ constexpr OnFull on_full_of(std::string_view word) {
 
 struct CheckpointPolicy {
   std::string run = "default";
-  // Durable checkpoints on the slow tier, the newest included. With 1, the newest is read completely and
-  // checked before an older one is removed.
-  std::uint64_t keep = 2;
-  std::uint64_t keep_fast = 1;  // durable checkpoints that stay on the fast tier until their space is needed
+  // The number of durable checkpoints that stay on the slow tier, the newest included. With 1, the newest is
+  // read completely and checked before an older one is removed.
+  std::uint64_t keep_on_slow = 2;
+  std::uint64_t keep_on_fast =
+      1;  // durable checkpoints that stay on the fast tier until their space is needed
   OnFull on_full = OnFull::block;
-  std::chrono::nanoseconds block_for = std::chrono::minutes(10);  // longest wait; then timed_out
+  std::chrono::nanoseconds block_for = std::chrono::minutes(10);  // longest wait for space, then timed_out
   // What save() does with a checkpoint that is larger than the whole fast tier: fail with no_space, or write
   // it to the slow tier.
   bool fail_oversize = false;
   std::uint64_t headroom = 0;  // bytes of the fast tier that must stay free
   std::uint64_t quota = 0;     // most bytes of this run on the fast tier; 0: no limit
   bool read_back = false;      // the copy of a drain is read and checked before it is committed
-  bool snapshot = false;       // save() copies to memory and returns; a thread writes the copy
-  // Gets what went wrong without failing a save: that older checkpoints stay. Rank 0, any thread.
+  bool by_snapshot = false;    // save() copies to memory and returns; a thread writes the copy
+  // Called with a message if older checkpoints could not be removed, which does not fail the save. On rank 0,
+  // by any thread.
   std::function<void(std::string_view)> log{};
-  std::chrono::nanoseconds retry_after = std::chrono::seconds(1);  // after a failed drain; doubles to 30 s
+  // The pause after a failed drain. It doubles after each further failure, up to 30 s.
+  std::chrono::nanoseconds retry_after = std::chrono::seconds(1);
 };
 
 struct FileView {
@@ -75,14 +78,14 @@ struct SaveRequest {
   std::uint64_t payload_seed = 0;
 };
 
-// One save: what became of it, and how long that took. Times are measured on rank 0; block_s is the maximum
-// over all ranks. Seconds. asked_s and drain_begin_s count from when the Checkpointer was opened.
+// What became of one save, and how long it took, in seconds. Rank 0 measures the times; block_s is the
+// maximum over all ranks. save_begin_s and drain_begin_s count from the opening of the Checkpointer.
 struct CheckpointTimes {
   CheckpointId id{};
   std::uint64_t bytes = 0;
-  double asked_s = 0;              // when save() was called
+  double save_begin_s = 0;         // when save() was called
   double block_s = 0;              // how long save() blocked the training
-  std::optional<double> fast_s{};  // from asked_s until that level is acknowledged
+  std::optional<double> fast_s{};  // from save_begin_s until level fast is acknowledged
   std::optional<double> durable_s{};
   std::optional<double> drain_begin_s{};  // when the drain that succeeded began
   std::optional<double> drain_s{};        // how long that drain took
@@ -94,7 +97,7 @@ struct CheckpointCounts {
   std::uint64_t saves = 0, skips = 0, written_through = 0, drained = 0, drain_failures = 0, evicted = 0,
                 pruned = 0, quarantined = 0;
   // Bytes on the fast tier that are not durable yet: now, and the maximum so far.
-  std::uint64_t backlog_bytes = 0, backlog_most = 0;
+  std::uint64_t backlog_bytes = 0, most_backlog_bytes = 0;
 };
 
 class Checkpointer {
@@ -102,12 +105,12 @@ class Checkpointer {
   // Collective. `slow` and `fast` must outlive the Checkpointer; without `fast` every save goes to `slow`.
   // Makes missing stores and takes the run's locks (busy: another training or drain holds one). Removes what
   // a dead process left, and starts to drain what is not durable yet.
-  // Rank 0 calls `acknowledged` as soon as a level holds, and before save(), wait() or finalize() report that
+  // Rank 0 calls `on_reached` as soon as a level holds, and before save(), wait() or finalize() report that
   // level. Any thread of rank 0 may call it, one at a time. Its error fails the save and all later ones.
-  using Acknowledged = std::function<Result<void>(const CheckpointId&, Reached)>;
+  using OnReached = std::function<Result<void>(const CheckpointId&, Reached)>;
   static Result<std::unique_ptr<Checkpointer>> open(const CheckpointPolicy& policy, const Tier& slow,
                                                     const Tier* fast, Communicator& ranks,
-                                                    Acknowledged acknowledged = {});
+                                                    OnReached on_reached = {});
   // Stops the drain at its next chunk; the next Checkpointer drains the rest. Finishes a snapshot that is
   // being written, unless a signal asked the process to stop.
   virtual ~Checkpointer() = default;
@@ -116,18 +119,18 @@ class Checkpointer {
   // then save nothing. The result has id, reached, skipped, bytes and block_s of this save, on all ranks.
   virtual Result<CheckpointTimes> save(const SaveRequest& request) = 0;
 
-  // Collective. Waits until that checkpoint has reached the level. timed_out; not_found or no_space if it was
-  // not saved or was skipped; interrupted; or the error of a background thread.
+  // Collective. Waits until that checkpoint has reached the level. Errors: timed_out; not_found if it was not
+  // saved; no_space if it was skipped; interrupted; or that of a background thread.
   virtual Result<void> wait(const CheckpointId& id, Reached level, std::chrono::nanoseconds patience) = 0;
 
   // Collective. Waits until all saved checkpoints are durable. timed_out after `patience`: the rest stays on
   // the fast tier, for the next Checkpointer or `penstock checkpoint drain`.
   virtual Result<void> finalize(std::chrono::nanoseconds patience) = 0;
 
-  // Only rank 0 has values here. Any thread.
+  // Any thread may call these. Only rank 0 has counts and times.
   virtual CheckpointCounts counts() const = 0;
   virtual std::vector<CheckpointTimes> times() const = 0;
-  virtual double now_s() const = 0;  // since it was opened: the clock of times()
+  virtual double now_s() const = 0;  // seconds since open(), on the clock of times()
 };
 
 }  // namespace penstock

@@ -48,7 +48,7 @@ TEST_F(CheckpointerTest, AFastTierDrainsToTheSlowOne) {
     EXPECT_EQ(counts.saves, 4U);
     EXPECT_EQ(counts.drained, 4U);
     EXPECT_EQ(counts.backlog_bytes, 0U);
-    EXPECT_GE(counts.backlog_most, kBytes);
+    EXPECT_GE(counts.most_backlog_bytes, kBytes);
     for (const CheckpointTimes& times : saver->times()) {
       EXPECT_EQ(times.bytes, kBytes);
       ASSERT_TRUE(times.fast_s && times.durable_s && times.drain_s);
@@ -198,7 +198,7 @@ TEST_F(FullFastTier, BlocksUntilTheDrainHasMadeRoom) {
     EXPECT_EQ(saver->counts().backlog_bytes, kBytes) << "one at a time";
   }
   ASSERT_TRUE(saver->finalize(kLong).ok());
-  EXPECT_EQ(saver->counts().backlog_most, kBytes);
+  EXPECT_EQ(saver->counts().most_backlog_bytes, kBytes);
   EXPECT_EQ(steps(slow), (std::vector<std::uint64_t>{40, 60}));
 }
 
@@ -279,7 +279,7 @@ TEST_F(CheckpointerTest, OneTrainingARun) {
 }
 
 TEST_F(CheckpointerTest, ARunDoesNotEvictAnothers) {
-  policy_.keep_fast = 5;
+  policy_.keep_on_fast = 5;
   const Tier slow = tier("slow");
   const Tier fast = tier("fast", ",capacity=1MB");
   policy_.run = "one";
@@ -338,7 +338,7 @@ TEST_F(CheckpointerTest, BadArguments) {
   policy_.run = "../up";
   EXPECT_EQ(open(slow, nullptr).error().code, Errc::invalid_argument);
   policy_.run = "fine";
-  policy_.keep = 0;
+  policy_.keep_on_slow = 0;
   EXPECT_EQ(open(slow, nullptr).error().code, Errc::invalid_argument);
 }
 
@@ -347,7 +347,7 @@ INSTANTIATE_TEST_SUITE_P(Snapshot, CheckpointerOfRanks, ::testing::Bool(),
                          [](const auto& made) { return made.param ? "behind" : "at_once"; });
 
 TEST_P(CheckpointerOfRanks, PublishWhenAllHaveWritten) {
-  policy_.snapshot = GetParam();
+  policy_.by_snapshot = GetParam();
   const Tier slow = tier("slow");
   const Tier fast = tier("fast");
   RankThreads::run(4, [&](Communicator& ranks) {

@@ -13,56 +13,56 @@
 namespace penstock {
 namespace {
 
-constexpr std::size_t kAhead = 4;  // chunks in flight at once
+constexpr std::size_t kChunksInFlight = 4;
 
 // Reads the chunks of one file ahead through a queue, and returns them in order.
 class ChunksAhead {
  public:
   static Result<std::unique_ptr<ChunksAhead>> begin(const StoreFiles& files, ChunkReader& reader) {
-    const std::size_t depth = std::min<std::size_t>(kAhead, reader.chunks());
+    const std::size_t depth = std::min<std::size_t>(kChunksInFlight, reader.chunks());
     PENSTOCK_ASSIGN(std::unique_ptr<Queue> queue, files.named(deep_queue(files.backend(), depth)));
     return std::unique_ptr<ChunksAhead>(new ChunksAhead(reader, std::move(queue), depth));
   }
 
   // The next chunk. Its bytes are valid until the next call.
   Result<std::span<const std::byte>> next() {
-    const std::uint64_t index = taken_++;
-    // The slot of the chunk before this one is free, since the caller asks for the next.
-    while (asked_ < reader_.chunks() && asked_ < index + depth_) PENSTOCK_TRY(ask());
+    const std::uint64_t index = returned_++;
+    // The slot of the chunk before this one is free, since the caller now asks for the next one.
+    while (submitted_ < reader_.chunks() && submitted_ < index + depth_) PENSTOCK_TRY(submit_next());
     Slot& slot = slots_[index % depth_];
-    while (!slot.read) reap();
-    return reader_.prove(index, slot.buffer, *slot.read);
+    while (!slot.read_result) reap();
+    return reader_.check_read(index, slot.buffer, *slot.read_result);
   }
 
  private:
   struct Slot {
     Buffer buffer;
-    std::optional<Result<std::uint64_t>> read;
+    std::optional<Result<std::uint64_t>> read_result;
   };
 
   ChunksAhead(ChunkReader& reader, std::unique_ptr<Queue> queue, std::size_t depth)
       : reader_(reader), depth_(depth), queue_(std::move(queue)) {}
 
-  Result<void> ask() {
-    Slot& slot = slots_[asked_ % depth_];
-    slot.read.reset();
-    PENSTOCK_ASSIGN(const ReadAt what, reader_.to_read(asked_, slot.buffer));
-    const Operation operation{what, asked_ % depth_};
+  Result<void> submit_next() {
+    Slot& slot = slots_[submitted_ % depth_];
+    slot.read_result.reset();
+    PENSTOCK_ASSIGN(const ReadAt what, reader_.prepare_read(submitted_, slot.buffer));
+    const Operation operation{what, submitted_ % depth_};
     while (queue_->submit(std::span(&operation, 1)) == 0) reap();
-    ++asked_;
+    ++submitted_;
     return success();
   }
   void reap() {
-    std::array<Completion, kAhead> done;
+    std::array<Completion, kChunksInFlight> done;
     const std::size_t count = queue_->reap(done, 1);
-    for (std::size_t i = 0; i < count; ++i) slots_[done[i].tag].read = std::move(done[i].bytes);
+    for (std::size_t i = 0; i < count; ++i) slots_[done[i].tag].read_result = std::move(done[i].bytes);
   }
 
   ChunkReader& reader_;
   const std::size_t depth_;
-  std::array<Slot, kAhead> slots_;
-  std::uint64_t asked_ = 0;
-  std::uint64_t taken_ = 0;
+  std::array<Slot, kChunksInFlight> slots_;
+  std::uint64_t submitted_ = 0;
+  std::uint64_t returned_ = 0;
   const std::unique_ptr<Queue> queue_;  // last: its destructor waits for reads in flight into slots_
 };
 
@@ -82,7 +82,7 @@ Result<ChunkReader> ChunkReader::open(const StoreFiles& files, std::string objec
   return ChunkReader(files, std::move(object), file, *std::move(reader));
 }
 
-Result<ReadAt> ChunkReader::to_read(std::uint64_t index, Buffer& buffer) {
+Result<ReadAt> ChunkReader::prepare_read(std::uint64_t index, Buffer& buffer) {
   const std::uint64_t offset = index * kCheckpointChunk;
   const std::uint64_t bytes = std::min(kCheckpointChunk, file_->bytes - offset);
   try {
@@ -93,8 +93,8 @@ Result<ReadAt> ChunkReader::to_read(std::uint64_t index, Buffer& buffer) {
   return ReadAt{reader_.get(), offset, buffer.first(bytes)};
 }
 
-Result<std::span<const std::byte>> ChunkReader::prove(std::uint64_t index, const Buffer& buffer,
-                                                      const Result<std::uint64_t>& read) const {
+Result<std::span<const std::byte>> ChunkReader::check_read(std::uint64_t index, const Buffer& buffer,
+                                                           const Result<std::uint64_t>& read) const {
   if (!read) return files_.named(read.error());
   const std::uint64_t bytes = std::min(kCheckpointChunk, file_->bytes - index * kCheckpointChunk);
   const std::span<const std::byte> chunk = buffer.first(bytes);
@@ -103,9 +103,9 @@ Result<std::span<const std::byte>> ChunkReader::prove(std::uint64_t index, const
 }
 
 Result<std::span<const std::byte>> ChunkReader::read(std::uint64_t index, Buffer& buffer) {
-  PENSTOCK_ASSIGN(const ReadAt what, to_read(index, buffer));
+  PENSTOCK_ASSIGN(const ReadAt what, prepare_read(index, buffer));
   const Result<void> read = reader_->read_at(what.offset, what.out);
-  return prove(index, buffer, read ? Result<std::uint64_t>(what.out.size()) : read.error());
+  return check_read(index, buffer, read ? Result<std::uint64_t>(what.out.size()) : read.error());
 }
 
 Result<void> read_chunks(const StoreFiles& files, const std::string& object, const CheckpointFile& file,
@@ -113,7 +113,7 @@ Result<void> read_chunks(const StoreFiles& files, const std::string& object, con
   PENSTOCK_ASSIGN(ChunkReader reader, ChunkReader::open(files, object, file));
   std::unique_ptr<ChunksAhead> ahead;
   if (reader.chunks() > 1) {
-    // Without a queue (too few threads or descriptors) the reads only take longer.
+    // Without a queue (for lack of threads or descriptors) the reads only take longer.
     if (auto started = ChunksAhead::begin(files, reader); started) ahead = *std::move(started);
   }
   Buffer buffer;

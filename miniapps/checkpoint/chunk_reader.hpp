@@ -17,22 +17,23 @@
 
 namespace penstock {
 
-// One file of a checkpoint. One thread. The `file` that open() gets must outlive it.
+// Reads one file of a checkpoint, on one thread. The `file` that open() gets must outlive the reader.
 class ChunkReader {
  public:
   // corrupt or truncated if the object is missing or its length is not that of the manifest.
   static Result<ChunkReader> open(const StoreFiles& files, std::string object, const CheckpointFile& file);
 
-  std::uint64_t chunks() const { return whole_chunks(file_->bytes); }
+  std::uint64_t chunks() const { return chunk_count(file_->bytes); }
   // Reads one chunk into the buffer, which grows if necessary, and checks it. Returns the chunk's bytes in
   // the buffer.
   Result<std::span<const std::byte>> read(std::uint64_t index, Buffer& buffer);
 
-  // read() in two halves, for a caller that reads through a queue of the same back end. to_read(): which
-  // bytes to read, and where to. prove(): whether the bytes that were read are those of the file.
-  Result<ReadAt> to_read(std::uint64_t index, Buffer& buffer);
-  Result<std::span<const std::byte>> prove(std::uint64_t index, const Buffer& buffer,
-                                           const Result<std::uint64_t>& read) const;
+  // The two halves of read(), for a caller that reads through a queue of the same back end. prepare_read()
+  // says which bytes to read, and where to put them. check_read() checks the bytes that were read, and
+  // returns them.
+  Result<ReadAt> prepare_read(std::uint64_t index, Buffer& buffer);
+  Result<std::span<const std::byte>> check_read(std::uint64_t index, const Buffer& buffer,
+                                                const Result<std::uint64_t>& read) const;
 
  private:
   ChunkReader(const StoreFiles& files, std::string object, const CheckpointFile& file,
@@ -46,8 +47,8 @@ class ChunkReader {
 };
 
 // Reads the whole file, with several chunks in flight at once if the machine has threads or the back end has
-// a queue. Passes the chunks in order to `take`, which may be null. If `interruptible`, Ctrl-C ends it
-// between two chunks.
+// a queue. Passes the chunks in order to `take`, which may be null. If `interruptible`, Ctrl-C ends the
+// reading between two chunks.
 using TakeChunk = std::function<Result<void>(std::uint64_t offset, std::span<const std::byte> bytes)>;
 Result<void> read_chunks(const StoreFiles& files, const std::string& object, const CheckpointFile& file,
                          bool interruptible, const TakeChunk& take);

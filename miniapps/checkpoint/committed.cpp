@@ -21,18 +21,19 @@ namespace penstock {
 namespace {
 
 std::string folder_of_run(std::string_view run) {
-  return below(kStoreCommitted, run);
+  return path_in(kStoreCommitted, run);
 }
 
 // Compares the names and sizes in the folder with the manifest. Does not read the files.
 Result<void> check_entries(const StoreFiles& files, std::span<const Entry> entries,
                            const CheckpointManifest& manifest, const std::string& folder) {
-  std::map<std::string_view, const Entry*> there;
-  for (const Entry& entry : entries) there.emplace(last_part(entry.name), &entry);
+  std::map<std::string_view, const Entry*> entries_by_name;
+  for (const Entry& entry : entries) entries_by_name.emplace(last_part(entry.name), &entry);
   for (const CheckpointFile& file : manifest.files) {
-    const std::string object = below(folder, file.name);
-    const auto found = there.find(file.name);
-    if (found == there.end()) return files.error(Errc::corrupt, fmt::format("'{}' is missing", object));
+    const std::string object = path_in(folder, file.name);
+    const auto found = entries_by_name.find(file.name);
+    if (found == entries_by_name.end())
+      return files.error(Errc::corrupt, fmt::format("'{}' is missing", object));
     const Entry& entry = *found->second;
     if (entry.folder) return files.error(Errc::corrupt, fmt::format("'{}' is a folder", object));
     if (entry.bytes != file.bytes)
@@ -46,7 +47,7 @@ Result<void> check_entries(const StoreFiles& files, std::span<const Entry> entri
 }  // namespace
 
 std::string CheckpointStore::folder(std::string_view run, const CheckpointId& id) {
-  return below(folder_of_run(run), folder_of(id));
+  return path_in(folder_of_run(run), folder_of(id));
 }
 
 Result<std::vector<std::string>> CheckpointStore::runs() const {
@@ -69,7 +70,7 @@ Result<CheckpointManifest> CheckpointStore::read_manifest(std::string_view run,
   if (link != entries.end())
     return files_.error(Errc::corrupt,
                         fmt::format("'{}' is a symbolic link, which no checkpoint has", link->name));
-  const std::string object = below(folder, kCheckpointManifest);
+  const std::string object = path_in(folder, kCheckpointManifest);
   const auto text = files_.read_text(object, kMostSealedBytes);
   if (!text && text.error().code == Errc::not_found)
     return files_.error(Errc::corrupt, fmt::format("'{}' is missing", object));
@@ -85,10 +86,10 @@ Result<CheckpointManifest> CheckpointStore::read_manifest(std::string_view run,
 
 // If another process removed the checkpoint during the read, returns not_found instead of `error`: its bytes
 // are not wrong.
-Error CheckpointStore::or_gone(std::string_view run, const CheckpointId& id, Error error) const {
+Error CheckpointStore::not_found_if_gone(std::string_view run, const CheckpointId& id, Error error) const {
   if (!is_data_error(error.code) && error.code != Errc::io) return error;
-  const auto there = has(run, id);
-  if (!there.ok() || *there) return error;
+  const auto exists = has(run, id);
+  if (!exists.ok() || *exists) return error;
   return files_.error(Errc::not_found,
                       fmt::format("'{}' was taken away while it was looked at", folder(run, id)));
 }
@@ -96,7 +97,7 @@ Error CheckpointStore::or_gone(std::string_view run, const CheckpointId& id, Err
 Result<CheckpointManifest> CheckpointStore::manifest(std::string_view run, const CheckpointId& id) const {
   PENSTOCK_TRY(check_run_name(run));
   auto manifest = read_manifest(run, id);
-  if (!manifest) return or_gone(run, id, std::move(manifest).error());
+  if (!manifest) return not_found_if_gone(run, id, std::move(manifest).error());
   return manifest;
 }
 
@@ -106,30 +107,30 @@ Result<bool> CheckpointStore::has(std::string_view run, const CheckpointId& id) 
 }
 
 Result<void> CheckpointStore::read_file(std::string_view run, const CheckpointId& id,
-                                        const CheckpointFile& file, const Take& take) const {
+                                        const CheckpointFile& file, const TakeChunk& take) const {
   PENSTOCK_TRY(check_run_name(run));
-  auto read = read_chunks(files_, below(folder(run, id), file.name), file, true, take);
-  if (!read) return or_gone(run, id, std::move(read).error());
+  auto read = read_chunks(files_, path_in(folder(run, id), file.name), file, true, take);
+  if (!read) return not_found_if_gone(run, id, std::move(read).error());
   return read;
 }
 
 Result<void> CheckpointStore::verify(std::string_view run, const CheckpointManifest& manifest) const {
-  PENSTOCK_ASSIGN(const CheckpointManifest there, CheckpointStore::manifest(run, manifest.id));
-  if (there.files != manifest.files)
+  PENSTOCK_ASSIGN(const CheckpointManifest current, CheckpointStore::manifest(run, manifest.id));
+  if (current.files != manifest.files)
     return files_.error(Errc::corrupt,
                         fmt::format("'{}' does not hold what its manifest said", folder(run, manifest.id)));
   for (const CheckpointFile& file : manifest.files) PENSTOCK_TRY(read_file(run, manifest.id, file, nullptr));
   return success();
 }
 
-// The new name is returned only after the sync: nothing is unlinked while a power cut could bring the old
-// name back.
+// Returns the new name only after the sync: the caller must not unlink files while a power cut could bring
+// the old name back.
 Result<std::string> CheckpointStore::put_aside(std::string_view run, const CheckpointId& id,
                                                std::string_view where) {
   PENSTOCK_TRY(check_run_name(run));
   PENSTOCK_TRY(still_there());
   PENSTOCK_TRY(files_.make_folders(where));
-  std::string name = below(where, new_pending_name(run, folder_of(id)));
+  std::string name = path_in(where, new_pending_name(run, folder_of(id)));
   PENSTOCK_TRY(files_.rename(folder(run, id), name));
   PENSTOCK_TRY(files_.sync_dir(folder_of_run(run)));
   return name;

@@ -2,10 +2,11 @@
 //
 // Threads: the caller is the drainer's thread, or the main thread of `penstock checkpoint drain`. It runs
 // everything but ReadAhead::read_all() and finish(), which run on the thread that ReadAhead starts.
-// Locks: ReadAhead::mutex_ guards free_, read_, taken_ and failure_. No I/O happens with it held. The caller
-// holds the run's drain lock of the store `to`, which keeps other processes out.
+// Locks: ReadAhead::mutex_ guards free_slots_, chunks_read_, chunks_taken_ and failure_. No I/O happens with
+// it held. The caller holds the run's drain lock of the store `to`, which keeps other processes out.
 // Memory: CopyMemory holds four chunks; the first use of each allocates. A lack of memory there is an error.
-// Ctrl-C: if request.interruptible, it ends the copy at the next chunk. Else only on_written() does.
+// Ctrl-C: if request.interruptible, it ends the copy at the next chunk. Else only an error of on_written()
+// does.
 // Crash: until commit() the copy is a folder in tmp/, which the next process sweeps. commit() syncs all of
 // it and renames the folder, so a checkpoint that is visible is complete.
 #include "miniapps/checkpoint/copy_checkpoint.hpp"
@@ -27,7 +28,7 @@
 namespace penstock {
 namespace {
 
-constexpr std::size_t kRing = std::tuple_size_v<CopyMemory>;
+constexpr std::size_t kRingSlots = std::tuple_size_v<CopyMemory>;
 constexpr std::chrono::milliseconds kInterruptPoll{50};
 
 // Reads the chunks of all files of a checkpoint ahead, in order, on its own thread. One other thread takes
@@ -35,12 +36,12 @@ constexpr std::chrono::milliseconds kInterruptPoll{50};
 // following next() frees it. One thread at a time uses a slot, so its bytes need no lock.
 class ReadAhead {
  public:
-  // `memory` may be null.
-  ReadAhead(const StoreFiles& files, std::string folder, std::span<const CheckpointFile> what,
+  // `memory` may be null: then this allocates buffers of its own.
+  ReadAhead(const StoreFiles& files, std::string folder, std::span<const CheckpointFile> file_list,
             CopyMemory* memory)
       : files_(files),
         folder_(std::move(folder)),
-        what_(what),
+        file_list_(file_list),
         memory_(memory != nullptr ? *memory : own_memory_) {}
 
   // A signal stops the thread only after `heed_signals` is set, or at once if `heed_signals` is null.
@@ -48,8 +49,8 @@ class ReadAhead {
   Result<void> start(const std::atomic<bool>* heed_signals) {
     try {
       thread_ = std::jthread([this, heed_signals](const std::stop_token& stop) {
-        std::optional<IgnoreInterrupt> works_on;
-        if (heed_signals != nullptr) works_on.emplace(*heed_signals);
+        std::optional<IgnoreInterrupt> ignore_signals;
+        if (heed_signals != nullptr) ignore_signals.emplace(*heed_signals);
         finish(read_all(stop));
       });
     } catch (const std::system_error& failure) {
@@ -63,41 +64,42 @@ class ReadAhead {
   Result<std::span<const std::byte>> next(bool interruptible) {
     std::unique_lock lock(mutex_);
     // This frees the chunk of the last call: the caller has written it.
-    if (taken_ != 0) ++free_;
+    if (chunks_taken_ != 0) ++free_slots_;
     changed_.notify_all();
-    while (read_ == taken_ && !failure_) {
+    while (chunks_read_ == chunks_taken_ && !failure_) {
       changed_.wait_for(lock, kInterruptPoll);
       if (interruptible) PENSTOCK_TRY(check_interrupt());
     }
-    // Chunks that were read before a failure come first.
-    if (read_ == taken_) return *failure_;
-    return chunks_[taken_++ % kRing];
+    // The failure is returned only after all chunks that were read before it.
+    if (chunks_read_ == chunks_taken_) return *failure_;
+    return chunks_[chunks_taken_++ % kRingSlots];
   }
 
  private:
   // The destructor of thread_ requests a stop. Then a wait ends at once, and a read ends after its chunk.
   Result<void> read_all(const std::stop_token& stop) {
-    for (const CheckpointFile& file : what_) {
-      PENSTOCK_ASSIGN(ChunkReader reader, ChunkReader::open(files_, below(folder_, file.name), file));
+    for (const CheckpointFile& file : file_list_) {
+      PENSTOCK_ASSIGN(ChunkReader reader, ChunkReader::open(files_, path_in(folder_, file.name), file));
       for (std::uint64_t index = 0; index < reader.chunks(); ++index) {
-        const std::size_t slot = read_ % kRing;  // read_ is changed by this thread alone
+        const std::size_t slot = chunks_read_ % kRingSlots;  // chunks_read_ is changed by this thread alone
         {
           std::unique_lock lock(mutex_);
-          if (!changed_.wait(lock, stop, [&] { return free_ != 0; })) return success();
-          --free_;
+          if (!changed_.wait(lock, stop, [&] { return free_slots_ != 0; })) return success();
+          --free_slots_;
         }
         // No lock for the read, since the slot was free. Counting it under the lock makes the bytes visible
         // to next().
         PENSTOCK_ASSIGN(chunks_[slot], reader.read(index, memory_[slot]));
         const std::lock_guard lock(mutex_);
-        ++read_;
+        ++chunks_read_;
         changed_.notify_all();
       }
     }
     return success();
   }
 
-  // Always the last step of the thread: without a failure_, one call of next() too many would wait for ever.
+  // Always the last step of the thread. It sets failure_ even after success: otherwise a call of next() after
+  // the last chunk would wait for ever.
   void finish(const Result<void>& done) {
     const std::lock_guard lock(mutex_);
     failure_ = done ? files_.error(Errc::internal, "more was asked for than was saved") : done.error();
@@ -106,31 +108,31 @@ class ReadAhead {
 
   const StoreFiles files_;
   const std::string folder_;
-  const std::span<const CheckpointFile> what_;
+  const std::span<const CheckpointFile> file_list_;
   CopyMemory own_memory_;
   CopyMemory& memory_;
-  std::array<std::span<const std::byte>, kRing> chunks_;
+  std::array<std::span<const std::byte>, kRingSlots> chunks_;
   std::mutex mutex_;
   std::condition_variable_any changed_;
-  std::size_t free_ = kRing;
-  std::uint64_t read_ = 0;
-  std::uint64_t taken_ = 0;
+  std::size_t free_slots_ = kRingSlots;
+  std::uint64_t chunks_read_ = 0;
+  std::uint64_t chunks_taken_ = 0;
   std::optional<Error> failure_;
   std::jthread thread_;  // last: it is joined before what it uses is destroyed
 };
 
-// The checkpoint that already exists at the destination; success if its manifest names the same bytes. The
-// process that committed it may have been killed before it synced the name. So the folders are synced here,
-// before the caller may call it durable.
-Result<CheckpointManifest> same_there(const CheckpointStore& to, const CheckpointManifest& manifest) {
-  auto there = to.manifest(manifest.run, manifest.id);
-  if (there && there->files == manifest.files) {
-    PENSTOCK_TRY(to.files().sync_dir(below(kStoreCommitted, manifest.run)));
+// Returns the manifest of the checkpoint that already exists at the destination, if it names the same bytes.
+// Else not_found if there is none, or already_exists. The process that committed it may have been killed
+// before it synced the name. So the folders are synced here, before the caller may call it durable.
+Result<CheckpointManifest> find_existing_copy(const CheckpointStore& to, const CheckpointManifest& manifest) {
+  auto existing = to.manifest(manifest.run, manifest.id);
+  if (existing && existing->files == manifest.files) {
+    PENSTOCK_TRY(to.files().sync_dir(path_in(kStoreCommitted, manifest.run)));
     PENSTOCK_TRY(to.files().sync_dir(kStoreCommitted));
-    return there;
+    return existing;
   }
-  if (!there && there.error().code == Errc::not_found) return there;
-  const std::string why = there ? "it is of other bytes" : there.error().message();
+  if (!existing && existing.error().code == Errc::not_found) return existing;
+  const std::string why = existing ? "it is of other bytes" : existing.error().message();
   return to.files().error(
       Errc::already_exists,
       fmt::format("'{}' is there already: {}", CheckpointStore::folder(manifest.run, manifest.id), why));
@@ -142,7 +144,7 @@ Result<void> read_again(const StoreFiles& files, const std::string& folder,
                         std::span<const CheckpointFile> written, bool interruptible,
                         const TakeChunk& take = nullptr) {
   for (const CheckpointFile& file : written) {
-    const std::string object = below(folder, file.name);
+    const std::string object = path_in(folder, file.name);
     const auto path = files.backend().native_path(object);
     if (path && !files.tier().facts.memory) static_cast<void>(evict(*path));
     PENSTOCK_TRY(read_chunks(files, object, file, interruptible, take));
@@ -152,40 +154,40 @@ Result<void> read_again(const StoreFiles& files, const std::string& folder,
 
 // Checks that the existing checkpoint has the bytes of its manifest. If not, the error is already_exists, as
 // for another checkpoint of the same name.
-Result<void> prove_there(const CheckpointStore& to, const CheckpointManifest& manifest,
-                         const CopyRequest& request) {
+Result<void> check_existing_copy(const CheckpointStore& to, const CheckpointManifest& manifest,
+                                 const CopyRequest& request) {
   const std::string folder = CheckpointStore::folder(manifest.run, manifest.id);
   const auto take = [&](std::uint64_t, std::span<const std::byte> bytes) -> Result<void> {
     return request.on_written ? request.on_written(bytes.size()) : success();
   };
-  const auto whole = read_again(to.files(), folder, manifest.files, request.interruptible, take);
-  if (whole || !is_data_error(whole.error().code)) return whole;
+  const auto checked = read_again(to.files(), folder, manifest.files, request.interruptible, take);
+  if (checked || !is_data_error(checked.error().code)) return checked;
   return to.files().error(Errc::already_exists,
-                          fmt::format("'{}' is there already: {}", folder, whole.error().message()));
+                          fmt::format("'{}' is there already: {}", folder, checked.error().message()));
 }
 
 // On the caller's thread. After an early return, the destructor of `ahead` ends its thread, and the
 // destructor of PendingCheckpoint removes the folder.
 Result<void> copy_files(const StoreFiles& from, PendingCheckpoint& to, const CheckpointManifest& manifest,
                         const CopyRequest& request) {
-  const auto written = [&](std::uint64_t bytes) -> Result<void> {
+  const auto report_written = [&](std::uint64_t bytes) -> Result<void> {
     return request.on_written && bytes != 0 ? request.on_written(bytes) : success();
   };
   ReadAhead ahead(from, CheckpointStore::folder(manifest.run, manifest.id), manifest.files, request.memory);
   PENSTOCK_TRY(ahead.start(request.heed_signals));
   for (const CheckpointFile& file : manifest.files) {
-    std::uint64_t before = 0;  // bytes of the piece that was written last
+    std::uint64_t last_piece_bytes = 0;
     // The reader has compared each chunk with its checksum, so the copy has the checksums of the original.
     // write_pieces() asks for a piece only after it has written the piece before.
-    const auto more = [&](std::uint64_t) -> Result<std::span<const std::byte>> {
+    const auto next_piece = [&](std::uint64_t) -> Result<std::span<const std::byte>> {
       if (request.interruptible) PENSTOCK_TRY(check_interrupt());
-      PENSTOCK_TRY(written(before));
+      PENSTOCK_TRY(report_written(last_piece_bytes));
       PENSTOCK_ASSIGN(const auto chunk, ahead.next(request.interruptible));
-      before = chunk.size();
+      last_piece_bytes = chunk.size();
       return chunk;
     };
-    PENSTOCK_TRY(to.write_pieces(file.name, file.rank, file.bytes, more));
-    PENSTOCK_TRY(written(before));
+    PENSTOCK_TRY(to.write_pieces(file.name, file.rank, file.bytes, next_piece));
+    PENSTOCK_TRY(report_written(last_piece_bytes));
   }
   return success();
 }
@@ -197,15 +199,15 @@ Result<void> copy_files(const StoreFiles& from, PendingCheckpoint& to, const Che
 Result<CheckpointManifest> copy_checkpoint(const CheckpointStore& from, CheckpointStore& to,
                                            const CheckpointManifest& manifest, const CopyRequest& request) {
   PENSTOCK_TRY(to.still_there());
-  auto there = same_there(to, manifest);
-  if (there && request.read_there) PENSTOCK_TRY(prove_there(to, manifest, request));
-  if (there || there.error().code != Errc::not_found) return there;
-  PENSTOCK_ASSIGN(const auto staged, to.stage(manifest.run, "drain", manifest.bytes(), request.headroom));
-  PENSTOCK_TRY(copy_files(from.files(), *staged, manifest, request));
+  auto existing = find_existing_copy(to, manifest);
+  if (existing && request.read_existing) PENSTOCK_TRY(check_existing_copy(to, manifest, request));
+  if (existing || existing.error().code != Errc::not_found) return existing;
+  PENSTOCK_ASSIGN(const auto pending, to.stage(manifest.run, "drain", manifest.bytes(), request.headroom));
+  PENSTOCK_TRY(copy_files(from.files(), *pending, manifest, request));
   if (request.read_back)
-    PENSTOCK_TRY(read_again(to.files(), staged->folder(), manifest.files, request.interruptible));
-  auto committed = staged->commit(manifest);
-  if (!committed && committed.error().code == Errc::already_exists) return same_there(to, manifest);
+    PENSTOCK_TRY(read_again(to.files(), pending->folder(), manifest.files, request.interruptible));
+  auto committed = pending->commit(manifest);
+  if (!committed && committed.error().code == Errc::already_exists) return find_existing_copy(to, manifest);
   return committed;
 }
 

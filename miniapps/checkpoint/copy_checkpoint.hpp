@@ -13,15 +13,16 @@
 namespace penstock {
 
 // The buffers of a copy: chunks that are read ahead or are being written. A caller that copies several
-// checkpoints passes the same buffers each time: the first use of fresh memory costs more than a read into
-// it.
+// checkpoints passes the same buffers each time: memory that is used for the first time costs more time than
+// the read into it.
 using CopyMemory = std::array<Buffer, 4>;
 
 struct CopyRequest {
-  bool read_back = false;     // the copy is read and checked before it is committed
-  bool read_there = false;    // a copy that already exists is read and checked before it counts
-  bool interruptible = true;  // false: a signal does not end it, only an error of `on_written`
-  // If not interruptible: a signal stops the reading thread only after this is set (IgnoreInterrupt).
+  bool read_back = false;      // the copy is read and checked before it is committed
+  bool read_existing = false;  // a copy that already exists is read and checked before it counts
+  bool interruptible = true;   // false: a signal does not end it, only an error of `on_written`
+  // Used if not interruptible: a signal stops the reading thread only after this has become true
+  // (IgnoreInterrupt).
   const std::atomic<bool>* heed_signals = nullptr;
   std::uint64_t headroom = 0;
   CopyMemory* memory = nullptr;  // null: it uses buffers of its own
@@ -31,9 +32,9 @@ struct CopyRequest {
 
 // Copies a committed checkpoint from one store to another and commits it there. Checks every chunk that it
 // reads. The copy has the same run, id and bytes. If `to` already has that checkpoint: success if its
-// manifest names the same bytes and, with `read_there`, if its files have them; else already_exists. Such an
-// existing copy is synced first: its writer may have been killed before the sync. The caller holds the run's
-// drain lock of `to`.
+// manifest names the same bytes and, with `read_existing`, if its files have them; else already_exists. Such
+// an existing copy is synced first: its writer may have been killed before the sync. The caller holds the
+// run's drain lock of `to`.
 Result<CheckpointManifest> copy_checkpoint(const CheckpointStore& from, CheckpointStore& to,
                                            const CheckpointManifest& manifest,
                                            const CopyRequest& request = {});

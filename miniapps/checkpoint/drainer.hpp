@@ -23,41 +23,41 @@
 
 namespace penstock {
 
-// The times and counts of each checkpoint of a run. The thread that saves and the thread that drains write
-// it. Any thread.
+// The times and counts of each checkpoint of a run. The thread that saves and the thread that drains record
+// them here. Any thread may call it.
 class CheckpointLedger {
  public:
-  explicit CheckpointLedger(Checkpointer::Acknowledged acknowledged)
-      : acknowledged_(std::move(acknowledged)) {}
+  explicit CheckpointLedger(Checkpointer::OnReached on_reached) : on_reached_(std::move(on_reached)) {}
 
   double now_s() const;
 
-  // A save has started; asked_s is now.
-  void asked(const CheckpointId& id, std::uint64_t bytes, double asked_s);
+  // Adds a save that has just started, at save_begin_s.
+  void add_save(const CheckpointId& id, std::uint64_t bytes, double save_begin_s);
   // A save is tried again under another generation.
-  void renamed(const CheckpointId& from, const CheckpointId& to);
-  // A level holds: first calls the acknowledgement, then records the time. An error of the acknowledgement is
-  // kept as by fail(). Checkpoints of an earlier process have no entry, and get none.
-  void reached(const CheckpointId& id, Reached level);
-  void blocked(const CheckpointId& id, double block_s);
-  void skipped(const CheckpointId& id);
-  void drained(const CheckpointId& id, double begin_s, double length_s);
+  void rename(const CheckpointId& from, const CheckpointId& to);
+  // Called when a level holds. First calls on_reached, then records the time. An error of on_reached is kept
+  // as by record_failure(). Checkpoints of an earlier process have no entry, and get none.
+  void record_level(const CheckpointId& id, Reached level);
+  void record_block_time(const CheckpointId& id, double block_s);
+  void record_skip(const CheckpointId& id);
+  void record_drain(const CheckpointId& id, double begin_s, double length_s);
 
   // Calls `change` with the counts, under mutex_, which this function takes.
-  void count(const std::function<void(CheckpointCounts&)>& change);
+  void set_counts(const std::function<void(CheckpointCounts&)>& change);
   CheckpointCounts counts() const;
   std::vector<CheckpointTimes> times() const;
 
   // Keeps the first error of a background thread; all later calls of the Checkpointer fail with it.
-  void fail(Error error);
+  void record_failure(Error error);
   Result<void> failure() const;
 
  private:
   CheckpointTimes* find(const CheckpointId& id);
 
-  const std::chrono::steady_clock::time_point since_ = std::chrono::steady_clock::now();
-  const Checkpointer::Acknowledged acknowledged_;
-  std::mutex acknowledging_;  // one acknowledgement at a time, in the order in which the levels were reached
+  const std::chrono::steady_clock::time_point opened_at_ = std::chrono::steady_clock::now();
+  const Checkpointer::OnReached on_reached_;
+  // Held while on_reached_ runs: one call at a time, in the order in which the levels were reached.
+  std::mutex acknowledge_mutex_;
   mutable std::mutex mutex_;
   std::vector<CheckpointTimes> times_;
   CheckpointCounts counts_;
@@ -66,7 +66,7 @@ class CheckpointLedger {
 
 // The caller holds the run's locks of both stores. If a tier causes a drain to fail, the drain is tried again
 // after growing pauses, and the fast copy stays. If the fast copy has wrong bytes, it goes to quarantine, and
-// the ledger fails. Any thread.
+// the ledger records the failure. Any thread may call it.
 class Drainer {
  public:
   Drainer(const CheckpointPolicy& policy, CheckpointStore& fast, CheckpointStore& slow,
@@ -84,8 +84,8 @@ class Drainer {
 
   // Removes the oldest fast copy that is also on the slow tier; false if there is none. A checkpoint that an
   // earlier process drained may be the last good one until this process has drained one. So its slow copy is
-  // read before (with read_back, always). A wrong slow copy goes to quarantine and is drained again from the
-  // fast one. If the slow copy cannot be read, the fast one stays.
+  // read first (with read_back, in every case). A wrong slow copy goes to quarantine and is drained again
+  // from the fast one. If the slow copy cannot be read, the fast one stays.
   Result<bool> evict_one();
 
   // Bytes of the run on the fast tier.
@@ -94,7 +94,7 @@ class Drainer {
   // Waits until the next drain has ended, with or without success, or until `until`.
   void wait_for_next_drain(std::chrono::steady_clock::time_point until);
   // Whether nothing is left to drain.
-  bool idle() const;
+  bool is_idle() const;
   // Waits until nothing is left to drain. timed_out after `until`; or the failure of the ledger.
   Result<void> wait_until_idle(std::chrono::steady_clock::time_point until);
 
@@ -102,28 +102,29 @@ class Drainer {
   std::string trouble_text() const;
 
  private:
-  void work() noexcept;
+  void drain_loop() noexcept;
   void count_backlog();
   void drain(const CheckpointManifest& next);
-  Result<void> tidy(const CheckpointId& newest);
-  void failed(const CheckpointManifest& manifest, Error error);
+  Result<void> remove_old_copies(const CheckpointId& newest);
+  void handle_failure(const CheckpointManifest& manifest, Error error);
   bool sleep_unless_stopped(std::chrono::nanoseconds length);
 
   const CheckpointPolicy& policy_;
   CheckpointStore& fast_;
   CheckpointStore& slow_;
   CheckpointLedger& ledger_;
-  CopyMemory memory_;  // of the drainer's thread
+  CopyMemory memory_;  // used by the drainer's thread alone
 
   mutable std::mutex mutex_;
   std::condition_variable changed_;
   std::deque<CheckpointManifest> pending_;  // on the fast tier only; the first one is being drained
   std::deque<CheckpointManifest> durable_;  // on both tiers, oldest first
-  std::size_t found_ = 0;                   // the first found_ of durable_ were drained by earlier processes
-  bool drained_one_ = false;                // this process has drained one
+  // The number of the first entries of durable_ that earlier processes drained.
+  std::size_t drained_earlier_ = 0;
+  bool drained_one_ = false;  // this process has drained a checkpoint
   std::optional<Error> trouble_;
-  std::chrono::nanoseconds pause_{0};
-  std::uint64_t ended_ = 0;  // drains that have ended, with or without success
+  std::chrono::nanoseconds retry_pause_{0};
+  std::uint64_t ended_drains_ = 0;  // drains that have ended, with or without success
   bool stop_ = false;
   std::atomic<bool> heed_signals_{false};  // for IgnoreInterrupt, which reads it without the lock
   std::jthread thread_;                    // last: it is joined before what it uses is destroyed

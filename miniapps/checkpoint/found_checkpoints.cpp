@@ -14,7 +14,7 @@ namespace penstock {
 Result<std::vector<ListedCheckpoint>> list_checkpoints(const CheckpointStore& store, std::string_view run) {
   PENSTOCK_TRY(check_run_name(run));
   const StoreFiles& files = store.files();
-  PENSTOCK_ASSIGN(const std::vector<Entry> entries, files.list_if_there(below(kStoreCommitted, run)));
+  PENSTOCK_ASSIGN(const std::vector<Entry> entries, files.list_if_there(path_in(kStoreCommitted, run)));
   // An unmounted tier has an empty folder too; that must be an error, not an empty list.
   if (entries.empty()) PENSTOCK_TRY(store.still_there());
   std::vector<ListedCheckpoint> listed;
@@ -57,14 +57,14 @@ Result<std::uint64_t> sort_fast_checkpoints(CheckpointStore& fast, CheckpointSto
   return quarantined;
 }
 
-const ListedCheckpoint* FoundCheckpoint::in(StoreRole role) const {
+const ListedCheckpoint* FoundCheckpoint::valid_copy_in(StoreRole role) const {
   for (const ListedCheckpoint& copy : copies)
     if (copy.store->role() == role && copy.manifest.ok()) return &copy;
   return nullptr;
 }
 
-bool FoundCheckpoint::durable() const {
-  return in(StoreRole::slow) != nullptr;
+bool FoundCheckpoint::is_durable() const {
+  return valid_copy_in(StoreRole::slow) != nullptr;
 }
 
 const CheckpointManifest* FoundCheckpoint::manifest() const {

@@ -27,8 +27,8 @@ struct ListedCheckpoint {
 Result<std::vector<ListedCheckpoint>> list_checkpoints(const CheckpointStore& store, std::string_view run);
 
 // Sorts the checkpoints of the run on the fast tier, oldest first: `durable` gets those that the slow tier
-// has with the same files, `pending` the others. Wrong ones go to quarantine; returns how many. Skips those
-// of another version of the format. The caller holds the run's locks of both stores.
+// has with the same files, `pending` the others. Moves wrong ones to quarantine, and returns their number.
+// Skips checkpoints of another version of the format. The caller holds the run's locks of both stores.
 Result<std::uint64_t> sort_fast_checkpoints(CheckpointStore& fast, CheckpointStore& slow,
                                             std::string_view run, std::deque<CheckpointManifest>& durable,
                                             std::deque<CheckpointManifest>& pending);
@@ -40,9 +40,10 @@ struct FoundCheckpoint {
   std::vector<ListedCheckpoint> copies;  // in the order of the stores, fast ones first
 
   // Whether a slow store has a copy with a valid manifest. Does not read the files.
-  bool durable() const;
-  const ListedCheckpoint* in(StoreRole role) const;  // null: no such store has a copy with a valid manifest
-  const CheckpointManifest* manifest() const;        // of the first copy where it is valid; null: of none
+  bool is_durable() const;
+  // The copy with a valid manifest in a store of this role; null if there is none.
+  const ListedCheckpoint* valid_copy_in(StoreRole role) const;
+  const CheckpointManifest* manifest() const;  // the first valid one; null if none is valid
 };
 
 // The checkpoints of the run, oldest first.

@@ -31,14 +31,14 @@ Result<std::unique_ptr<PendingCheckpoint>> PendingCheckpoint::join(CheckpointSto
 Result<void> PendingCheckpoint::report_files(std::uint64_t rank, std::span<const CheckpointFile> written) {
   std::vector<CheckpointFile> sorted(written.begin(), written.end());
   std::sort(sorted.begin(), sorted.end(), by_rank_and_name);
-  return files_.write_text(below(folder_, part_name(rank)), serialize_part(rank, sorted), Durability::file,
+  return files_.write_text(path_in(folder_, part_name(rank)), serialize_part(rank, sorted), Durability::file,
                            IfExists::fail);
 }
 
 Result<std::vector<CheckpointFile>> PendingCheckpoint::collect_files(std::uint64_t ranks) {
   std::vector<CheckpointFile> all;
   for (std::uint64_t rank = 0; rank < ranks; ++rank) {
-    const std::string object = below(folder_, part_name(rank));
+    const std::string object = path_in(folder_, part_name(rank));
     const auto text = files_.read_text(object, kMostSealedBytes);
     if (!text && text.error().code == Errc::not_found)
       return files_.error(
@@ -49,7 +49,7 @@ Result<std::vector<CheckpointFile>> PendingCheckpoint::collect_files(std::uint64
     all.insert(all.end(), part.begin(), part.end());
   }
   for (std::uint64_t rank = 0; rank < ranks; ++rank)
-    PENSTOCK_TRY(files_.remove(below(folder_, part_name(rank))));
+    PENSTOCK_TRY(files_.remove(path_in(folder_, part_name(rank))));
   return all;
 }
 

@@ -1,5 +1,5 @@
 // Threads: one thread at a time uses a PayloadState. make() starts threads that fill its memory, and joins
-// them. They share only the atomic `next`. Any thread calls the other functions.
+// them. They share only the atomic `next_page`. Any thread calls the other functions.
 // Lock: none.
 // Memory: make() maps all memory of the state. advance_to() and file() allocate nothing. Errors and names do.
 // Ctrl-C: not checked in this file.
@@ -28,70 +28,73 @@ namespace penstock {
 namespace {
 
 // Bytes for each weight. Adam keeps two moments in addition to the weight, each of 4 bytes.
-constexpr std::uint64_t kAdam = 3 * 4;
+constexpr std::uint64_t kAdamWeightBytes = 3 * 4;
 // Mixed precision: the weight in 2 bytes, and a copy of it and Adam's two moments in 4 bytes each.
-constexpr std::uint64_t kMixedAdam = 2 + 3 * 4;
+constexpr std::uint64_t kMixedAdamWeightBytes = 2 + 3 * 4;
 
-constexpr std::uint64_t layer(std::uint64_t inputs, std::uint64_t outputs) {
+constexpr std::uint64_t layer_weights(std::uint64_t inputs, std::uint64_t outputs) {
   return inputs * outputs + outputs;  // with a bias for each output
 }
 
-// Krizhevsky's network without the split over two GPUs, for the 102 folders of Caltech-101.
-constexpr std::uint64_t kAlexnet =
-    layer(std::uint64_t{11} * 11 * 3, 96) + layer(std::uint64_t{5} * 5 * 96, 256) +
-    layer(std::uint64_t{3} * 3 * 256, 384) + layer(std::uint64_t{3} * 3 * 384, 384) +
-    layer(std::uint64_t{3} * 3 * 384, 256) + layer(9216, 4096) + layer(4096, 4096) + layer(4096, 102);
-static_assert(kAlexnet * kAdam == 704'390'856);
+// AlexNet (Krizhevsky et al.) without the split over two GPUs, for the 102 folders of Caltech-101.
+constexpr std::uint64_t kAlexnetWeights =
+    layer_weights(std::uint64_t{11} * 11 * 3, 96) + layer_weights(std::uint64_t{5} * 5 * 96, 256) +
+    layer_weights(std::uint64_t{3} * 3 * 256, 384) + layer_weights(std::uint64_t{3} * 3 * 384, 384) +
+    layer_weights(std::uint64_t{3} * 3 * 384, 256) + layer_weights(9216, 4096) + layer_weights(4096, 4096) +
+    layer_weights(4096, 102);
+static_assert(kAlexnetWeights * kAdamWeightBytes == 704'390'856);
 
 // The files that tf.train.Saver of TensorFlow 2.21 writes for the same network
 // (ci/tensorflow_checkpoint_sizes). Data: the tensors, and 8 bytes for Adam's two powers of beta. Index: the
 // positions of the 50 tensors. Meta: the graph.
-constexpr std::uint64_t kTensorflowData = kAlexnet * kAdam + 8;
-constexpr std::uint64_t kTensorflowIndex = 1'876;
-constexpr std::uint64_t kTensorflowMeta = 153'226;
-constexpr std::uint64_t kTensorflow = kTensorflowData + kTensorflowIndex + kTensorflowMeta;
+constexpr std::uint64_t kTensorflowDataBytes = kAlexnetWeights * kAdamWeightBytes + 8;
+constexpr std::uint64_t kTensorflowIndexBytes = 1'876;
+constexpr std::uint64_t kTensorflowMetaBytes = 153'226;
+constexpr std::uint64_t kTensorflowBytes =
+    kTensorflowDataBytes + kTensorflowIndexBytes + kTensorflowMetaBytes;
 constexpr std::string_view kTensorflowName = "alexnet-adam-tensorflow";
 
-// He's network for 1000 classes, as torchvision counts it: 25,557,032 weights with their momentum, mean and
-// variance of the 26,560 normalised channels, and 53 batch counters.
-constexpr std::uint64_t kResnet50 =
+// ResNet-50 (He et al.) for 1000 classes, as torchvision counts it: 25,557,032 weights with their momentum,
+// mean and variance of the 26,560 normalised channels, and 53 batch counters.
+constexpr std::uint64_t kResnet50Bytes =
     std::uint64_t{25'557'032} * 2 * 4 + std::uint64_t{26'560} * 2 * 4 + 53 * 8;
 
-// The size that the UNet3D workloads of MLPerf Storage name. (A misspelt key there keeps DLIO from writing
-// it.)
-constexpr std::uint64_t kUnet3d = 499'153'191;
+// The checkpoint size that the UNet3D workloads of MLPerf Storage give. (A misspelt key in these workloads
+// keeps DLIO from writing the checkpoint.)
+constexpr std::uint64_t kUnet3dBytes = 499'153'191;
 
 // The number of weights of a transformer like Llama 3: gated feed-forward, two norms in each layer, separate
-// embedding and head. `shared` is the width of the keys and of the values.
-constexpr std::uint64_t transformer(std::uint64_t layers, std::uint64_t hidden, std::uint64_t inner,
-                                    std::uint64_t shared) {
-  const std::uint64_t attention = 2 * hidden * hidden + 2 * hidden * shared;
+// embedding and head. `kv_width` is the width of the keys and of the values.
+constexpr std::uint64_t transformer_weights(std::uint64_t layers, std::uint64_t hidden, std::uint64_t inner,
+                                            std::uint64_t kv_width) {
+  const std::uint64_t attention = 2 * hidden * hidden + 2 * hidden * kv_width;
   return layers * (attention + 3 * hidden * inner + 2 * hidden) + 2 * 128'256 * hidden + hidden;
 }
-constexpr std::uint64_t kLlama8b = transformer(32, 4'096, 14'336, 1'024);
-constexpr std::uint64_t kLlama70b = transformer(80, 8'192, 28'672, 1'024);
-constexpr std::uint64_t kLlama405b = transformer(126, 16'384, 53'248, 1'024);
-constexpr std::uint64_t kLlama1t = transformer(128, 25'872, 98'304, 25'872);
-static_assert(kLlama8b == 8'030'261'248 && kLlama70b == 70'553'706'496 && kLlama405b == 405'853'388'800);
+constexpr std::uint64_t kLlama8bWeights = transformer_weights(32, 4'096, 14'336, 1'024);
+constexpr std::uint64_t kLlama70bWeights = transformer_weights(80, 8'192, 28'672, 1'024);
+constexpr std::uint64_t kLlama405bWeights = transformer_weights(126, 16'384, 53'248, 1'024);
+constexpr std::uint64_t kLlama1tWeights = transformer_weights(128, 25'872, 98'304, 25'872);
+static_assert(kLlama8bWeights == 8'030'261'248 && kLlama70bWeights == 70'553'706'496 &&
+              kLlama405bWeights == 405'853'388'800);
 
 struct PayloadInfo {
   std::string_view name;
   std::uint64_t bytes = 0;  // of the whole model, over all ranks
 };
 constexpr std::array kPayloads = {
-    PayloadInfo{"resnet50", kResnet50},
-    PayloadInfo{"unet3d", kUnet3d},
-    PayloadInfo{"alexnet-adam", kAlexnet* kAdam},
-    PayloadInfo{kTensorflowName, kTensorflow},
-    PayloadInfo{"llama3-8b", kLlama8b* kMixedAdam},
-    PayloadInfo{"llama3-70b", kLlama70b* kMixedAdam},
-    PayloadInfo{"llama3-405b", kLlama405b* kMixedAdam},
-    PayloadInfo{"llama3-1t", kLlama1t* kMixedAdam},  // DLIO's llama_1t, with 1.3e12 weights
+    PayloadInfo{"resnet50", kResnet50Bytes},
+    PayloadInfo{"unet3d", kUnet3dBytes},
+    PayloadInfo{"alexnet-adam", kAlexnetWeights* kAdamWeightBytes},
+    PayloadInfo{kTensorflowName, kTensorflowBytes},
+    PayloadInfo{"llama3-8b", kLlama8bWeights* kMixedAdamWeightBytes},
+    PayloadInfo{"llama3-70b", kLlama70bWeights* kMixedAdamWeightBytes},
+    PayloadInfo{"llama3-405b", kLlama405bWeights* kMixedAdamWeightBytes},
+    PayloadInfo{"llama3-1t", kLlama1tWeights* kMixedAdamWeightBytes},  // DLIO's llama_1t, with 1.3e12 weights
 };
 static_assert(std::is_sorted(kPayloads.begin(), kPayloads.end(),
                              [](const auto& a, const auto& b) { return a.bytes < b.bytes; }));
 
-constexpr std::uint64_t part(std::uint64_t bytes, std::uint64_t rank, std::uint64_t ranks) {
+constexpr std::uint64_t bytes_of_rank(std::uint64_t bytes, std::uint64_t rank, std::uint64_t ranks) {
   return bytes / ranks + (rank < bytes % ranks ? 1 : 0);
 }
 
@@ -104,11 +107,11 @@ Error no_such_payload(std::string_view text) {
 }
 
 constexpr std::uint64_t kPage = 4096;
-constexpr std::uint64_t kWords = kPage / sizeof(std::uint64_t);
-using Page = std::array<std::uint64_t, kWords>;
+constexpr std::uint64_t kNumbersPerPage = kPage / sizeof(std::uint64_t);
+using Page = std::array<std::uint64_t, kNumbersPerPage>;
 
 void draw(RandomStream stream, std::uint64_t first, std::uint64_t* words) {
-  for (std::uint64_t i = 0; i < kWords; ++i) words[i] = stream.bits(first + i);
+  for (std::uint64_t i = 0; i < kNumbersPerPage; ++i) words[i] = stream.bits(first + i);
 }
 
 // The content of a file: random bits that do not change, and at the front of each page a stamp that changes
@@ -121,7 +124,7 @@ class Content {
         stamps_(RandomStream(seed, file).substream(rank).substream(1)) {}
 
   void fill(std::uint64_t page, std::uint64_t step, std::uint64_t* words) const {
-    draw(bits_, page * kWords, words);
+    draw(bits_, page * kNumbersPerPage, words);
     words[0] = stamp(page, step);
   }
   std::uint64_t stamp(std::uint64_t page, std::uint64_t step) const {
@@ -137,12 +140,12 @@ class Content {
 
 std::vector<PayloadFile> Payload::shard(std::uint64_t rank, std::uint64_t ranks) const {
   const std::string stem = fmt::format("rank-{}", rank);
-  if (!name.starts_with(kTensorflowName)) return {{stem + ".bin", part(bytes, rank, ranks)}};
-  const std::uint64_t index = bytes * kTensorflowIndex / kTensorflow;
-  const std::uint64_t meta = bytes * kTensorflowMeta / kTensorflow;
-  return {{stem + ".data-00000-of-00001", part(bytes - index - meta, rank, ranks)},
-          {stem + ".index", part(index, rank, ranks)},
-          {stem + ".meta", part(meta, rank, ranks)}};
+  if (!name.starts_with(kTensorflowName)) return {{stem + ".bin", bytes_of_rank(bytes, rank, ranks)}};
+  const std::uint64_t index = bytes * kTensorflowIndexBytes / kTensorflowBytes;
+  const std::uint64_t meta = bytes * kTensorflowMetaBytes / kTensorflowBytes;
+  return {{stem + ".data-00000-of-00001", bytes_of_rank(bytes - index - meta, rank, ranks)},
+          {stem + ".index", bytes_of_rank(index, rank, ranks)},
+          {stem + ".meta", bytes_of_rank(meta, rank, ranks)}};
 }
 
 Result<Payload> find_payload(std::string_view text) {
@@ -182,7 +185,7 @@ struct PayloadState::Memory {
 };
 
 Result<PayloadState::Memory*> PayloadState::Memory::map(std::uint64_t bytes) {
-  const auto none = [&](std::uint64_t left) {
+  const auto no_memory = [&](std::uint64_t left) {
     return make_error(Errc::exhausted,
                       fmt::format("no memory for {} of trained state{}; take more ranks or an N-th of the "
                                   "payload, as in 'NAME/8'",
@@ -190,18 +193,18 @@ Result<PayloadState::Memory*> PayloadState::Memory::map(std::uint64_t bytes) {
                                   left == 0 ? "" : fmt::format(" ({} are available)", format_size(left))));
   };
   const std::uint64_t left = available_memory();
-  if (bytes > static_cast<std::uint64_t>(PTRDIFF_MAX) - kHugePage || (left != 0 && bytes > left))
-    return none(left);
-  const std::uint64_t length = bytes + kHugePage;
+  if (bytes > static_cast<std::uint64_t>(PTRDIFF_MAX) - kHugePageBytes || (left != 0 && bytes > left))
+    return no_memory(left);
+  const std::uint64_t length = bytes + kHugePageBytes;
   void* const mapped = ::mmap(nullptr, static_cast<std::size_t>(length), PROT_READ | PROT_WRITE,
                               MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
-  if (mapped == MAP_FAILED) return none(left);
-  // Huge pages mean fewer page faults and TLB misses. Without them, small pages work as well.
+  if (mapped == MAP_FAILED) return no_memory(left);
+  // Huge pages mean fewer page faults and TLB misses. If the kernel gives none, small pages work as well.
   static_cast<void>(::madvise(mapped, static_cast<std::size_t>(length), MADV_HUGEPAGE));
   auto* const memory = new (std::nothrow) Memory;
   if (memory == nullptr) {
     ::munmap(mapped, static_cast<std::size_t>(length));
-    return none(left);
+    return no_memory(left);
   }
   memory->mapped = mapped;
   memory->length = length;
@@ -219,21 +222,22 @@ Result<std::unique_ptr<PayloadState>> PayloadState::make(std::vector<PayloadFile
   PENSTOCK_ASSIGN(Memory* const memory, Memory::map(bytes));
   state->memory_.reset(memory);
   // NOLINTNEXTLINE(*-reinterpret-cast)
-  const std::uint64_t ragged = reinterpret_cast<std::uintptr_t>(memory->mapped) % kHugePage;
-  std::byte* begin = static_cast<std::byte*>(memory->mapped) + (ragged == 0 ? 0 : kHugePage - ragged);
+  const std::uint64_t misaligned = reinterpret_cast<std::uintptr_t>(memory->mapped) % kHugePageBytes;
+  std::byte* begin = static_cast<std::byte*>(memory->mapped) + (misaligned == 0 ? 0 : kHugePageBytes - misaligned);
   for (const PayloadFile& file : state->files_) {
     const std::uint64_t pages = whole_blocks(file.bytes) / kPage;
     memory->parts.push_back({Content(state->seed_, state->rank_, file.name), begin, pages});
     begin += pages * kPage;
   }
   // Each thread fills one huge page at a time.
-  constexpr std::uint64_t kAtOnce = kHugePage / kPage;
+  constexpr std::uint64_t kPagesAtOnce = kHugePageBytes / kPage;
   for (const Memory::Part& part : memory->parts) {
-    std::atomic<std::uint64_t> next{0};
-    const std::uint64_t threads = std::min<std::uint64_t>(allowed_cpus().size(), part.pages / kAtOnce + 1);
+    std::atomic<std::uint64_t> next_page{0};
+    const std::uint64_t threads =
+        std::min<std::uint64_t>(allowed_cpus().size(), part.pages / kPagesAtOnce + 1);
     PENSTOCK_TRY(on_threads(static_cast<unsigned>(threads), [&](unsigned) {
-      for (std::uint64_t first = 0; (first = next.fetch_add(kAtOnce)) < part.pages;) {
-        const std::uint64_t end = std::min(first + kAtOnce, part.pages);
+      for (std::uint64_t first = 0; (first = next_page.fetch_add(kPagesAtOnce)) < part.pages;) {
+        const std::uint64_t end = std::min(first + kPagesAtOnce, part.pages);
         for (std::uint64_t page = first; page < end; ++page) {
           // NOLINTNEXTLINE(*-reinterpret-cast)
           part.content.fill(page, 0, reinterpret_cast<std::uint64_t*>(part.begin + page * kPage));
@@ -270,11 +274,11 @@ Result<void> prove_state(std::span<const std::byte> bytes, std::uint64_t offset,
     const auto piece = bytes.subspan(at, std::min<std::size_t>(kPage, bytes.size() - at));
     content.fill((offset + at) / kPage, step, page.data());
     if (std::memcmp(piece.data(), page.data(), piece.size()) == 0) continue;
-    const auto wanted = std::as_bytes(std::span(page));
-    const auto wrong = std::mismatch(piece.begin(), piece.end(), wanted.begin()).first - piece.begin();
+    const auto expected = std::as_bytes(std::span(page));
+    const auto wrong_at = std::mismatch(piece.begin(), piece.end(), expected.begin()).first - piece.begin();
     return make_error(Errc::corrupt,
                       fmt::format("'{}' is not what rank {} had at step {} (seed {}): byte {} differs", file,
-                                  rank, step, seed, offset + at + static_cast<std::uint64_t>(wrong)));
+                                  rank, step, seed, offset + at + static_cast<std::uint64_t>(wrong_at)));
   }
   return success();
 }

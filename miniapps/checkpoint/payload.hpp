@@ -14,7 +14,7 @@
 
 namespace penstock {
 
-// A file of a checkpoint, of one rank.
+// A file of a checkpoint that one rank saves.
 struct PayloadFile {
   std::string name;
   std::uint64_t bytes = 0;
@@ -23,8 +23,8 @@ struct PayloadFile {
 };
 
 // The size of what is saved. find_payload() takes a name ("alexnet-adam", "resnet50", "unet3d", "llama3-8b",
-// "alexnet-adam-tensorflow" ...), a fraction ("llama3-8b/8" is one eighth), or a size ("512MiB"). Its
-// invalid_argument lists the names.
+// "alexnet-adam-tensorflow" ...), a fraction ("llama3-8b/8" is one eighth), or a size ("512MiB"). Anything
+// else is invalid_argument, and the message lists the names.
 struct Payload {
   std::string name;
   std::uint64_t bytes = 0;
@@ -35,12 +35,12 @@ struct Payload {
 };
 Result<Payload> find_payload(std::string_view text);
 
-// Bytes in place of a rank's weights. They cannot be compressed or deduplicated. In every page of 4 KiB they
-// differ from step to step. Their values follow from seed, rank and step, so that they can be checked. Moving
-// to another step writes one cache line in each page. One thread at a time.
+// The bytes that one rank saves, in place of real weights. They cannot be compressed or deduplicated. In
+// every page of 4 KiB they differ from step to step. Their values follow from seed, rank and step, so that
+// they can be checked. Moving to another step writes one cache line in each page. One thread at a time.
 class PayloadState {
  public:
-  // exhausted if there is not enough memory. Several threads fill it.
+  // exhausted if there is not enough memory. Several threads fill the memory.
   static Result<std::unique_ptr<PayloadState>> make(std::vector<PayloadFile> files, std::uint64_t rank,
                                                     std::uint64_t seed);
 

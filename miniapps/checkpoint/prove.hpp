@@ -10,8 +10,9 @@ namespace penstock {
 // Whether the bytes were made from a seed, so that they can be checked against it.
 bool provable(const CheckpointManifest& manifest);
 
-// As CheckpointStore::read_file(), for a checkpoint of that store. Ctrl-C ends it between two chunks.
+// Reads a file of a checkpoint as CheckpointStore::read_file() does. If provable(), also compares its bytes
+// with those that the seed gives. Ctrl-C ends it between two chunks.
 Result<void> read_and_prove(const CheckpointStore& store, const CheckpointManifest& manifest,
-                            const CheckpointFile& file, const CheckpointStore::Take& take);
+                            const CheckpointFile& file, const CheckpointStore::TakeChunk& take);
 
 }  // namespace penstock

@@ -11,11 +11,12 @@ void quarantine_copy(CheckpointStore& store, const CheckpointManifest& manifest,
   if (!moved.ok()) failed.moved = moved.error();
 }
 
-// The manifest in the store, if all files there match it.
-Result<CheckpointManifest> whole_there(const CheckpointStore& store, const CheckpointManifest& manifest) {
-  PENSTOCK_ASSIGN(CheckpointManifest there, store.manifest(manifest.run, manifest.id));
-  PENSTOCK_TRY(store.verify(manifest.run, there));
-  return there;
+// Returns the manifest in the store, if all files there match it.
+Result<CheckpointManifest> verified_manifest(const CheckpointStore& store,
+                                             const CheckpointManifest& manifest) {
+  PENSTOCK_ASSIGN(CheckpointManifest existing, store.manifest(manifest.run, manifest.id));
+  PENSTOCK_TRY(store.verify(manifest.run, existing));
+  return existing;
 }
 
 }  // namespace
@@ -31,22 +32,22 @@ FailedDrain look_into_failed_drain(CheckpointStore& fast, CheckpointStore& slow,
                                    const CheckpointManifest& manifest, const Error& error) {
   FailedDrain failed{.why = error.message()};
   if (error.code == Errc::already_exists) {
-    const Result<CheckpointManifest> whole = whole_there(slow, manifest);
-    if (whole.ok()) {
-      // The bytes are the same: an earlier read failed once.
-      if (whole->files != manifest.files) failed.fate = DrainFate::taken;
-    } else if (is_data_error(whole.error().code)) {
-      quarantine_copy(slow, manifest, whole.error(), failed);
-      if (failed.quarantined) failed.fate = DrainFate::cleared;
+    const Result<CheckpointManifest> verified = verified_manifest(slow, manifest);
+    if (verified.ok()) {
+      // If the files are the same, only an earlier read has failed, and another try may succeed.
+      if (verified->files != manifest.files) failed.fate = DrainFate::name_taken;
+    } else if (is_data_error(verified.error().code)) {
+      quarantine_copy(slow, manifest, verified.error(), failed);
+      if (failed.quarantined) failed.fate = DrainFate::slow_quarantined;
     }
     return failed;
   }
-  // The error may come from the copy. The fast copy then stays, for another try.
+  // Only wrong bytes can mean that the fast copy is lost. After any other error it stays, for another try.
   if (!is_data_error(error.code)) return failed;
-  const Result<void> whole = fast.verify(manifest.run, manifest);
-  if (whole.ok() || !is_data_error(whole.error().code)) return failed;
-  failed.fate = DrainFate::lost;
-  quarantine_copy(fast, manifest, whole.error(), failed);
+  const Result<void> verified = fast.verify(manifest.run, manifest);
+  if (verified.ok() || !is_data_error(verified.error().code)) return failed;
+  failed.fate = DrainFate::fast_wrong;
+  quarantine_copy(fast, manifest, verified.error(), failed);
   return failed;
 }
 

@@ -17,20 +17,20 @@ Result<bool> quarantine_if_wrong(CheckpointStore& store, std::string_view run, c
                                  const Error& why);
 
 enum class DrainFate : std::uint8_t {
-  later,    // a tier failed, or the copy was damaged on the way: another try may succeed
-  cleared,  // a wrong copy was in ckpt/ of the slow tier, and is in quarantine now
-  taken,    // the slow tier has another valid checkpoint of that name: both stay
-  lost,     // the fast copy is wrong: there is nothing left to drain
+  try_again,         // a tier failed, or the copy was damaged on the way: another try may succeed
+  slow_quarantined,  // a wrong copy was in ckpt/ of the slow tier, and is in quarantine now
+  name_taken,        // the slow tier has another valid checkpoint of that name: both stay
+  fast_wrong,        // the fast copy is wrong: there is nothing left to drain
 };
 
 struct FailedDrain {
-  DrainFate fate = DrainFate::later;
+  DrainFate fate = DrainFate::try_again;
   bool quarantined = false;        // a copy was moved to quarantine, on either tier
-  Result<void> moved = success();  // or why a copy that should be moved could not be moved
+  Result<void> moved = success();  // an error if a wrong copy could not be moved
   std::string why;                 // what is wrong with that copy, or the error of the drain
 
   // Whether the checkpoint can never become durable.
-  bool lost() const { return fate == DrainFate::lost || fate == DrainFate::taken; }
+  bool is_lost() const { return fate == DrainFate::fast_wrong || fate == DrainFate::name_taken; }
 };
 
 // Call it after copy_checkpoint() from `fast` to `slow` has failed with `error`. Reads both copies and moves

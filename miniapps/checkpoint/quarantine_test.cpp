@@ -27,7 +27,7 @@ class FailedDrains : public testing::Test {
 TEST_F(FailedDrains, OfAWrongFastCopyAreLost) {
   damage(fast_.backend(), manifest_, "small");
   const FailedDrain failed = drain();
-  EXPECT_EQ(failed.fate, DrainFate::lost);
+  EXPECT_EQ(failed.fate, DrainFate::fast_wrong);
   EXPECT_TRUE(failed.quarantined);
   EXPECT_NE(failed.why.find("small"), std::string::npos) << failed.why;
   EXPECT_EQ(quarantined(fast_), 2U) << "and why";
@@ -44,10 +44,10 @@ TEST_F(FailedDrains, BeforeAWrongSlowCopyClearTheWay) {
     damage(slow_.backend(), other, file);
     if (file == "small") {
       const FailedDrain failed = drain();
-      EXPECT_EQ(failed.fate, DrainFate::cleared);
+      EXPECT_EQ(failed.fate, DrainFate::slow_quarantined);
       EXPECT_EQ(quarantined(slow_), 4U);
     } else {
-      EXPECT_EQ(drain().fate, DrainFate::cleared);
+      EXPECT_EQ(drain().fate, DrainFate::slow_quarantined);
       EXPECT_EQ(quarantined(slow_), 2U);
     }
     EXPECT_FALSE(*slow_->has("run", {1, 0}));
@@ -58,7 +58,7 @@ TEST_F(FailedDrains, BeforeAWrongSlowCopyClearTheWay) {
 
 TEST_F(FailedDrains, BeforeAnotherCheckpointLeaveBoth) {
   const CheckpointManifest other = save(*slow_, "run", {1, 0}, two_files(7));
-  EXPECT_EQ(drain().fate, DrainFate::taken);
+  EXPECT_EQ(drain().fate, DrainFate::name_taken);
   EXPECT_OK(slow_->verify("run", other));
   EXPECT_OK(fast_->verify("run", manifest_));
 }
@@ -67,7 +67,7 @@ TEST_F(FailedDrains, ForTheTiersSakeAreTriedLater) {
   for (const Errc code : {Errc::io, Errc::no_space, Errc::corrupt, Errc::truncated}) {
     const FailedDrain failed =
         look_into_failed_drain(*fast_, *slow_, manifest_, make_error(code, "on the way"));
-    EXPECT_EQ(failed.fate, DrainFate::later);
+    EXPECT_EQ(failed.fate, DrainFate::try_again);
     EXPECT_FALSE(failed.quarantined);
     EXPECT_NE(failed.why.find("on the way"), std::string::npos);
   }

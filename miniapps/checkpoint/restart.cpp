@@ -16,7 +16,7 @@
 namespace penstock {
 namespace {
 
-constexpr int kMaxTries = 100;  // while another process keeps changing the stores
+constexpr int kMaxTries = 100;  // of look_once(), while another process keeps removing checkpoints
 
 // Whether this process caused the error (a signal, no memory, a bug): it then says nothing about the
 // checkpoint.
@@ -30,14 +30,15 @@ Result<void> examine(const ListedCheckpoint& copy, std::string_view run, const R
   if (request.ranks && copy.manifest->ranks != *request.ranks)
     return make_error(Errc::invalid_argument,
                       fmt::format("it is of {} ranks, not {}", copy.manifest->ranks, *request.ranks));
-  return request.read ? copy.store->verify(run, *copy.manifest) : success();
+  return request.read_files ? copy.store->verify(run, *copy.manifest) : success();
 }
 
-// The reason for the rejection and, with `put_aside`, where the copy is now.
+// Returns the reason for the rejection. With `quarantine_wrong`, moves a copy with wrong bytes to quarantine
+// and adds where it is now.
 std::string reject(const ListedCheckpoint& copy, std::string_view run, const CheckpointId& id,
-                   const Error& error, bool put_aside) {
+                   const Error& error, bool quarantine_wrong) {
   std::string why = error.message();
-  if (!put_aside) return why;
+  if (!quarantine_wrong) return why;
   const Result<bool> moved = quarantine_if_wrong(*copy.store, run, id, error);
   if (!moved) return why + fmt::format(" (left where it is: {})", moved.error().message());
   return *moved ? why + " (now in quarantine)" : why;
@@ -64,7 +65,8 @@ Bytes bytes_of(const Restart& restart) {
   return {bytes.begin(), bytes.end()};
 }
 
-// The choice of rank 0 in this rank's own store; an error if this rank does not see that checkpoint.
+// Converts the choice of rank 0 to a Restart from this rank's own store. An error if this rank does not see
+// that checkpoint.
 Result<Restart> restart_from(const Bytes& bytes, std::span<CheckpointStore* const> stores) {
   Restart restart;
   std::string uuid;
@@ -87,14 +89,14 @@ Result<Restart> restart_from(const Bytes& bytes, std::span<CheckpointStore* cons
   }
   if (uuid.empty()) return restart;
   PENSTOCK_ASSIGN(restart.manifest, parse_checkpoint_manifest(manifest, "the manifest that rank 0 chose"));
-  const auto here = std::find_if(stores.begin(), stores.end(),
-                                 [&](const CheckpointStore* store) { return store->uuid() == uuid; });
-  if (here == stores.end())
+  const auto own_store = std::find_if(stores.begin(), stores.end(),
+                                      [&](const CheckpointStore* store) { return store->uuid() == uuid; });
+  if (own_store == stores.end())
     return make_error(Errc::not_found,
                       "the store that rank 0 chose is not this rank's: give all ranks the same");
-  restart.store = *here;
-  PENSTOCK_ASSIGN(const bool seen, restart.store->has(restart.run, restart.manifest.id));
-  if (seen) return restart;
+  restart.store = *own_store;
+  PENSTOCK_ASSIGN(const bool is_there, restart.store->has(restart.run, restart.manifest.id));
+  if (is_there) return restart;
   return make_error(Errc::not_found, fmt::format("'{}', which rank 0 chose, is not seen here in store '{}'",
                                                  CheckpointStore::folder(restart.run, restart.manifest.id),
                                                  restart.store->tier().name));
@@ -108,30 +110,30 @@ Result<std::optional<Restart>> look_once(std::span<CheckpointStore* const> store
   Restart restart;
   restart.run = run;
   if (all.empty()) return std::optional(std::move(restart));
-  const std::uint64_t newest = all.back().id.step;
-  std::optional<Error> unread;
+  const std::uint64_t newest_step = all.back().id.step;
+  std::optional<Error> read_error;
   for (auto found = all.rbegin(); found != all.rend(); ++found) {
     const CheckpointId& id = found->id;
     if (request.step && id.step != *request.step) continue;
     for (const ListedCheckpoint& copy : found->copies) {
-      const auto good = examine(copy, run, request);
-      if (good) {
+      const auto usable = examine(copy, run, request);
+      if (usable) {
         restart.store = copy.store;
         restart.manifest = *copy.manifest;
-        restart.lost_steps = newest - id.step;
+        restart.lost_steps = newest_step - id.step;
         return std::optional(std::move(restart));
       }
-      if (is_failure_of_this_process(good.error().code)) return good.error();
-      if (good.error().code == Errc::not_found) return std::optional<Restart>();
-      if (!unread && !is_data_error(good.error().code) && good.error().code != Errc::invalid_argument)
-        unread = good.error();
+      if (is_failure_of_this_process(usable.error().code)) return usable.error();
+      if (usable.error().code == Errc::not_found) return std::optional<Restart>();
+      if (!read_error && !is_data_error(usable.error().code) && usable.error().code != Errc::invalid_argument)
+        read_error = usable.error();
       restart.rejected.push_back(
-          {copy.store->tier().name, id, reject(copy, run, id, good.error(), request.put_aside)});
+          {copy.store->tier().name, id, reject(copy, run, id, usable.error(), request.quarantine_wrong)});
     }
   }
   // A checkpoint that could not be read may be complete, so the training must not start from the beginning.
-  if (unread) return *std::move(unread);
-  restart.lost_steps = newest;
+  if (read_error) return *std::move(read_error);
+  restart.lost_steps = newest_step;
   return std::optional(std::move(restart));
 }
 
@@ -151,14 +153,15 @@ Result<Restart> choose_restart(std::span<CheckpointStore* const> stores, std::st
 
 Result<Restart> choose_restart(std::span<CheckpointStore* const> stores, std::string_view run,
                                const RestartRequest& request, Communicator& ranks) {
-  Restart of_root;
+  Restart roots_choice;
   PENSTOCK_ASSIGN(const Bytes bytes, on_root(ranks, [&]() -> Result<Bytes> {
-                    PENSTOCK_ASSIGN(of_root, choose_restart(stores, run, request));
-                    return bytes_of(of_root);
+                    PENSTOCK_ASSIGN(roots_choice, choose_restart(stores, run, request));
+                    return bytes_of(roots_choice);
                   }));
-  Result<Restart> mine = ranks.root() ? Result<Restart>(std::move(of_root)) : restart_from(bytes, stores);
-  PENSTOCK_TRY(all_ok(ranks, mine));
-  return mine;
+  Result<Restart> chosen =
+      ranks.root() ? Result<Restart>(std::move(roots_choice)) : restart_from(bytes, stores);
+  PENSTOCK_TRY(all_ok(ranks, chosen));
+  return chosen;
 }
 
 nlohmann::json restart_json(const Restart& restart) {

@@ -27,17 +27,18 @@ struct Restart {
   std::string run;
   const CheckpointStore* store = nullptr;  // null: the run has no checkpoint, or none is complete
   CheckpointManifest manifest;
-  std::vector<RejectedCheckpoint> rejected;  // newer ones, or other copies, with the reason
+  std::vector<RejectedCheckpoint> rejected;  // newer checkpoints or other copies, each with the reason
   std::uint64_t lost_steps = 0;              // steps from the chosen one to the newest that any store has
 };
 
 // Tries the checkpoints of all stores from the greatest (step, generation) down, the copy on the fast tier
-// first. Reads each copy completely and checks it; with `read` false, only its manifest. With `put_aside`,
-// moves copies with wrong bytes to quarantine. If another process removes a checkpoint meanwhile, it is not
-// rejected: all stores are listed again. A store that cannot be read is an error, never "no checkpoint".
+// first. Reads each copy completely and checks it; with `read_files` false, only its manifest. With
+// `quarantine_wrong`, moves copies with wrong bytes to quarantine. If another process removes a checkpoint
+// meanwhile, it is not rejected: all stores are listed again. A store that cannot be read is an error, never
+// "no checkpoint".
 struct RestartRequest {
-  bool read = true;
-  bool put_aside = false;
+  bool read_files = true;
+  bool quarantine_wrong = false;
   std::optional<std::uint64_t> ranks{};  // only checkpoints of this number of ranks
   std::optional<std::uint64_t> step{};   // only checkpoints of this step
 };

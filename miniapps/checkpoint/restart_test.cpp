@@ -91,7 +91,7 @@ TEST_F(Restarts, FromADamagedFastCopyTakeTheSlowOneOfTheSameStep) {
   on_both(20);
   const CheckpointManifest newest = on_both(40);
   damage(fast_.backend(), newest, "rank-0.bin");
-  const auto restart = choose({.put_aside = true});
+  const auto restart = choose({.quarantine_wrong = true});
   ASSERT_OK(restart);
   EXPECT_EQ(restart->store, &*slow_);
   EXPECT_EQ(restart->manifest.id, newest.id);
@@ -141,7 +141,7 @@ TEST_F(Restarts, ByManifestsAloneReadNothing) {
   const CheckpointManifest newest = on_both(40);
   damage(fast_.backend(), newest, "rank-0.bin");
   const std::uint64_t before = fast_.backend().moved_bytes().read;
-  const auto restart = choose({.read = false});
+  const auto restart = choose({.read_files = false});
   ASSERT_OK(restart);
   EXPECT_EQ(restart->store, &*fast_);
   EXPECT_LT(fast_.backend().moved_bytes().read - before, 100000U);
@@ -157,7 +157,7 @@ TEST_F(Restarts, KeepToTheStepAndTheRanksAskedFor) {
   EXPECT_TRUE(restart->rejected.empty());
   EXPECT_EQ(choose({.step = 30})->store, nullptr);
   EXPECT_EQ(choose({.ranks = 1})->manifest.id.step, 40U);
-  restart = choose({.put_aside = true, .ranks = 4});
+  restart = choose({.quarantine_wrong = true, .ranks = 4});
   ASSERT_OK(restart);
   EXPECT_EQ(restart->store, nullptr);
   ASSERT_EQ(restart->rejected.size(), 4U);
@@ -182,7 +182,7 @@ class UnreadableRestarts : public Restarts {
     PENSTOCK_ASSIGN(const auto store, CheckpointStore::open(tier));
     std::vector<CheckpointStore*> stores = {store.get()};
     if (slow_too) stores.push_back(&*slow_);
-    return choose_restart(stores, "run", {.put_aside = true});
+    return choose_restart(stores, "run", {.quarantine_wrong = true});
   }
 };
 
@@ -223,7 +223,7 @@ TEST_F(UnreadableRestarts, OfALaterFormatAreNotOverwritten) {
     text.replace(text.find("\"format\": 1"), 11, "\"format\": 2");
     text += fmt::format("crc32c {:08x}\n", crc32c(bytes_of(text)));
   });
-  EXPECT_ERRC(Errc::unsupported, choose({.put_aside = true}), "format 2");
+  EXPECT_ERRC(Errc::unsupported, choose({.quarantine_wrong = true}), "format 2");
   EXPECT_TRUE(*fast_->has("run", {40, 0}));
 }
 

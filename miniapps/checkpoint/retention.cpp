@@ -1,5 +1,5 @@
 // Threads: any thread, such as the drainer's thread and a thread that commits.
-// Lock: one_at_a_time, held during the whole call with its I/O. So another thread that prunes waits for it.
+// Lock: prune_mutex, held during the whole call with its I/O. So another thread that prunes waits for it.
 // Memory: the list of checkpoints allocates, with the lock held. An exception releases the lock.
 // Ctrl-C: this file does not check for a signal.
 // Crash: CheckpointStore::remove() first renames a checkpoint into trash/ and syncs its old folder. So each
@@ -17,22 +17,23 @@ namespace penstock {
 
 Result<std::uint64_t> prune_checkpoints(CheckpointStore& store, std::string_view run, std::uint64_t keep,
                                         const std::optional<CheckpointId>& saved) {
-  // The drainer's thread and the thread that commits may both prune. Reads and removals happen with it held.
-  static std::mutex one_at_a_time;
-  const std::lock_guard lock(one_at_a_time);
+  // The drainer's thread and the thread that commits may both prune, so one waits for the other. The mutex is
+  // held also during reads and removals.
+  static std::mutex prune_mutex;
+  const std::lock_guard lock(prune_mutex);
   if (keep == 0) return make_error(Errc::invalid_argument, "at least one checkpoint is to be kept");
   PENSTOCK_ASSIGN(std::vector<ListedCheckpoint> found, list_checkpoints(store, run));
   std::erase_if(found, [](const ListedCheckpoint& one) { return !one.manifest.ok(); });
   if (found.size() <= keep) return std::uint64_t{0};
   if (keep == 1) PENSTOCK_TRY(store.verify(run, *found.back().manifest));
-  std::uint64_t gone = 0;
+  std::uint64_t removed_count = 0;
   for (std::uint64_t i = 0; i < found.size() - keep; ++i) {
     if (saved && found[i].id >= *saved) break;
     const Result<void> removed = store.remove(run, found[i].id);
     if (!removed.ok() && removed.error().code != Errc::not_found) return removed.error();
-    if (removed.ok()) ++gone;
+    if (removed.ok()) ++removed_count;
   }
-  return gone;
+  return removed_count;
 }
 
 }  // namespace penstock

@@ -22,7 +22,7 @@ namespace penstock {
 namespace {
 // A pending checkpoint writes a new note after this many more bytes. Until then these bytes count twice: as
 // allocated and as reserved.
-constexpr std::uint64_t kWorthANote = 16U << 20;
+constexpr std::uint64_t kBytesPerNote = 16U << 20;
 constexpr std::chrono::seconds kLockPatience{5};
 constexpr std::chrono::milliseconds kLockPause{10};
 
@@ -30,8 +30,8 @@ std::uint64_t sum_of(std::uint64_t a, std::uint64_t b) {
   return a > UINT64_MAX - b ? UINT64_MAX : a + b;
 }
 
-// The number in a file of reserved/ or taken/. 0 for a text that a power cut has torn: then its process is
-// dead, too.
+// The number in a file of reserved/ or taken/. 0 for a text that a power cut has torn: the process that wrote
+// it is then dead, too.
 std::uint64_t bytes_in_text(std::string_view text) {
   std::uint64_t bytes = 0;
   const auto [stop, failure] = std::from_chars(text.data(), text.data() + text.size(), bytes);
@@ -80,8 +80,8 @@ Result<std::uint64_t> free_bytes(const StoreFiles& files) {
 
 }  // namespace
 
-void forget_promise(const StoreFiles& files, std::string_view pending_name) {
-  static_cast<void>(files.remove(below(kStoreReserved, pending_name)));
+void remove_reservation(const StoreFiles& files, std::string_view pending_name) {
+  static_cast<void>(files.remove(path_in(kStoreReserved, pending_name)));
   const auto notes = files.list_if_there(kStoreTaken);
   if (!notes) return;
   for (const Entry& entry : *notes)
@@ -94,69 +94,69 @@ bool is_note_of(std::string_view name, std::string_view pending_name) {
          name.find_first_not_of("0123456789", pending_name.size() + 1) == std::string_view::npos;
 }
 
-void PendingCheckpoint::begins_file(std::uint64_t rank, std::uint64_t bytes) {
-  if (!rank_) rank_ = rank;
+void PendingCheckpoint::before_create(std::uint64_t rank, std::uint64_t bytes) {
+  if (!note_rank_) note_rank_ = rank;
   file_bytes_ = bytes;
-  whole_ = false;
-  free_ = 0;
-  if (bytes < kWorthANote) return;
-  free_ = files_.backend().names().free_bytes().value_or(0);
+  allocated_whole_ = false;
+  free_before_ = 0;
+  if (bytes < kBytesPerNote) return;
+  free_before_ = files_.backend().names().free_bytes().value_or(0);
 }
 
 // Some back ends reserve a file's space when they create it, and do not report that. If the free space fell
 // by the file's size at its creation, the whole file counts as taken.
-void PendingCheckpoint::created_file() {
-  if (free_ == 0) return;
-  const std::uint64_t left = files_.backend().names().free_bytes().value_or(free_);
-  whole_ = left < free_ && free_ - left >= file_bytes_;
-  if (!whole_) return;
-  taken_ += file_bytes_;
+void PendingCheckpoint::after_create() {
+  if (free_before_ == 0) return;
+  const std::uint64_t free_after = files_.backend().names().free_bytes().value_or(free_before_);
+  allocated_whole_ = free_after < free_before_ && free_before_ - free_after >= file_bytes_;
+  if (!allocated_whole_) return;
+  allocated_bytes_ += file_bytes_;
   write_note();
 }
 
-void PendingCheckpoint::wrote(std::uint64_t bytes) {
-  if (whole_) return;
-  taken_ += bytes;
-  if (taken_ - noted_ >= kWorthANote) write_note();
+void PendingCheckpoint::after_write(std::uint64_t bytes) {
+  if (allocated_whole_) return;
+  allocated_bytes_ += bytes;
+  if (allocated_bytes_ - noted_bytes_ >= kBytesPerNote) write_note();
 }
 
 // Not synced: after a power cut the process of the note is dead, and sweep() removes the note.
 void PendingCheckpoint::write_note() {
-  noted_ = taken_;
-  static_cast<void>(
-      files_.write_text(below(kStoreTaken, fmt::format("{}.{}", last_part(folder_), rank_.value_or(0))),
-                        fmt::format("{}\n", taken_), Durability::visible, IfExists::replace));
+  noted_bytes_ = allocated_bytes_;
+  static_cast<void>(files_.write_text(
+      path_in(kStoreTaken, fmt::format("{}.{}", last_part(folder_), note_rank_.value_or(0))),
+      fmt::format("{}\n", allocated_bytes_), Durability::visible, IfExists::replace));
 }
 
 // Reads the reservations first. Bytes that are allocated meanwhile are then missing in the free bytes and
 // still reserved: the result is too low, never too high.
 Result<std::uint64_t> CheckpointStore::free_space() const {
-  PENSTOCK_ASSIGN(const PendingBytes made, pending_bytes(files_));
+  PENSTOCK_ASSIGN(const PendingBytes pending, pending_bytes(files_));
   PENSTOCK_ASSIGN(const std::uint64_t free, free_bytes(files_));
-  return free == UINT64_MAX ? free : free - std::min(free, made.unallocated);
+  return free == UINT64_MAX ? free : free - std::min(free, pending.unallocated);
 }
 
 Result<std::uint64_t> CheckpointStore::space_if_emptied() const {
-  PENSTOCK_ASSIGN(const PendingBytes made, pending_bytes(files_));
+  PENSTOCK_ASSIGN(const PendingBytes pending, pending_bytes(files_));
   PENSTOCK_ASSIGN(const std::uint64_t free, free_bytes(files_));
   if (free == UINT64_MAX) return free;
-  std::uint64_t most = sum_of(free, made.taken);
+  std::uint64_t space = sum_of(free, pending.taken);
   PENSTOCK_ASSIGN(const std::vector<std::string> all, runs());
   for (const std::string& run : all) {
     PENSTOCK_ASSIGN(const std::vector<ListedCheckpoint> found, list_checkpoints(*this, run));
     for (const ListedCheckpoint& one : found)
-      if (one.manifest.ok()) most = sum_of(most, one.manifest->bytes());
+      if (one.manifest.ok()) space = sum_of(space, one.manifest->bytes());
   }
-  return most;
+  return space;
 }
 
 // The caller holds the lock while it counts and reserves bytes. Taking a lock does not wait, so this tries
 // again every 10 ms, for at most 5 s: then busy. Ctrl-C ends the wait.
 Result<std::unique_ptr<Lock>> CheckpointStore::lock_space() const {
-  const auto give_up = std::chrono::steady_clock::now() + kLockPatience;
+  const auto deadline = std::chrono::steady_clock::now() + kLockPatience;
   for (;;) {
     auto lock = files_.named(files_.backend().names().lock(kStoreLock));
-    if (lock || lock.error().code != Errc::busy || std::chrono::steady_clock::now() >= give_up) return lock;
+    if (lock || lock.error().code != Errc::busy || std::chrono::steady_clock::now() >= deadline) return lock;
     PENSTOCK_TRY(check_interrupt());
     std::this_thread::sleep_for(kLockPause);
   }

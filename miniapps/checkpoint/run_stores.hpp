@@ -34,9 +34,9 @@ Result<std::uint64_t> sweep_run(CheckpointStore& store, const std::string& run);
 // no change made: another training, a drain or gc holds one. Records to which store the run drains, and
 // removes what a dead process left. `fast` may be null; the tiers must outlive the result. Every process
 // takes the locks of the fast store first: of two that start at once, one gets all locks.
-Result<RunStores> take_run(const std::string& run, const Tier& slow, const Tier* fast);
+Result<RunStores> open_and_lock_run(const std::string& run, const Tier& slow, const Tier* fast);
 
 // For the other ranks: opens the same stores, which rank 0 has made. Takes no lock.
-Result<RunStores> see_run(const Tier& slow, const Tier* fast);
+Result<RunStores> open_run(const Tier& slow, const Tier* fast);
 
 }  // namespace penstock

@@ -28,18 +28,18 @@ class Runs : public testing::Test {
 };
 
 TEST_F(Runs, AreTakenWhole) {
-  const auto first = take_run("run", slow_, &fast_);
+  const auto first = open_and_lock_run("run", slow_, &fast_);
   ASSERT_OK(first);
   EXPECT_EQ(first->locks.size(), 4U);
   EXPECT_EQ(*first->fast->recorded_slow_store("run"), first->slow->uuid());
-  EXPECT_ERRC(Errc::busy, take_run("run", slow_, &fast_), "run 'run'");
-  EXPECT_ERRC(Errc::busy, take_run("run", slow_, nullptr), "run 'run'");
+  EXPECT_ERRC(Errc::busy, open_and_lock_run("run", slow_, &fast_), "run 'run'");
+  EXPECT_ERRC(Errc::busy, open_and_lock_run("run", slow_, nullptr), "run 'run'");
   for (const char* what : {"save", "drain"}) {
     EXPECT_ERRC(Errc::busy, first->slow->lock_run("run", what));
     EXPECT_ERRC(Errc::busy, first->fast->lock_run("run", what));
   }
-  EXPECT_OK(take_run("another", slow_, &fast_));
-  const auto seen = see_run(slow_, &fast_);
+  EXPECT_OK(open_and_lock_run("another", slow_, &fast_));
+  const auto seen = open_run(slow_, &fast_);
   ASSERT_OK(seen);
   EXPECT_TRUE(seen->locks.empty());
   EXPECT_EQ(seen->slow->uuid(), first->slow->uuid());
@@ -56,7 +56,7 @@ TEST_F(Runs, ThatSomebodyHasAreLeftAsTheyAre) {
       SCOPED_TRACE(store->tier().name + " " + what);
       const auto lock = store->lock_run("run", what);
       ASSERT_OK(lock);
-      EXPECT_ERRC(Errc::busy, take_run("run", slow_, &fast_));
+      EXPECT_ERRC(Errc::busy, open_and_lock_run("run", slow_, &fast_));
       EXPECT_TRUE(is_there("slow/" + litter)) << "nothing is swept while another process works";
       EXPECT_FALSE(fast->recorded_slow_store("run")->has_value()) << "nothing is noted either";
     }
@@ -65,10 +65,10 @@ TEST_F(Runs, ThatSomebodyHasAreLeftAsTheyAre) {
     const Tier other = tier("other");
     const auto lock = fast->lock_run("run", "drain");
     ASSERT_OK(lock);
-    EXPECT_ERRC(Errc::busy, take_run("run", other, &fast_));
+    EXPECT_ERRC(Errc::busy, open_and_lock_run("run", other, &fast_));
     EXPECT_FALSE(is_there("other")) << "no store is made for a run that somebody has";
   }
-  EXPECT_OK(take_run("run", slow_, &fast_));
+  EXPECT_OK(open_and_lock_run("run", slow_, &fast_));
   EXPECT_FALSE(is_there("slow/" + litter));
 }
 
@@ -84,7 +84,7 @@ TEST_F(Runs, ThatTwoWantAtOnceAreOnesOfThem) {
     {
       const std::jthread training([&] {
         meet.arrive_and_wait();
-        const auto taken = take_run("run", slow_, &fast_);
+        const auto taken = open_and_lock_run("run", slow_, &fast_);
         trains = taken.ok();
         meet.arrive_and_wait();
       });

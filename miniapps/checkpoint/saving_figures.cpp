@@ -12,10 +12,10 @@ namespace {
 // The time from which a checkpoint survives the failure; nothing if it never does.
 std::optional<double> safe_since(const CheckpointTimes& times, Failure failure, bool fast_is_volatile) {
   const bool fast_counts = failure == Failure::process || (failure == Failure::power && !fast_is_volatile);
-  std::optional<double> after = times.durable_s;
-  if (fast_counts && times.fast_s && (!after || *times.fast_s < *after)) after = times.fast_s;
-  if (!after) return std::nullopt;
-  return times.asked_s + *after;
+  std::optional<double> delay_s = times.durable_s;
+  if (fast_counts && times.fast_s && (!delay_s || *times.fast_s < *delay_s)) delay_s = times.fast_s;
+  if (!delay_s) return std::nullopt;
+  return times.save_begin_s + *delay_s;
 }
 
 std::vector<Period> drains(std::span<const CheckpointTimes> times) {
@@ -29,17 +29,17 @@ std::vector<Period> drains(std::span<const CheckpointTimes> times) {
 // Joins periods that overlap or touch.
 std::vector<Period> merged(std::vector<Period> all) {
   std::sort(all.begin(), all.end(), [](const Period& a, const Period& b) { return a.begin_s < b.begin_s; });
-  std::vector<Period> apart;
+  std::vector<Period> joined;
   for (const Period& one : all) {
-    if (!apart.empty() && one.begin_s <= apart.back().end_s)
-      apart.back().end_s = std::max(apart.back().end_s, one.end_s);
+    if (!joined.empty() && one.begin_s <= joined.back().end_s)
+      joined.back().end_s = std::max(joined.back().end_s, one.end_s);
     else
-      apart.push_back(one);
+      joined.push_back(one);
   }
-  return apart;
+  return joined;
 }
 
-double shared(const Period& a, const Period& b) {
+double overlap_s(const Period& a, const Period& b) {
   return std::max(0.0, std::min(a.end_s, b.end_s) - std::max(a.begin_s, b.begin_s));
 }
 
@@ -49,61 +49,62 @@ LostWork lost_work(std::span<const CheckpointTimes> times, double wall_s, Failur
                    bool fast_is_volatile) {
   // For each checkpoint: the time from which it is safe, and the time of its save, up to which it keeps the
   // work.
-  std::vector<std::pair<double, double>> safe;
+  std::vector<std::pair<double, double>> safe_times;
   for (const CheckpointTimes& one : times)
     if (const auto since = safe_since(one, failure, fast_is_volatile); since && *since < wall_s)
-      safe.emplace_back(*since, one.asked_s);
-  std::sort(safe.begin(), safe.end());
-  safe.emplace_back(wall_s, 0.0);
+      safe_times.emplace_back(*since, one.save_begin_s);
+  std::sort(safe_times.begin(), safe_times.end());
+  safe_times.emplace_back(wall_s, 0.0);
   double area = 0;
-  double most = 0;
-  double kept = 0;  // work up to this time is safe
-  double at = 0;
-  for (const auto& [since, work] : safe) {
-    area += (since - at) * ((since + at) / 2 - kept);
-    most = std::max(most, since - kept);
-    at = since;
-    kept = std::max(kept, work);
+  double most_s = 0;
+  double safe_until = 0;  // work up to this time is safe
+  double previous = 0;
+  for (const auto& [since, work] : safe_times) {
+    area += (since - previous) * ((since + previous) / 2 - safe_until);
+    most_s = std::max(most_s, since - safe_until);
+    previous = since;
+    safe_until = std::max(safe_until, work);
   }
-  return {.mean_s = wall_s > 0 ? area / wall_s : 0.0, .most_s = most};
+  return {.mean_s = wall_s > 0 ? area / wall_s : 0.0, .most_s = most_s};
 }
 
 std::optional<double> drain_overlap(std::span<const CheckpointTimes> times) {
-  double drained = 0;
-  double stalled = 0;
+  double drained_s = 0;
+  double blocked_s = 0;
   for (const Period& drain : drains(times)) {
-    drained += drain.end_s - drain.begin_s;
+    drained_s += drain.end_s - drain.begin_s;
     for (const CheckpointTimes& one : times)
-      stalled += shared(drain, {one.asked_s, one.asked_s + one.block_s});
+      blocked_s += overlap_s(drain, {one.save_begin_s, one.save_begin_s + one.block_s});
   }
-  if (drained <= 0) return std::nullopt;
-  return 1.0 - stalled / drained;
+  if (drained_s <= 0) return std::nullopt;
+  return 1.0 - blocked_s / drained_s;
 }
 
 std::optional<double> step_inflation(std::span<const Period> steps, std::span<const CheckpointTimes> times) {
-  constexpr std::size_t kFewest = 3;
-  const std::vector<Period> busy = merged(drains(times));
+  constexpr std::size_t kFewestSteps = 3;
+  const std::vector<Period> drain_periods = merged(drains(times));
   std::vector<double> ratios;
-  // Step times by position. alone: steps that overlap no drain; alone[i] is the gap before drain i, the last
-  // entry after all drains. near[i]: steps of which at least half overlaps drain i. All others are left out.
-  std::vector<std::vector<double>> alone(busy.size() + 1);
-  std::vector<std::vector<double>> near(busy.size());
+  // Step times, grouped by drain. between[i] has the steps in the gap before drain i, which overlap no drain;
+  // its last entry has those after all drains. during[i] has the steps of which at least half overlaps drain
+  // i. All other steps are left out.
+  std::vector<std::vector<double>> between(drain_periods.size() + 1);
+  std::vector<std::vector<double>> during(drain_periods.size());
   for (const Period& step : steps) {
     const double length = step.end_s - step.begin_s;
-    const auto next = std::find_if(busy.begin(), busy.end(),
-                                   [&](const Period& drain) { return drain.end_s > step.begin_s; });
-    const auto at = static_cast<std::size_t>(next - busy.begin());
-    const double together = next == busy.end() ? 0 : shared(step, *next);
-    if (together <= 0)
-      alone[at].push_back(length);
-    else if (together >= length / 2)
-      near[at].push_back(length);
+    const auto drain = std::find_if(drain_periods.begin(), drain_periods.end(),
+                                    [&](const Period& period) { return period.end_s > step.begin_s; });
+    const auto at = static_cast<std::size_t>(drain - drain_periods.begin());
+    const double overlap = drain == drain_periods.end() ? 0 : overlap_s(step, *drain);
+    if (overlap <= 0)
+      between[at].push_back(length);
+    else if (overlap >= length / 2)
+      during[at].push_back(length);
   }
-  for (std::size_t i = 0; i < busy.size(); ++i) {
-    std::vector<double> around = alone[i];
-    around.insert(around.end(), alone[i + 1].begin(), alone[i + 1].end());
-    if (near[i].size() < kFewest || around.size() < kFewest) continue;
-    if (const double usual = median(around); usual > 0) ratios.push_back(median(near[i]) / usual);
+  for (std::size_t i = 0; i < drain_periods.size(); ++i) {
+    std::vector<double> around = between[i];
+    around.insert(around.end(), between[i + 1].begin(), between[i + 1].end());
+    if (during[i].size() < kFewestSteps || around.size() < kFewestSteps) continue;
+    if (const double usual = median(around); usual > 0) ratios.push_back(median(during[i]) / usual);
   }
   if (ratios.empty()) return std::nullopt;
   return median(ratios);

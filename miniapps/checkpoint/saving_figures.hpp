@@ -17,8 +17,8 @@ struct Period {
   double end_s = 0;
 };
 
-// What is lost. process: the processes only. node: the machine with its fast tier. power: the power of all
-// machines, and with it what is in memory.
+// What a failure takes. process: the processes only. node: the machine with its fast tier. power: the power
+// of all machines, and with it what is in memory.
 enum class Failure : std::uint8_t { process, node, power };
 
 // The work that must be repeated if the failure comes at a random time of the run, each time equally likely.

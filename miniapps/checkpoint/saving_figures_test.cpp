@@ -8,12 +8,12 @@
 namespace penstock {
 namespace {
 
-CheckpointTimes burst(double asked_s, double fast_s, double durable_s) {
-  return {.asked_s = asked_s,
+CheckpointTimes burst(double save_begin_s, double fast_s, double durable_s) {
+  return {.save_begin_s = save_begin_s,
           .block_s = fast_s,
           .fast_s = fast_s,
           .durable_s = durable_s,
-          .drain_begin_s = asked_s + fast_s,
+          .drain_begin_s = save_begin_s + fast_s,
           .drain_s = durable_s - fast_s};
 }
 
@@ -44,7 +44,7 @@ TEST(LostWork, OlderCheckpointsThatBecomeSafeLaterChangeNothing) {
 }
 
 TEST(LostWork, SkippedOnesAreNowhere) {
-  const std::vector<CheckpointTimes> times = {{.asked_s = 5, .skipped = true}};
+  const std::vector<CheckpointTimes> times = {{.save_begin_s = 5, .skipped = true}};
   EXPECT_DOUBLE_EQ(lost_work(times, 10, Failure::process, false).most_s, 10);
 }
 
@@ -52,9 +52,10 @@ TEST(DrainOverlap, IsTheShareOfTheDrainsDuringTheTraining) {
   // A drain from 1 to 11; the second save blocks the training from 6 to 8.
   std::vector<CheckpointTimes> times = {burst(0, 1, 11)};
   EXPECT_DOUBLE_EQ(*drain_overlap(times), 1);
-  times.push_back({.asked_s = 6, .block_s = 2, .fast_s = 2.0});
+  times.push_back({.save_begin_s = 6, .block_s = 2, .fast_s = 2.0});
   EXPECT_DOUBLE_EQ(*drain_overlap(times), 0.8);
-  EXPECT_FALSE(drain_overlap(std::vector<CheckpointTimes>{{.asked_s = 6, .block_s = 2, .durable_s = 2.0}}));
+  EXPECT_FALSE(
+      drain_overlap(std::vector<CheckpointTimes>{{.save_begin_s = 6, .block_s = 2, .durable_s = 2.0}}));
 }
 
 TEST(StepInflation, ComparesStepsInADrainWithOthers) {

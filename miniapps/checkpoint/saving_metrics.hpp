@@ -6,9 +6,9 @@
 namespace penstock::saving_metrics {
 
 // Metrics of each checkpoint.
-inline constexpr MetricInfo kBlock{"checkpoint_block_s", "s", Better::lower, "checkpoint", kHeadline};
+inline constexpr MetricInfo kBlockTime{"checkpoint_block_s", "s", Better::lower, "checkpoint", kHeadline};
 inline constexpr MetricInfo kBytes{"checkpoint_bytes", "B", Better::neither, "checkpoint", kHeadline};
-inline constexpr MetricInfo kFast{"checkpoint_fast_s", "s", Better::lower, "checkpoint"};
+inline constexpr MetricInfo kTimeToFast{"checkpoint_fast_s", "s", Better::lower, "checkpoint"};
 inline constexpr MetricInfo kDrainRate{"drain_bytes_per_s", "B/s", Better::higher, "checkpoint"};
 inline constexpr MetricInfo kQueuedDrainRate{"drain_queued_bytes_per_s", "B/s", Better::higher, "checkpoint"};
 inline constexpr MetricInfo kBlockOfCeiling{"block_of_ceiling", "1", Better::lower, "checkpoint"};
@@ -33,12 +33,13 @@ inline constexpr MetricInfo kIntervalDaly{"checkpoint_interval_s.daly", "s"};
 
 inline constexpr MetricInfo kStep{"step_s", "s", Better::neither, "step"};
 
-// Two tables: a run without a checkpoint has only the second. A command puts its own metrics between them.
-inline constexpr MetricInfo kOfEach[] = {kBlock,           kBytes,          kFast,          kDrainRate,
-                                         kQueuedDrainRate, kBlockOfCeiling, kDrainOfCeiling};
-inline constexpr MetricInfo kOfRun[] = {kSkips,         kSaves,         kWrittenThrough, kDrained,
-                                        kDrainFailures, kEvicted,       kPruned,         kQuarantined,
-                                        kMostBacklog,   kDrainOverlap,  kStepInflation,  kLostWork,
-                                        kMostLostWork,  kIntervalYoung, kIntervalDaly,   kStep};
+// There are two tables, since a run without a checkpoint has only the second. A command puts its own metrics
+// between them.
+inline constexpr MetricInfo kPerCheckpoint[] = {kBlockTime,       kBytes,          kTimeToFast,    kDrainRate,
+                                                kQueuedDrainRate, kBlockOfCeiling, kDrainOfCeiling};
+inline constexpr MetricInfo kPerRun[] = {kSkips,         kSaves,         kWrittenThrough, kDrained,
+                                         kDrainFailures, kEvicted,       kPruned,         kQuarantined,
+                                         kMostBacklog,   kDrainOverlap,  kStepInflation,  kLostWork,
+                                         kMostLostWork,  kIntervalYoung, kIntervalDaly,   kStep};
 
 }  // namespace penstock::saving_metrics

@@ -11,19 +11,19 @@
 namespace penstock {
 namespace {
 
-std::vector<CheckpointTimes> saved(std::span<const CheckpointTimes> all) {
-  std::vector<CheckpointTimes> those;
-  std::copy_if(all.begin(), all.end(), std::back_inserter(those),
+std::vector<CheckpointTimes> not_skipped(std::span<const CheckpointTimes> all) {
+  std::vector<CheckpointTimes> result;
+  std::copy_if(all.begin(), all.end(), std::back_inserter(result),
                [](const CheckpointTimes& one) { return !one.skipped; });
-  return those;
+  return result;
 }
 
-void record_each(const CheckpointTimes& one, const MetricInfo& durable, Trial& trial) {
+void record_checkpoint(const CheckpointTimes& one, const MetricInfo& time_to_durable, Trial& trial) {
   const auto bytes = static_cast<double>(one.bytes);
   trial.sample(saving_metrics::kBytes, bytes);
-  trial.sample(saving_metrics::kBlock, one.block_s);
-  if (one.fast_s) trial.sample(saving_metrics::kFast, *one.fast_s);
-  if (one.durable_s) trial.sample(durable, *one.durable_s);
+  trial.sample(saving_metrics::kBlockTime, one.block_s);
+  if (one.fast_s) trial.sample(saving_metrics::kTimeToFast, *one.fast_s);
+  if (one.durable_s) trial.sample(time_to_durable, *one.durable_s);
   if (one.drain_s && *one.drain_s > 0) trial.sample(saving_metrics::kDrainRate, bytes / *one.drain_s);
   if (one.fast_s && one.durable_s && *one.durable_s > *one.fast_s)
     trial.sample(saving_metrics::kQueuedDrainRate, bytes / (*one.durable_s - *one.fast_s));
@@ -41,7 +41,7 @@ void record_counts(const CheckpointCounts& counts, Trial& trial) {
   count(saving_metrics::kEvicted, counts.evicted);
   count(saving_metrics::kPruned, counts.pruned);
   count(saving_metrics::kQuarantined, counts.quarantined);
-  count(saving_metrics::kMostBacklog, counts.backlog_most);
+  count(saving_metrics::kMostBacklog, counts.most_backlog_bytes);
 }
 
 void record_losses(const SavingFacts& facts, Trial& trial) {
@@ -65,13 +65,13 @@ Result<void> check_mtbf(std::chrono::nanoseconds mtbf) {
 
 void record_saving(const SavingFacts& facts, Trial& trial) {
   record_counts(facts.counts, trial);
-  const std::vector<CheckpointTimes> all = saved(facts.checkpoints);
-  std::vector<double> blocked;
+  const std::vector<CheckpointTimes> all = not_skipped(facts.checkpoints);
+  std::vector<double> block_times;
   for (const CheckpointTimes& one : all) {
-    record_each(one, facts.durable, trial);
-    blocked.push_back(one.block_s);
-    const std::optional<double> ceiling = facts.fast_tier ? facts.fast_ceiling : facts.slow_ceiling;
-    if (ceiling && one.bytes > 0 && !facts.snapshot)
+    record_checkpoint(one, facts.time_to_durable, trial);
+    block_times.push_back(one.block_s);
+    const std::optional<double> ceiling = facts.has_fast_tier ? facts.fast_ceiling : facts.slow_ceiling;
+    if (ceiling && one.bytes > 0 && !facts.by_snapshot)
       trial.sample(saving_metrics::kBlockOfCeiling, one.block_s * *ceiling / static_cast<double>(one.bytes));
     if (facts.slow_ceiling && one.drain_s && *one.drain_s > 0)
       trial.sample(saving_metrics::kDrainOfCeiling,
@@ -81,8 +81,8 @@ void record_saving(const SavingFacts& facts, Trial& trial) {
   if (const auto inflation = step_inflation(facts.steps, all); inflation && facts.steps_are_work)
     trial.sample(saving_metrics::kStepInflation, *inflation);
   if (facts.wall_s > 0) record_losses(facts, trial);
-  if (blocked.empty() || facts.mtbf_s <= 0) return;
-  const double cost_s = median(blocked);
+  if (block_times.empty() || facts.mtbf_s <= 0) return;
+  const double cost_s = median(block_times);
   trial.sample(saving_metrics::kIntervalYoung, young_interval_s(cost_s, facts.mtbf_s));
   trial.sample(saving_metrics::kIntervalDaly, daly_interval_s(cost_s, facts.mtbf_s));
 }

@@ -18,12 +18,12 @@ struct SavingFacts {
   CheckpointCounts counts;
   std::span<const Period> steps;  // on the same clock as the checkpoints
   double wall_s = 0;              // length of the training
-  bool fast_tier = false;
+  bool has_fast_tier = false;
   bool fast_is_volatile = false;
-  bool snapshot = false;                 // saves go to memory, so no ceiling of a tier applies
+  bool by_snapshot = false;              // saves go to memory, so no ceiling of a tier applies
   bool steps_are_work = true;            // false: the steps only sleep; no step_inflation is recorded
   double mtbf_s = 0;                     // mean time between failures, for the advised interval
-  MetricInfo durable{};                  // checkpoint_durable_s, as defined by the command
+  MetricInfo time_to_durable{};          // the command's own metric checkpoint_durable_s
   std::optional<double> fast_ceiling{};  // bytes per second, measured in the same run
   std::optional<double> slow_ceiling{};
 };

@@ -10,9 +10,9 @@
 namespace penstock {
 namespace {
 
-constexpr int kDepth = 8;  // deeper than any of our JSON; even deeper input could exhaust the stack
+constexpr int kMostDepth = 8;  // deeper than any of our JSON; even deeper input could exhaust the stack
 constexpr std::string_view kSealBegins = "crc32c ";
-constexpr std::size_t kSealBytes = kSealBegins.size() + 8 + 1;  // with the line's end
+constexpr std::size_t kSealBytes = kSealBegins.size() + 8 + 1;  // the last one is for the newline
 
 std::string seal_of(std::string_view body) {
   return fmt::format("{}{:08x}\n", kSealBegins, crc32c(std::as_bytes(std::span(body))));
@@ -25,9 +25,9 @@ Error not_sealed(std::string_view object, std::string_view why) {
 }  // namespace
 
 std::string seal_json(std::string_view kind, const Json& json) {
-  Json whole{{"penstock", kind}, {"format", kSealedFormat}};
-  whole.update(json);
-  std::string text = indented(whole, 1) + "\n";
+  Json sealed{{"penstock", kind}, {"format", kSealedFormat}};
+  sealed.update(json);
+  std::string text = indented(sealed, 1) + "\n";
   text += seal_of(text);
   return text;
 }
@@ -41,8 +41,8 @@ Result<Json> unseal_json(std::string_view kind, std::string_view text, std::stri
     return not_sealed(object, "is not what was written: wrong checksum");
   bool too_deep = false;
   const auto watch = [&](int depth, Json::parse_event_t, Json&) {
-    too_deep = too_deep || depth > kDepth;
-    return depth <= kDepth;
+    too_deep = too_deep || depth > kMostDepth;
+    return depth <= kMostDepth;
   };
   Json json = Json::parse(body.begin(), body.end(), watch, false);
   if (json.is_discarded() || too_deep || !json.is_object())
@@ -62,7 +62,7 @@ Result<Json> unseal_json(std::string_view kind, std::string_view text, std::stri
 
 std::uint64_t count_at(const Json& json, const char* key) {
   const Json& number = json.at(key);
-  // get() alone would convert a negative or fractional number.
+  // Without this check, get() would convert a negative or fractional number.
   if (!number.is_number_unsigned()) throw std::invalid_argument(fmt::format("'{}' is no count", key));
   return number.get<std::uint64_t>();
 }

@@ -12,18 +12,18 @@
 
 namespace penstock {
 
-inline constexpr std::uint64_t kSealedFormat = 1;            // one number for all kinds of sealed JSON
+inline constexpr std::uint64_t kSealedFormat = 1;            // the same for all kinds of sealed JSON
 inline constexpr std::size_t kMostSealedBytes = 256U << 20;  // far more than any checkpoint needs
 
 // Adds `kind` and the format's version before the members of `json`, which is an object.
 std::string seal_json(std::string_view kind, const nlohmann::ordered_json& json);
 
-// The sealed JSON object. corrupt: the CRC is missing or wrong, it is no JSON object, or it is of another
-// kind. unsupported: another version. `object` is for messages.
+// Checks the text and returns its JSON object. corrupt: the CRC is missing or wrong, it is no JSON object, or
+// it is of another kind. unsupported: another version. `object` is for messages.
 Result<nlohmann::ordered_json> unseal_json(std::string_view kind, std::string_view text,
                                            std::string_view object);
 
-// A member that must exist and must be an unsigned integer; else throws std::exception.
+// Returns a member that must exist and must be an unsigned integer; else throws std::exception.
 std::uint64_t count_at(const nlohmann::ordered_json& json, const char* key);
 
 }  // namespace penstock

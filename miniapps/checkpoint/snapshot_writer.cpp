@@ -1,11 +1,12 @@
-// Threads: the training's thread calls everything in the header. work() is the writer's own thread, which
-// calls write_ and failed_.
+// Threads: the training's thread calls everything in the header. write_loop() is the writer's own thread,
+// which calls write_ and on_failure_.
 // Locks: mutex_ guards state_ and stop_. memory_ and what write_ uses need no lock: the writer's thread uses
-// them while state_ is busy, the training's thread otherwise. Each change of state_, made with the lock held,
-// passes them on.
-// Memory: make_room() allocates; if there is no memory, it returns an error. take() copies into that memory.
-// Ctrl-C: does not end a write (IgnoreInterrupt). After a signal the destructor ends it; without one, the
-// destructor waits for its end.
+// them while state_ is busy, the training's thread otherwise. Each change of state_ gives them to the other
+// thread; it is made with the lock held.
+// Memory: reserve_memory() allocates; if there is no memory, it returns an error. copy_and_write() copies
+// into that memory.
+// Ctrl-C: does not end a write (IgnoreInterrupt). After a signal the destructor ends the write; without a
+// signal, it waits until the write has ended.
 // Crash: a snapshot that is only in memory is lost. The next process removes its folder in tmp/ (sweep()).
 #include "miniapps/checkpoint/snapshot_writer.hpp"
 
@@ -26,12 +27,12 @@ namespace {
 
 using Clock = std::chrono::steady_clock;
 
-constexpr std::chrono::milliseconds kLookAgain{50};  // how often a waiting rank meets the others
+constexpr std::chrono::milliseconds kExchangePeriod{50};  // how often waiting ranks exchange states
 
 }  // namespace
 
-SnapshotWriter::SnapshotWriter(Write write, Failed failed)
-    : write_(std::move(write)), failed_(std::move(failed)), thread_([this] { work(); }) {}
+SnapshotWriter::SnapshotWriter(WritePart write, OnFailure failed)
+    : write_(std::move(write)), on_failure_(std::move(failed)), thread_([this] { write_loop(); }) {}
 
 SnapshotWriter::~SnapshotWriter() {
   {
@@ -42,7 +43,7 @@ SnapshotWriter::~SnapshotWriter() {
   changed_.notify_all();
 }
 
-Result<void> SnapshotWriter::make_room(std::span<const FileView> files) {
+Result<void> SnapshotWriter::reserve_memory(std::span<const FileView> files) {
   std::size_t bytes = 0;
   for (const FileView& file : files) bytes += static_cast<std::size_t>(whole_blocks(file.bytes.size()));
   try {
@@ -53,7 +54,7 @@ Result<void> SnapshotWriter::make_room(std::span<const FileView> files) {
   return success();
 }
 
-void SnapshotWriter::take(std::uint64_t step, std::span<FileView> files) {
+void SnapshotWriter::copy_and_write(std::uint64_t step, std::span<FileView> files) {
   std::size_t at = 0;
   for (FileView& file : files) {
     std::memcpy(memory_.data() + at, file.bytes.data(), file.bytes.size());
@@ -62,7 +63,7 @@ void SnapshotWriter::take(std::uint64_t step, std::span<FileView> files) {
   }
   step_ = step;
   given_up_ = false;
-  // Last: from here on the writer's thread uses memory_ and what write_ uses.
+  // This comes last: from here on the writer's thread uses memory_ and what write_ uses.
   const std::lock_guard lock(mutex_);
   state_ = State::busy;
   changed_.notify_all();
@@ -84,33 +85,34 @@ struct SnapshotWriter::Reports {
   bool full = false;
   bool failed = false;
   bool late = false;     // `until` has passed
-  bool stopped = false;  // it got a signal
+  bool stopped = false;  // a rank got a signal
 };
 
-// Collective. A rank that failed, or whose tier is full, writes no part, and the threads of the others wait
-// for it. So this sets given_up_ if one has no part.
+// Collective: exchanges the states of all ranks. If a rank has failed, or its tier is full, it reports no
+// list of files, for which rank 0 would wait. So this then sets given_up_.
 Result<SnapshotWriter::Reports> SnapshotWriter::exchange(Communicator& ranks, Clock::time_point look_until,
                                                          Clock::time_point until) {
-  const State mine = wait_while_busy(look_until);
-  std::array<std::uint64_t, 5> any{mine == State::busy, mine == State::full, mine == State::failed,
-                                   Clock::now() >= until, interrupted()};
+  const State own_state = wait_while_busy(look_until);
+  std::array<std::uint64_t, 5> any{own_state == State::busy, own_state == State::full,
+                                   own_state == State::failed, Clock::now() >= until, interrupted()};
   PENSTOCK_TRY(ranks.all_reduce(std::span(any), Reduction::max));
   const Reports reports{any[0] != 0, any[1] != 0, any[2] != 0, any[3] != 0, any[4] != 0};
   if (reports.busy && (reports.full || reports.failed)) given_up_ = true;
   return reports;
 }
 
-Result<bool> SnapshotWriter::busy(Communicator& ranks) {
+Result<bool> SnapshotWriter::any_rank_busy(Communicator& ranks) {
   const Clock::time_point now = Clock::now();
   PENSTOCK_ASSIGN(const Reports any, exchange(ranks, now, now));
   return any.busy;
 }
 
-Result<bool> SnapshotWriter::clear(Communicator& ranks, Clock::time_point until, bool interruptible) {
+Result<bool> SnapshotWriter::wait_for_all_ranks(Communicator& ranks, Clock::time_point until,
+                                                bool interruptible) {
   for (;;) {
     const Clock::time_point now = Clock::now();
     PENSTOCK_ASSIGN(const Reports any,
-                    exchange(ranks, until > now ? std::min(until, now + kLookAgain) : now, until));
+                    exchange(ranks, until > now ? std::min(until, now + kExchangePeriod) : now, until));
     if (!any.busy) {
       if (any.failed) abandon();
       return any.full && !any.failed;
@@ -130,10 +132,10 @@ void SnapshotWriter::abandon() {
   state_ = State::free;
 }
 
-// The writer's thread: one write after the other, without the lock. An exception ends that write, not the
-// thread. A signal ends neither, before the destructor sets heed_signals_.
-void SnapshotWriter::work() noexcept {
-  const IgnoreInterrupt through_signals(heed_signals_);
+// Runs on the writer's thread: one write after the other, without the lock. An exception ends the write, but
+// not the thread. A signal ends a write only after the destructor has set heed_signals_.
+void SnapshotWriter::write_loop() noexcept {
+  const IgnoreInterrupt ignore_signals(heed_signals_);
   for (;;) {
     {
       std::unique_lock lock(mutex_);
@@ -141,19 +143,19 @@ void SnapshotWriter::work() noexcept {
       // A snapshot that was taken is written even after stop_ is set.
       if (state_ != State::busy) return;
     }
-    State ended = State::free;
+    State end_state = State::free;
     try {
       if (Result<void> written = write_(given_up_); !written.ok()) {
-        ended = written.error().code == Errc::no_space ? State::full : State::failed;
-        if (ended == State::failed) failed_(std::move(written).error());
+        end_state = written.error().code == Errc::no_space ? State::full : State::failed;
+        if (end_state == State::failed) on_failure_(std::move(written).error());
       }
     } catch (const std::exception& error) {
-      ended = State::failed;
-      failed_(
+      end_state = State::failed;
+      on_failure_(
           make_error(Errc::internal, "the thread that writes snapshots died: " + std::string(error.what())));
     }
     const std::lock_guard lock(mutex_);
-    state_ = ended;
+    state_ = end_state;
     changed_.notify_all();
     if (stop_) return;
   }

@@ -18,37 +18,40 @@
 
 namespace penstock {
 
-// One for each rank. Its functions are called by one thread, the training's.
+// Each rank has one. Only the training's thread calls its functions.
 class SnapshotWriter {
  public:
   // The writer's thread calls `write`; a signal does not end it (IgnoreInterrupt). If `write` fails with
-  // no_space, the copy stays in memory for another try. Any other error, and an exception, goes to `failed`.
-  // Once `given_up` is set, `write` must not wait for the parts of other ranks: one of them has none.
-  using Write = std::function<Result<void>(const std::atomic<bool>& given_up)>;
-  using Failed = std::function<void(Error)>;
-  SnapshotWriter(Write write, Failed failed);
+  // no_space, the copy stays in memory for another try. Any other error, and an exception, is passed to
+  // `failed`. Once `given_up` is set, `write` must not wait for the lists of files of other ranks: one of
+  // them will not come.
+  using WritePart = std::function<Result<void>(const std::atomic<bool>& given_up)>;
+  using OnFailure = std::function<void(Error)>;
+  SnapshotWriter(WritePart write, OnFailure failed);
   ~SnapshotWriter();  // after a signal it ends a write, else it waits for the write's end
   SnapshotWriter(const SnapshotWriter&) = delete;
   SnapshotWriter& operator=(const SnapshotWriter&) = delete;
 
-  // make_room(): allocates the memory for a snapshot (exhausted if there is none). take(): copies the bytes
-  // to that memory, over the snapshot before, and makes the thread write them; `files` then refer to the
-  // copy. Call neither while a snapshot is being written.
-  Result<void> make_room(std::span<const FileView> files);
-  void take(std::uint64_t step, std::span<FileView> files);
+  // reserve_memory(): allocates the memory for a snapshot (exhausted if there is none). copy_and_write():
+  // copies the bytes to that memory, in place of the last snapshot, and makes the thread write them; `files`
+  // then refer to the copy. Call neither while a snapshot is being written.
+  Result<void> reserve_memory(std::span<const FileView> files);
+  void copy_and_write(std::uint64_t step, std::span<FileView> files);
 
-  // Collective. Whether any rank is still writing the last snapshot. A rank that has only written its part
-  // learns here and in clear() whether all ranks have.
-  Result<bool> busy(Communicator& ranks);
+  // Collective. Whether any rank is still writing the last snapshot. A rank whose own part is written learns
+  // here and in wait_for_all_ranks() whether all ranks have.
+  Result<bool> any_rank_busy(Communicator& ranks);
   // Collective. Waits until the last snapshot is written or has failed. True if the tier of any rank had no
   // free space, so that the copies stay in memory. timed_out after `until`; with `interruptible`, also
   // `interrupted` after a signal.
-  Result<bool> clear(Communicator& ranks, std::chrono::steady_clock::time_point until, bool interruptible);
+  Result<bool> wait_for_all_ranks(Communicator& ranks, std::chrono::steady_clock::time_point until,
+                                  bool interruptible);
 
-  // Waits until this rank writes no snapshot, at most until `until`. Returns whether it writes none.
+  // Waits until this rank's snapshot is written or has failed, at most until `until`. False if it is still
+  // being written.
   bool wait_until_written(std::chrono::steady_clock::time_point until);
 
-  // Gives up the last snapshot: it is not tried again. Not while it is being written.
+  // Gives up the last snapshot: it is not tried again. Do not call it while the snapshot is being written.
   void abandon();
 
  private:
@@ -59,10 +62,10 @@ class SnapshotWriter {
   State wait_while_busy(std::chrono::steady_clock::time_point until);
   Result<Reports> exchange(Communicator& ranks, std::chrono::steady_clock::time_point look_until,
                            std::chrono::steady_clock::time_point until);
-  void work() noexcept;
+  void write_loop() noexcept;
 
-  const Write write_;
-  const Failed failed_;
+  const WritePart write_;
+  const OnFailure on_failure_;
   Buffer memory_;
   std::uint64_t step_ = 0;  // of the last snapshot
   std::atomic<bool> given_up_ = false;

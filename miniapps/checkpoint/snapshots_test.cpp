@@ -17,7 +17,7 @@ class Snapshots : public CheckpointerTest {
  protected:
   void SetUp() override {
     CheckpointerTest::SetUp();
-    policy_.snapshot = true;
+    policy_.by_snapshot = true;
   }
   // A tier on which writing the first checkpoint's file takes this time.
   Tier busy(const std::string& time = "1s") {

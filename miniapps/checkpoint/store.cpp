@@ -1,7 +1,8 @@
 // A store: how it is made, opened and locked, and how a checkpoint gets into it.
 //
-// Threads: one thread uses a PendingCheckpoint; the rest keeps no state. PendingCheckpoint::write() computes
-// checksums on an extra thread, which reads the caller's bytes and ends before write() returns.
+// Threads: one thread uses a PendingCheckpoint. Any thread uses a CheckpointStore, whose members do not
+// change. PendingCheckpoint::write() computes checksums on an extra thread, which reads the caller's bytes
+// and ends before write() returns.
 // Locks: stage() holds the lock of the store while it counts and reserves bytes; other processes wait for it.
 // The caller holds the run's lock.
 // Memory: write() allocates a checksum for each chunk. Names, texts and errors allocate.
@@ -38,14 +39,14 @@ constexpr std::uint64_t kStoreFormat = 1;
 constexpr std::string_view kStoreKind = "checkpoint store";
 constexpr std::size_t kLongestPurpose = 20;
 
-constexpr std::string_view kRoles[] = {"fast", "slow"};  // indexed by the values of StoreRole
-constexpr std::string_view kNode = "node";
-constexpr std::string_view kShared = "shared";
+constexpr std::string_view kRoleNames[] = {"fast", "slow"};  // indexed by the values of StoreRole
+constexpr std::string_view kNodeDurability = "node";
+constexpr std::string_view kSharedDurability = "shared";
 
 std::string_view durability_of(const Tier& tier) {
   if (tier.backend->caps().volatile_memory || tier.facts.memory) return kVolatile;
-  if (tier.backend->caps().network || tier.facts.network) return kShared;
-  return kNode;
+  if (tier.backend->caps().on_network || tier.facts.network) return kSharedDurability;
+  return kNodeDurability;
 }
 
 // The content of STORE.json.
@@ -67,30 +68,33 @@ std::string text_of(const StoreFacts& facts) {
 
 Result<StoreFacts> parse_facts(std::string_view text) {
   const Json json = Json::parse(text.begin(), text.end(), nullptr, false);
-  const auto no_store = [](std::string_view why) {
+  const auto not_a_store = [](std::string_view why) {
     return make_error(Errc::corrupt, fmt::format("'{}' is no checkpoint store's: {}", kStoreFile, why));
   };
-  if (!json.is_object()) return no_store("no JSON object");
+  if (!json.is_object()) return not_a_store("no JSON object");
   try {
-    if (json.at("penstock").get<std::string>() != kStoreKind) return no_store("something else of penstock");
+    if (json.at("penstock").get<std::string>() != kStoreKind)
+      return not_a_store("something else of penstock");
     const Json& format = json.at("format");
-    if (!format.is_number_unsigned()) return no_store("no format");
+    if (!format.is_number_unsigned()) return not_a_store("no format");
     if (format.get<std::uint64_t>() != kStoreFormat)
       return make_error(Errc::unsupported,
                         fmt::format("'{}' is of format {}, and this penstock reads {}: use the version that "
                                     "wrote it",
                                     kStoreFile, format.dump(), kStoreFormat));
     StoreFacts facts{.uuid = json.at("uuid").get<std::string>(), .durability = {}};
-    if (facts.uuid.size() != kUuidDigits) return no_store("no uuid");
-    const auto role = std::find(std::begin(kRoles), std::end(kRoles), json.at("role").get<std::string>());
-    if (role == std::end(kRoles)) return no_store("an unknown role");
-    facts.role = static_cast<StoreRole>(role - std::begin(kRoles));
+    if (facts.uuid.size() != kUuidDigits) return not_a_store("no uuid");
+    const auto role =
+        std::find(std::begin(kRoleNames), std::end(kRoleNames), json.at("role").get<std::string>());
+    if (role == std::end(kRoleNames)) return not_a_store("an unknown role");
+    facts.role = static_cast<StoreRole>(role - std::begin(kRoleNames));
     facts.durability = json.at("durability").get<std::string>();
-    if (facts.durability != kVolatile && facts.durability != kNode && facts.durability != kShared)
-      return no_store("an unknown durability");
+    if (facts.durability != kVolatile && facts.durability != kNodeDurability &&
+        facts.durability != kSharedDurability)
+      return not_a_store("an unknown durability");
     return facts;
   } catch (const Json::exception& problem) {
-    return no_store(problem.what());
+    return not_a_store(problem.what());
   }
 }
 
@@ -100,7 +104,7 @@ Result<StoreFacts> read_facts(const StoreFiles& files) {
 }
 
 Result<void> check_tier(const StoreFiles& files) {
-  if (files.backend().caps().rename) return success();
+  if (files.backend().caps().atomic_rename) return success();
   return files.error(Errc::unsupported,
                      fmt::format("the back end '{}' cannot rename folders, without which no checkpoint "
                                  "becomes whole all at once: take a folder of a file system",
@@ -116,15 +120,16 @@ Result<void> check_lost_facts(const StoreFiles& files) {
                                  files.tier().root, kStoreFile));
 }
 
-// Whether a store may be made at the root: it contains nothing, or only what an earlier try to make one left.
+// Success if a store may be made at the root: it contains nothing, or only what an earlier try to make one
+// left.
 Result<void> check_empty(const StoreFiles& files) {
   PENSTOCK_TRY(check_lost_facts(files));
   PENSTOCK_ASSIGN(const std::vector<Entry> entries, files.list_if_there(""));
   for (const Entry& entry : entries) {
-    const bool ours =
+    const bool made_by_us =
         entry.name == kCeilingFolder ||
         std::find(std::begin(kStoreFolders), std::end(kStoreFolders), entry.name) != std::end(kStoreFolders);
-    if ((ours || entry.name == "lost+found") && entry.folder && !entry.link) continue;
+    if ((made_by_us || entry.name == "lost+found") && entry.folder && !entry.link) continue;
     return files.error(Errc::invalid_argument,
                        fmt::format("'{}' has other things in it ('{}'): a store wants a folder of its own",
                                    files.tier().root, entry.name));
@@ -140,7 +145,7 @@ Result<void> make_store_folders(const StoreFiles& files) {
 }  // namespace
 
 std::string_view role_name(StoreRole role) {
-  return kRoles[static_cast<std::size_t>(role)];
+  return kRoleNames[static_cast<std::size_t>(role)];
 }
 
 Result<std::unique_ptr<CheckpointStore>> CheckpointStore::open(const Tier& tier) {
@@ -160,19 +165,20 @@ Result<std::unique_ptr<CheckpointStore>> CheckpointStore::open(const Tier& tier)
 Result<std::unique_ptr<CheckpointStore>> CheckpointStore::open_or_make(const Tier& tier, StoreRole role) {
   const StoreFiles files(tier);
   PENSTOCK_TRY(check_tier(files));
-  PENSTOCK_ASSIGN(const bool there, files.is_there(kStoreFile));
-  if (!there) {
-    const auto empty = check_empty(files);
-    if (!empty) {
+  PENSTOCK_ASSIGN(const bool exists, files.is_there(kStoreFile));
+  if (!exists) {
+    const auto checked = check_empty(files);
+    if (!checked) {
       // The files may be those of a store that another process has just made.
       PENSTOCK_ASSIGN(const bool made_meanwhile, files.is_there(kStoreFile));
-      if (!made_meanwhile) return empty.error();
+      if (!made_meanwhile) return checked.error();
     }
     PENSTOCK_TRY(make_store_folders(files));
     const StoreFacts facts{random_id(kUuidDigits), role, std::string(durability_of(tier))};
-    const auto made = files.write_text(kStoreFile, text_of(facts), Durability::file_and_name, IfExists::fail);
-    // If another process has made it meanwhile, that is the store.
-    if (!made && made.error().code != Errc::already_exists) return made.error();
+    const auto written =
+        files.write_text(kStoreFile, text_of(facts), Durability::file_and_name, IfExists::fail);
+    // already_exists means that another process has made the store meanwhile: this one then opens it.
+    if (!written && written.error().code != Errc::already_exists) return written.error();
   }
   PENSTOCK_ASSIGN(auto store, open(tier));
   if (store->role() != role)
@@ -200,7 +206,7 @@ Result<std::unique_ptr<Lock>> CheckpointStore::lock_run(std::string_view run, st
   PENSTOCK_TRY(check_run_name(run));
   PENSTOCK_TRY(check_purpose(purpose));
   PENSTOCK_TRY(still_there());
-  auto lock = files_.backend().names().lock(below(kStoreLocks, fmt::format("{}.{}", run, purpose)));
+  auto lock = files_.backend().names().lock(path_in(kStoreLocks, fmt::format("{}.{}", run, purpose)));
   if (!lock && lock.error().code == Errc::busy)
     return make_error(Errc::busy, fmt::format("run '{}' has somebody else at its {} in store '{}': {}", run,
                                               purpose, tier().name, lock.error().message()));
@@ -215,52 +221,52 @@ Result<std::unique_ptr<PendingCheckpoint>> CheckpointStore::stage(std::string_vi
   PENSTOCK_TRY(check_purpose(purpose));
   PENSTOCK_TRY(still_there());
   const std::string name = new_pending_name(run, purpose);
-  std::unique_ptr<PendingCheckpoint> staged(new PendingCheckpoint(*this, below(kStoreTmp, name), true));
+  std::unique_ptr<PendingCheckpoint> pending(new PendingCheckpoint(*this, path_in(kStoreTmp, name), true));
   {
     PENSTOCK_ASSIGN(const auto lock, lock_space());
-    PENSTOCK_ASSIGN(const std::uint64_t left, free_space());
-    if (headroom > left || bytes > left - headroom)
+    PENSTOCK_ASSIGN(const std::uint64_t free, free_space());
+    if (headroom > free || bytes > free - headroom)
       return files_.error(
           Errc::no_space,
           fmt::format("no room for a checkpoint of {} of run '{}': {} left{}", format_size(bytes), run,
-                      format_size(left),
+                      format_size(free),
                       headroom == 0 ? "" : fmt::format(", {} to stay free", format_size(headroom))));
-    PENSTOCK_TRY(files_.write_text(below(kStoreReserved, name), fmt::format("{}\n", bytes),
+    PENSTOCK_TRY(files_.write_text(path_in(kStoreReserved, name), fmt::format("{}\n", bytes),
                                    Durability::visible, IfExists::fail));
   }
-  PENSTOCK_TRY(files_.make_folders(staged->folder()));
-  return staged;
+  PENSTOCK_TRY(files_.make_folders(pending->folder()));
+  return pending;
 }
 
-PendingCheckpoint::PendingCheckpoint(CheckpointStore& store, std::string folder, bool owner)
-    : store_(store), files_(store.files()), folder_(std::move(folder)), owner_(owner) {}
+PendingCheckpoint::PendingCheckpoint(CheckpointStore& store, std::string folder, bool is_owner)
+    : store_(store), files_(store.files()), folder_(std::move(folder)), is_owner_(is_owner) {}
 
 PendingCheckpoint::~PendingCheckpoint() {
-  if (!spent_) discard();
+  if (!finished_) discard();
 }
 
 // Ignores errors: the next process that saves or drains removes what stays (sweep()).
 void PendingCheckpoint::discard() {
-  spent_ = true;
-  if (!owner_) return;
+  finished_ = true;
+  if (!is_owner_) return;
   static_cast<void>(files_.remove_tree(folder_));
-  forget_promise(files_, last_part(folder_));
+  remove_reservation(files_, last_part(folder_));
 }
 
 Result<CheckpointFile> PendingCheckpoint::write_pieces(std::string_view name, std::uint64_t rank,
-                                                       std::uint64_t bytes, const Pieces& more) {
+                                                       std::uint64_t bytes, const Pieces& next_piece) {
   PENSTOCK_TRY(files_.named(check_checkpoint_file_name(name)));
   CheckpointFile file{.name = std::string(name), .rank = rank, .bytes = bytes, .chunks = {}};
-  const std::string object = below(folder_, name);
-  begins_file(rank, bytes);
+  const std::string object = path_in(folder_, name);
+  before_create(rank, bytes);
   PENSTOCK_ASSIGN(const auto writer, files_.named(files_.backend().create(object, bytes)));
-  created_file();
+  after_create();
   for (std::uint64_t offset = 0; offset < bytes; offset += kCheckpointChunk) {
-    PENSTOCK_ASSIGN(const auto piece, more(offset));
+    PENSTOCK_ASSIGN(const auto piece, next_piece(offset));
     if (piece.size() != std::min(kCheckpointChunk, bytes - offset))
       return files_.error(Errc::internal, fmt::format("'{}' was given in pieces of wrong sizes", object));
     PENSTOCK_TRY(files_.named(writer->append(piece)));
-    wrote(piece.size());
+    after_write(piece.size());
   }
   PENSTOCK_TRY(files_.named(writer->publish(Durability::file, IfExists::fail)));
   return file;
@@ -270,54 +276,54 @@ Result<CheckpointFile> PendingCheckpoint::write_pieces(std::string_view name, st
 // quarter of the time of the writing.
 Result<CheckpointFile> PendingCheckpoint::write(std::string_view name, std::uint64_t rank,
                                                 std::span<const std::byte> bytes) {
-  std::vector<std::uint32_t> chunks(whole_chunks(bytes.size()));
+  std::vector<std::uint32_t> chunks(chunk_count(bytes.size()));
   const auto piece = [&](std::uint64_t offset) {
     return bytes.subspan(offset, std::min(kCheckpointChunk, bytes.size() - offset));
   };
   std::atomic<bool> given_up = false;
-  const auto take_all = [&] {
+  const auto compute_checksums = [&] {
     for (std::size_t i = 0; i < chunks.size() && !given_up.load(std::memory_order_relaxed); ++i)
       chunks[i] = crc32c(piece(i * kCheckpointChunk));
   };
   // If the writing fails, given_up ends this thread after its chunk, and the destructor joins it.
-  std::jthread syncing;
+  std::jthread checksum_thread;
   try {
-    if (chunks.size() > 1) syncing = std::jthread(take_all);
+    if (chunks.size() > 1) checksum_thread = std::jthread(compute_checksums);
   } catch (const std::system_error&) {
     // no thread: the checksums are computed after the writing
   }
-  const auto more = [&](std::uint64_t offset) -> Result<std::span<const std::byte>> {
+  const auto next_piece = [&](std::uint64_t offset) -> Result<std::span<const std::byte>> {
     PENSTOCK_TRY(check_interrupt());
     return piece(offset);
   };
-  Result<CheckpointFile> file = write_pieces(name, rank, bytes.size(), more);
+  Result<CheckpointFile> file = write_pieces(name, rank, bytes.size(), next_piece);
   given_up = !file.ok();
   if (!file.ok()) return file;
-  if (syncing.joinable())
-    syncing.join();
+  if (checksum_thread.joinable())
+    checksum_thread.join();
   else
-    take_all();
+    compute_checksums();
   file->chunks = std::move(chunks);
   return file;
 }
 
 // Checked before the commit: a rank that died, or wrote to another folder, must not leave an unreadable
 // checkpoint.
-Result<void> PendingCheckpoint::all_there(const CheckpointManifest& manifest) const {
+Result<void> PendingCheckpoint::check_all_written(const CheckpointManifest& manifest) const {
   PENSTOCK_ASSIGN(const std::vector<Entry> entries, files_.list(folder_));
-  std::map<std::string_view, std::uint64_t> there;
+  std::map<std::string_view, std::uint64_t> sizes;
   for (const Entry& entry : entries) {
     if (entry.folder || entry.link) continue;
-    there.emplace(last_part(entry.name), entry.bytes);
+    sizes.emplace(last_part(entry.name), entry.bytes);
   }
   for (const CheckpointFile& file : manifest.files) {
-    const auto found = there.find(file.name);
-    if (found == there.end())
+    const auto found = sizes.find(file.name);
+    if (found == sizes.end())
       return files_.error(Errc::not_found,
-                          fmt::format("'{}' of rank {} is missing", below(folder_, file.name), file.rank));
+                          fmt::format("'{}' of rank {} is missing", path_in(folder_, file.name), file.rank));
     if (found->second != file.bytes)
       return files_.error(Errc::corrupt,
-                          fmt::format("'{}' has {} bytes, and rank {} wrote {}", below(folder_, file.name),
+                          fmt::format("'{}' has {} bytes, and rank {} wrote {}", path_in(folder_, file.name),
                                       found->second, file.rank, file.bytes));
   }
   return success();
@@ -325,44 +331,44 @@ Result<void> PendingCheckpoint::all_there(const CheckpointManifest& manifest) co
 
 // The order matters. The files are already synced by write(). Then these become durable: MANIFEST, the names
 // in the folder, the name of the run's folder, and after the rename the new name and the removal of the old
-// one. Until the rename, discard() can undo everything. After it, spent_ keeps the destructor from removing
-// the committed checkpoint.
+// one. Until the rename, discard() can undo everything. After it, finished_ keeps the destructor from
+// removing the committed checkpoint.
 Result<void> PendingCheckpoint::publish(const CheckpointManifest& manifest) {
   PENSTOCK_TRY(store_.still_there());
-  PENSTOCK_TRY(all_there(manifest));
+  PENSTOCK_TRY(check_all_written(manifest));
   const std::string text = serialize(manifest);
   if (text.size() > kMostSealedBytes)
     return files_.error(Errc::unsupported,
                         fmt::format("a manifest of {} bytes is more than can be read back", text.size()));
   PENSTOCK_TRY(
-      files_.write_text(below(folder_, kCheckpointManifest), text, Durability::file, IfExists::fail));
+      files_.write_text(path_in(folder_, kCheckpointManifest), text, Durability::file, IfExists::fail));
   PENSTOCK_TRY(files_.sync_dir(folder_));
-  const std::string run = below(kStoreCommitted, manifest.run);
+  const std::string run = path_in(kStoreCommitted, manifest.run);
   PENSTOCK_TRY(files_.make_folders(run));
   PENSTOCK_TRY(files_.sync_dir(kStoreCommitted));
   PENSTOCK_TRY(files_.rename(folder_, CheckpointStore::folder(manifest.run, manifest.id)));
-  spent_ = true;
+  finished_ = true;
   PENSTOCK_TRY(files_.sync_dir(run));
   return files_.sync_dir(kStoreTmp);
 }
 
 Result<CheckpointManifest> PendingCheckpoint::commit(CheckpointManifest manifest) {
-  if (spent_ || !owner_)
+  if (finished_ || !is_owner_)
     return files_.error(Errc::internal, fmt::format("'{}' is not this process's to commit", folder_));
   manifest.store_uuid = store_.uuid();
   manifest.commit_time = utc_now();
   std::sort(manifest.files.begin(), manifest.files.end(), by_rank_and_name);
-  Result<void> done = files_.named(check_manifest(manifest, below(folder_, kCheckpointManifest)));
+  Result<void> done = files_.named(check_manifest(manifest, path_in(folder_, kCheckpointManifest)));
   if (done && !last_part(folder_).starts_with(manifest.run + "."))
     done = files_.error(Errc::internal, fmt::format("'{}' is not of run '{}'", folder_, manifest.run));
   if (done) done = publish(manifest);
-  if (!spent_) discard();
-  forget_promise(files_, last_part(folder_));
+  if (!finished_) discard();
+  remove_reservation(files_, last_part(folder_));
   PENSTOCK_TRY(std::move(done));
   return manifest;
 }
 
-std::string below(std::string_view folder, std::string_view name) {
+std::string path_in(std::string_view folder, std::string_view name) {
   return fmt::format("{}/{}", folder, name);
 }
 
@@ -371,9 +377,10 @@ std::string_view last_part(std::string_view name) {
 }
 
 Result<void> check_purpose(std::string_view purpose) {
-  const bool good = !purpose.empty() && purpose.size() <= kLongestPurpose &&
-                    std::all_of(purpose.begin(), purpose.end(), [](char c) { return c >= 'a' && c <= 'z'; });
-  if (good) return success();
+  const bool is_valid =
+      !purpose.empty() && purpose.size() <= kLongestPurpose &&
+      std::all_of(purpose.begin(), purpose.end(), [](char c) { return c >= 'a' && c <= 'z'; });
+  if (is_valid) return success();
   return make_error(Errc::invalid_argument, fmt::format("'{}' is nothing to do for a run", purpose));
 }
 
@@ -382,9 +389,9 @@ std::string new_pending_name(std::string_view run, std::string_view purpose) {
 }
 
 bool is_pending_name(std::string_view name, std::string_view run, std::string_view purpose) {
-  const std::string front = fmt::format("{}.{}.", run, purpose);
-  return name.size() == front.size() + kUuidDigits && name.starts_with(front) &&
-         name.find_first_not_of("0123456789abcdef", front.size()) == std::string_view::npos;
+  const std::string prefix = fmt::format("{}.{}.", run, purpose);
+  return name.size() == prefix.size() + kUuidDigits && name.starts_with(prefix) &&
+         name.find_first_not_of("0123456789abcdef", prefix.size()) == std::string_view::npos;
 }
 
 Error StoreFiles::named(Error error) const {
@@ -444,7 +451,7 @@ Result<void> StoreFiles::remove_tree(const Entry& entry) const {
   if (!entry.folder || entry.link) return remove(entry.name);
   PENSTOCK_ASSIGN(const std::vector<Entry> inside, list_if_there(entry.name));
   // A killed process may have left temporary files, which list() does not show.
-  sweep_temporaries(backend(), entry.name);
+  remove_temporary_files(backend(), entry.name);
   for (const Entry& one : inside) PENSTOCK_TRY(remove_tree(one));
   return remove(entry.name);
 }

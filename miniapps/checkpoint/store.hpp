@@ -9,7 +9,8 @@
 //   taken/<run>.<purpose>.<uuid>.<rank>     how many of these bytes the rank has allocated on the tier
 //   tmp/<run>.<purpose>.<uuid>/             a pending checkpoint; purpose = save, drain
 //   ckpt/<run>/<step>.<generation>/         a committed checkpoint: files and MANIFEST
-//   trash/ quarantine/                      being removed; found wrong, and kept for people to inspect
+//   trash/                                  checkpoints that are being removed
+//   quarantine/                             checkpoints that were found wrong, for people to inspect
 //   LATEST                                  a hint for people; never read
 //
 // To commit: each file is synced and published, then MANIFEST, then the folder in tmp/ is synced. The folder
@@ -50,7 +51,7 @@ inline constexpr std::string_view kStoreTmp = "tmp";
 inline constexpr std::string_view kStoreCommitted = "ckpt";
 inline constexpr std::string_view kStoreTrash = "trash";
 inline constexpr std::string_view kStoreQuarantine = "quarantine";
-// In the same root while `penstock checkpoint bench` measures the tier's ceiling.
+// A folder in the same root, while `penstock checkpoint bench` measures the tier's ceiling.
 inline constexpr std::string_view kCeilingFolder = "penstock-ceiling";
 inline constexpr std::string_view kStoreFolders[] = {
     kStoreLocks, kStoreReserved, kStoreTaken, kStoreTmp, kStoreCommitted, kStoreTrash, kStoreQuarantine};
@@ -60,20 +61,20 @@ inline constexpr std::size_t kUuidDigits = 32;
 inline constexpr std::uint64_t kMostSmallText = 64U << 10;
 
 // Returns "a/b" for "a" and "b".
-std::string below(std::string_view folder, std::string_view name);
+std::string path_in(std::string_view folder, std::string_view name);
 // Returns "b" for "a/b".
 std::string_view last_part(std::string_view name);
 
-// invalid_argument unless `purpose` is 1 to 20 small letters. With such names, "<run>.<purpose>" can be read
-// in one way only.
+// invalid_argument unless `purpose` is 1 to 20 small letters. With such purposes, "<run>.<purpose>" can be
+// read in one way only.
 Result<void> check_purpose(std::string_view purpose);
 // The name of a pending checkpoint, "<run>.<purpose>.<uuid>", with a new uuid. is_pending_name(): whether a
 // name is such a name of this run and `purpose`.
 std::string new_pending_name(std::string_view run, std::string_view purpose);
 bool is_pending_name(std::string_view name, std::string_view run, std::string_view purpose);
 
-// The operations of a store on the files and folders of its tier. Each error names the store. Any thread, as
-// for the Backend. The tier must outlive this.
+// The operations of a store on the files and folders of its tier. Each error names the store. Any thread may
+// use it. The tier must outlive it.
 class StoreFiles {
  public:
   explicit StoreFiles(const Tier& tier) : tier_(&tier) {}
@@ -128,7 +129,7 @@ inline constexpr std::string_view kVolatile = "volatile";
 class CheckpointStore;
 
 // A pending checkpoint of one process. The destructor removes one that is not committed and ignores errors;
-// the next sweep() removes what remains. One thread.
+// the next sweep() removes what remains. One thread uses it.
 class PendingCheckpoint {
  public:
   ~PendingCheckpoint();
@@ -153,8 +154,8 @@ class PendingCheckpoint {
   // may not be durable; it must not be acknowledged.
   Result<CheckpointManifest> commit(CheckpointManifest manifest);
 
-  // For ranks other than the one that called stage(): they write into its folder, and it commits or removes
-  // the folder. not_found, with advice, if this rank does not see the folder.
+  // For the ranks that did not call stage(). They write into the folder of the rank that did, and only that
+  // rank commits or removes it. not_found, with advice, if this rank does not see the folder.
   static Result<std::unique_ptr<PendingCheckpoint>> join(CheckpointStore& store, std::string folder);
   // How ranks report what they wrote to the rank that commits. report_files(): writes the list of this rank's
   // files into the folder and syncs it. collect_files(): reads the lists of all ranks and then removes them.
@@ -164,32 +165,32 @@ class PendingCheckpoint {
 
  private:
   friend class CheckpointStore;
-  PendingCheckpoint(CheckpointStore& store, std::string folder, bool owner);
+  PendingCheckpoint(CheckpointStore& store, std::string folder, bool is_owner);
   Result<void> publish(const CheckpointManifest& manifest);
-  Result<void> all_there(const CheckpointManifest& manifest) const;
+  Result<void> check_all_written(const CheckpointManifest& manifest) const;
   void discard();
 
-  // Notes in taken/ how many bytes this rank has allocated (room.hpp). begins_file() comes before a file is
-  // created, created_file() when its writer exists, and wrote() after each write. If a caller writes the
-  // files of several ranks, all notes are under the first rank. A failed note does no harm: its bytes only
-  // stay reserved.
-  void begins_file(std::uint64_t rank, std::uint64_t bytes);
-  void created_file();
-  void wrote(std::uint64_t bytes);
+  // These write notes in taken/: how many bytes this rank has allocated (room.hpp). before_create() comes
+  // before a file is created, after_create() when its writer exists, and after_write() after each write. If a
+  // caller writes the files of several ranks, all notes are under the first rank. A failed note does no harm:
+  // its bytes only stay reserved.
+  void before_create(std::uint64_t rank, std::uint64_t bytes);
+  void after_create();
+  void after_write(std::uint64_t bytes);
   void write_note();
 
   CheckpointStore& store_;
   const StoreFiles files_;
   const std::string folder_;
-  const bool owner_;  // false after join(): then the destructor removes nothing
-  bool spent_ = false;
+  const bool is_owner_;  // false after join(): then the destructor removes nothing
+  bool finished_ = false;
 
-  std::optional<std::uint64_t> rank_;  // of the notes
+  std::optional<std::uint64_t> note_rank_;  // the rank in the names of the notes
   std::uint64_t file_bytes_ = 0;
-  std::uint64_t free_ = 0;  // before the file was created; 0: unknown
-  bool whole_ = false;      // the tier allocated the whole file when it was created
-  std::uint64_t taken_ = 0;
-  std::uint64_t noted_ = 0;
+  std::uint64_t free_before_ = 0;  // free bytes before the file was created; 0: unknown
+  bool allocated_whole_ = false;   // the tier allocated the whole file when it was created
+  std::uint64_t allocated_bytes_ = 0;
+  std::uint64_t noted_bytes_ = 0;
 };
 
 class CheckpointStore {
@@ -226,8 +227,8 @@ class CheckpointStore {
   Result<void> record_slow_store(std::string_view run, const CheckpointStore& slow);
 
   // Reserves `bytes` and makes an empty folder in tmp/. no_space if less than bytes + headroom is free after
-  // all other reservations are subtracted. The caller holds the run's lock for `purpose`. Holds the lock of
-  // the store meanwhile: it waits up to 5 s for it, then `busy`.
+  // all other reservations are subtracted. The caller holds the run's lock for `purpose`. Takes the lock of
+  // the store meanwhile: waits for it up to 5 s, then `busy`.
   Result<std::unique_ptr<PendingCheckpoint>> stage(std::string_view run, std::string_view purpose,
                                                    std::uint64_t bytes, std::uint64_t headroom);
   // The bytes that stage() would find free, without headroom. Each byte of a pending checkpoint counts once:
@@ -256,15 +257,15 @@ class CheckpointStore {
   // Reads a file of a committed checkpoint from its beginning to its end. Checks each chunk before it passes
   // the chunk to `take` (which may be null). corrupt or truncated, naming the file and the byte; not_found if
   // another process removed the checkpoint meanwhile.
-  using Take = std::function<Result<void>(std::uint64_t offset, std::span<const std::byte> bytes)>;
+  using TakeChunk = std::function<Result<void>(std::uint64_t offset, std::span<const std::byte> bytes)>;
   Result<void> read_file(std::string_view run, const CheckpointId& id, const CheckpointFile& file,
-                         const Take& take) const;
-  // read_file() for all files of the checkpoint.
+                         const TakeChunk& take) const;
+  // Reads and checks all files of the checkpoint, as read_file() does.
   Result<void> verify(std::string_view run, const CheckpointManifest& manifest) const;
 
   // Removes the remaining files of a run without checkpoints: folder, pair, locks. The run's name must not be
   // used again, and no process may hold a lock of it.
-  Result<void> forget(std::string_view run);
+  Result<void> forget_run(std::string_view run);
 
   // Both move a checkpoint out of ckpt/. remove(): into trash/, where its files are unlinked. quarantine():
   // into quarantine/, with `why` in a text file next to it.
@@ -280,7 +281,7 @@ class CheckpointStore {
       : files_(files), uuid_(std::move(uuid)), role_(role), durability_(std::move(durability)) {}
   Result<std::unique_ptr<Lock>> lock_space() const;
   Result<CheckpointManifest> read_manifest(std::string_view run, const CheckpointId& id) const;
-  Error or_gone(std::string_view run, const CheckpointId& id, Error error) const;
+  Error not_found_if_gone(std::string_view run, const CheckpointId& id, Error error) const;
   Result<std::string> put_aside(std::string_view run, const CheckpointId& id, std::string_view where);
 
   const StoreFiles files_;

@@ -110,7 +110,7 @@ class Unrenamed final : public BackendWrapper {
  public:
   explicit Unrenamed(std::unique_ptr<Backend> inner) : BackendWrapper(std::move(inner)) {
     caps_ = this->inner().caps();
-    caps_.rename = false;
+    caps_.atomic_rename = false;
   }
   const Caps& caps() const override { return caps_; }
 

@@ -17,8 +17,9 @@
 namespace penstock {
 namespace {
 
-// The measurement holds no lock. One of its files may be written for this long without a visible change.
-constexpr std::chrono::hours kCeilingIsDead{1};
+// A ceiling measurement holds no lock, so only the age of its files tells that it is dead. A live one may
+// write a file for up to this long without a visible change.
+constexpr std::chrono::hours kDeadCeilingAge{1};
 
 // The latest change of the folder or of an entry in it; nothing if the folder does not exist or the time
 // cannot be read.
@@ -28,9 +29,9 @@ std::optional<std::filesystem::file_time_type> last_change(const std::filesystem
   if (failure) return {};
   std::filesystem::directory_iterator entry(folder, failure);
   for (; !failure && entry != std::filesystem::directory_iterator(); entry.increment(failure)) {
-    std::error_code gone;
-    const auto changed = entry->last_write_time(gone);
-    if (!gone) newest = std::max(newest, changed);
+    std::error_code entry_failure;
+    const auto changed = entry->last_write_time(entry_failure);
+    if (!entry_failure) newest = std::max(newest, changed);
   }
   if (failure) return {};
   return newest;
@@ -70,7 +71,7 @@ Result<std::uint64_t> CheckpointStore::sweep(std::string_view run, std::string_v
 Result<bool> CheckpointStore::sweep_ceiling() {
   const auto path = files_.backend().native_path(kCeilingFolder);
   const auto changed = path ? last_change(*path) : std::nullopt;
-  if (!changed || std::filesystem::file_time_type::clock::now() - *changed < kCeilingIsDead) return false;
+  if (!changed || std::filesystem::file_time_type::clock::now() - *changed < kDeadCeilingAge) return false;
   PENSTOCK_TRY(still_there());
   PENSTOCK_TRY(files_.remove_tree(kCeilingFolder));
   return true;

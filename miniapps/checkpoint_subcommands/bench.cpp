@@ -1,5 +1,5 @@
-// penstock checkpoint bench: compares saves straight to the slow tier with saves through the fast one, in
-// turns.
+// penstock checkpoint bench: compares saves straight to the slow tier with saves through the fast one and
+// saves by a copy in memory. These arms run one after the other, in random order.
 #include <fmt/format.h>
 
 #include <algorithm>
@@ -36,65 +36,65 @@ class Bench {
         order_(context.seed, "checkpoint.bench") {}
 
   Result<void> measure() {
-    const std::uint64_t turns = setup_.repeat * setup_.arms.size();
+    const std::uint64_t arm_runs = setup_.repeat * setup_.arms.size();
     Progress progress(context_.output.progress && context_.communicator.root(), "checkpoint bench",
-                      turns * setup_.steps, "steps");
+                      arm_runs * setup_.steps, "steps");
     for (std::uint64_t pair = 0; pair < setup_.repeat; ++pair) {
       progress.set_note("what the tiers take at best");
-      PENSTOCK_TRY(inspect_ceilings());
+      PENSTOCK_TRY(measure_ceilings());
       std::vector<std::string_view> arms = setup_.arms;
       for (std::size_t left = arms.size(); left > 1; --left)
         std::swap(arms[left - 1], arms[order_.below(pair * arms.size() + left, left)]);
-      for (const std::string_view arm : arms) PENSTOCK_TRY(one(arm, pair, progress));
+      for (const std::string_view arm : arms) PENSTOCK_TRY(run_arm(arm, pair, progress));
     }
     return success();
   }
 
  private:
-  // The higher of two measurements, since the speed of a device varies.
-  Result<double> inspect_ceiling(const Tier& tier) {
+  // Returns the higher of two measurements, since the speed of a device varies.
+  Result<double> measure_ceiling(const Tier& tier) {
     PENSTOCK_ASSIGN(const double first, write_ceiling(tier, state_, context_.communicator));
     PENSTOCK_ASSIGN(const double second, write_ceiling(tier, state_, context_.communicator));
     return std::max(first, second);
   }
 
-  Result<void> inspect_ceilings() {
-    PENSTOCK_ASSIGN(slow_ceiling_, inspect_ceiling(setup_.slow()));
+  Result<void> measure_ceilings() {
+    PENSTOCK_ASSIGN(slow_ceiling_, measure_ceiling(setup_.slow()));
     if (setup_.fast() == nullptr) return success();
-    PENSTOCK_ASSIGN(fast_ceiling_, inspect_ceiling(*setup_.fast()));
+    PENSTOCK_ASSIGN(fast_ceiling_, measure_ceiling(*setup_.fast()));
     return success();
   }
 
-  Result<void> one(std::string_view arm, std::uint64_t pair, Progress& progress) {
+  Result<void> run_arm(std::string_view arm, std::uint64_t pair, Progress& progress) {
     progress.set_note(fmt::format("{}, {} of {}", arm, pair + 1, setup_.repeat));
     Trial trial = run_.trial();
     trial.parameter("arm", std::string(arm));
     trial.parameter("payload", setup_.payload.name);
     trial.parameter("payload_bytes", setup_.payload.bytes);
-    trial.parameter("keep", setup_.policy.keep);
+    trial.parameter("keep", setup_.policy.keep_on_slow);
     trial.tier("checkpoint", setup_.slow());
-    const bool fast = arm != kDirectArm && setup_.fast() != nullptr;
-    if (fast) trial.tier("burst_buffer", *setup_.fast());
+    const bool has_fast = arm != kDirectArm && setup_.fast() != nullptr;
+    if (has_fast) trial.tier("burst_buffer", *setup_.fast());
     if (!context_.options.given("pair")) trial.pair(suite_, pair, arm);
     const Result<SavingRun> done = run_saving(arm, bench_run_name(arm, mix64(context_.seed + pair)), setup_,
                                               state_, context_.communicator, [&] { progress.advance(1); });
     if (done.ok())
-      record(*done, fast, arm == kSnapshotArm, trial);
+      record(*done, has_fast, arm == kSnapshotArm, trial);
     else
-      failed(arm, done.error(), trial);
+      record_failure(arm, done.error(), trial);
     run_.add(std::move(trial));
     if (!done.ok() && done.error().code == Errc::interrupted) return done.error();
     return success();
   }
 
-  static void failed(std::string_view arm, const Error& error, Trial& trial) {
+  static void record_failure(std::string_view arm, const Error& error, Trial& trial) {
     trial.fail(error);
     if (error.code != Errc::interrupted) warn(fmt::format("{}: {}", arm, error.message()));
   }
 
-  void record(const SavingRun& done, bool fast, bool snapshot, Trial& trial) const {
+  void record(const SavingRun& done, bool has_fast, bool by_snapshot, Trial& trial) const {
     trial.sample(bench_metrics::kCeilingOf, "slow", slow_ceiling_);
-    if (fast) trial.sample(bench_metrics::kCeilingOf, "fast", *fast_ceiling_);
+    if (has_fast) trial.sample(bench_metrics::kCeilingOf, "fast", *fast_ceiling_);
     trial.sample(shared_metrics::kWall, done.wall_s);
     trial.sample(bench_metrics::kFinalize, done.finalize_s);
     for (const Period& step : done.steps) trial.sample(saving_metrics::kStep, step.end_s - step.begin_s);
@@ -102,59 +102,59 @@ class Bench {
       trial.sample(accelerator_metrics::kBurnRate, setup_.burner->rounds_per_s());
       trial.sample(accelerator_metrics::kBurnSpread, setup_.burner->spread());
     }
-    const double payload = static_cast<double>(setup_.payload.bytes) *
-                           static_cast<double>(done.counts.saves - done.counts.skips);
-    if (payload > 0 && context_.communicator.size() == 1)
+    const double payload_bytes = static_cast<double>(setup_.payload.bytes) *
+                                 static_cast<double>(done.counts.saves - done.counts.skips);
+    if (payload_bytes > 0 && context_.communicator.size() == 1)
       trial.sample(bench_metrics::kWriteAmplification,
-                   static_cast<double>(done.slow.written + done.fast.written) / payload);
+                   static_cast<double>(done.slow.written + done.fast.written) / payload_bytes);
     trial.series(bench_metrics::kSlowWritten, done.interval_s, done.slow_bytes);
-    if (fast) trial.series(bench_metrics::kFastWritten, done.interval_s, done.fast_bytes);
+    if (has_fast) trial.series(bench_metrics::kFastWritten, done.interval_s, done.fast_bytes);
     trial.series(bench_metrics::kStepsEnded, done.interval_s, steps_ended(done));
     record_saving({.checkpoints = done.checkpoints,
                    .counts = done.counts,
                    .steps = done.steps,
                    .wall_s = done.wall_s,
-                   .fast_tier = fast,
-                   .fast_is_volatile = fast && is_volatile(*setup_.fast()),
-                   .snapshot = snapshot,
+                   .has_fast_tier = has_fast,
+                   .fast_is_volatile = has_fast && is_volatile(*setup_.fast()),
+                   .by_snapshot = by_snapshot,
                    .steps_are_work = setup_.burner != nullptr,
                    .mtbf_s = setup_.mtbf_s,
-                   .durable = bench_metrics::kDurable,
+                   .time_to_durable = bench_metrics::kTimeToDurable,
                    .fast_ceiling = fast_ceiling_,
                    .slow_ceiling = slow_ceiling_},
                   trial);
-    if (!snapshot) judge_ceilings(done, fast, trial);
+    if (!by_snapshot) check_ceilings(done, has_fast, trial);
   }
 
   // If a save or a drain was faster than the ceiling, the ceiling was measured too low: says so in the
   // record.
-  void judge_ceilings(const SavingRun& done, bool fast, Trial& trial) const {
+  void check_ceilings(const SavingRun& done, bool has_fast, Trial& trial) const {
     constexpr double kTolerance = 1.02;
     for (const CheckpointTimes& one : done.checkpoints) {
       const auto bytes = static_cast<double>(one.bytes);
       if (one.skipped) continue;
-      const double ceiling = fast ? *fast_ceiling_ : slow_ceiling_;
-      const bool blocked =
-          one.block_s > 0 && (!fast || one.fast_s) && bytes / one.block_s > kTolerance * ceiling;
-      const bool drained =
+      const double ceiling = has_fast ? *fast_ceiling_ : slow_ceiling_;
+      const bool save_too_fast =
+          one.block_s > 0 && (!has_fast || one.fast_s) && bytes / one.block_s > kTolerance * ceiling;
+      const bool drain_too_fast =
           one.drain_s && *one.drain_s > 0 && bytes / *one.drain_s > kTolerance * slow_ceiling_;
-      if (!blocked && !drained) continue;
+      if (!save_too_fast && !drain_too_fast) continue;
       trial.verdict(
           Verdict::ceiling_invalid,
           fmt::format(
               "the checkpoint of step {} was {} faster than the best that was measured of the {} tier",
-              one.id.step, blocked ? "saved" : "drained", blocked && fast ? "fast" : "slow"));
+              one.id.step, save_too_fast ? "saved" : "drained", save_too_fast && has_fast ? "fast" : "slow"));
       return;
     }
   }
 
   static std::vector<double> steps_ended(const SavingRun& done) {
-    std::vector<double> ended(done.slow_bytes.size());
+    std::vector<double> steps_per_interval(done.slow_bytes.size());
     for (const Period& step : done.steps) {
-      const auto at = static_cast<std::size_t>(step.end_s / done.interval_s);
-      if (at < ended.size()) ended[at] += 1;
+      const auto interval = static_cast<std::size_t>(step.end_s / done.interval_s);
+      if (interval < steps_per_interval.size()) steps_per_interval[interval] += 1;
     }
-    return ended;
+    return steps_per_interval;
   }
 
   const CommandContext& context_;
@@ -190,7 +190,7 @@ Result<int> run_bench(const CommandContext& context) {
       setup.payload.shard(rank, static_cast<std::uint64_t>(ranks.size())), rank, context.seed);
   PENSTOCK_TRY(all_ok(ranks, state));
   if (setup.burner) {
-    PENSTOCK_TRY(ranks.barrier());  // all calibrate at the same time, as they will work
+    PENSTOCK_TRY(ranks.barrier());  // all ranks calibrate at the same time, as they will also work
     PENSTOCK_TRY(all_ok(ranks, setup.burner->calibrate()));
   }
   const Result<void> measured = Bench(context, setup, run, **state).measure();
@@ -202,7 +202,7 @@ Result<int> run_bench(const CommandContext& context) {
   return run.exit_code();
 }
 
-constexpr std::string_view kTraining = "The training";
+constexpr std::string_view kTrainingGroup = "The training";
 constexpr OptionSpec kBenchOptions[] = {
     kPayloadOption,
     kBurstBufferOption,
@@ -212,7 +212,7 @@ constexpr OptionSpec kBenchOptions[] = {
      .value = "N",
      .fallback = "100",
      .help = "of the training",
-     .group = kTraining,
+     .group = kTrainingGroup,
      .at_least = 1},
     {.name = "every",
      .role = OptionRole::work,
@@ -220,7 +220,7 @@ constexpr OptionSpec kBenchOptions[] = {
      .value = "N",
      .fallback = "20",
      .help = "steps from one checkpoint to the next",
-     .group = kTraining,
+     .group = kTrainingGroup,
      .at_least = 1},
     {.name = "step-time",
      .role = OptionRole::work,
@@ -228,7 +228,7 @@ constexpr OptionSpec kBenchOptions[] = {
      .value = "TIME",
      .fallback = "100ms",
      .help = "of a step when nothing else goes on",
-     .group = kTraining},
+     .group = kTrainingGroup},
     {.name = "burn",
      .role = OptionRole::work,
      .type = OptionType::real,
@@ -238,7 +238,7 @@ constexpr OptionSpec kBenchOptions[] = {
          "processors that a step works on: a fixed amount, calibrated to --step-time before, so that a drain "
          "that takes a processor away makes steps longer; 0: steps sleep, and nothing is said of how much "
          "longer they get",
-     .group = kTraining,
+     .group = kTrainingGroup,
      .at_least = 0},
     {.name = "arms",
      .role = OptionRole::work,
@@ -246,14 +246,14 @@ constexpr OptionSpec kBenchOptions[] = {
      .help =
          "of direct, burst-buffer, snapshot (to memory, and from there), by turns in random order (default: "
          "direct, and burst-buffer where there is one)",
-     .group = kTraining},
+     .group = kTrainingGroup},
     {.name = "repeat",
      .role = OptionRole::repeat,
      .type = OptionType::integer,
      .value = "N",
      .fallback = "3",
      .help = "each arm so often; what the tiers take at best is measured anew each time",
-     .group = kTraining,
+     .group = kTrainingGroup,
      .at_least = 1},
     {.name = "mtbf",
      .role = OptionRole::work,
@@ -261,7 +261,7 @@ constexpr OptionSpec kBenchOptions[] = {
      .value = "TIME",
      .fallback = "24h",
      .help = "from one failure to the next, for the advice how often to save",
-     .group = kTraining},
+     .group = kTrainingGroup},
     kOnFullOption,
     kOnFullTimeoutOption,
     kOversizeOption,
@@ -287,7 +287,7 @@ const CommandInfo checkpoint_bench{
                  "longer saving makes a training"},
     .arguments = "STORE...",
     .measures = true,
-    .ranks = true,
+    .runs_on_ranks = true,
 };
 
 }  // namespace penstock

@@ -22,7 +22,7 @@ namespace {
 
 constexpr double kNoisyCalibration = 0.10;  // a larger spread of the calibration is reported
 
-// The measurements of an arm; none if the arm failed.
+// The records of an arm; none if the arm failed.
 SavingRuns runs_of(std::string_view arm, std::span<const Record> records) {
   SavingRuns runs{std::string(arm), {}};
   for (const Record& record : records)
@@ -30,10 +30,10 @@ SavingRuns runs_of(std::string_view arm, std::span<const Record> records) {
   return runs;
 }
 
-std::optional<double> most_of(const SavingRuns& runs, const MetricInfo& metric) {
-  const std::vector<double> all = samples_of(runs.runs, metric);
-  if (all.empty()) return std::nullopt;
-  return *std::max_element(all.begin(), all.end());
+std::optional<double> largest_sample(const SavingRuns& runs, const MetricInfo& metric) {
+  const std::vector<double> samples = samples_of(runs.runs, metric);
+  if (samples.empty()) return std::nullopt;
+  return *std::max_element(samples.begin(), samples.end());
 }
 
 std::string heading(const BenchSetup& setup, int ranks, const Output& output) {
@@ -41,7 +41,7 @@ std::string heading(const BenchSetup& setup, int ranks, const Output& output) {
   std::string text =
       fmt::format("{} ({}{}), every {} of {} steps of {}; {}{}\n", setup.payload.name,
                   format_bytes(static_cast<double>(setup.payload.bytes), output),
-                  ranks > 1 ? fmt::format(" over {} ranks", ranks) : "", setup.every, setup.steps, step,
+                  ranks > 1 ? fmt::format(" over {} ranks", ranks) : "", setup.save_every, setup.steps, step,
                   printable(setup.slow().name),
                   setup.fast() == nullptr ? ""
                                           : fmt::format(" behind {}{}", printable(setup.fast()->name),
@@ -49,10 +49,10 @@ std::string heading(const BenchSetup& setup, int ranks, const Output& output) {
   if (!setup.burner) return text + "\n";
   text += fmt::format("a step is work for {:g} processor{} that takes {} when nothing else goes on\n",
                       setup.processors, setup.processors == 1 ? "" : "s", step);
-  if (const double apart = setup.burner->spread(); apart > kNoisyCalibration)
+  if (const double spread = setup.burner->spread(); spread > kNoisyCalibration)
     text +=
         fmt::format("it was calibrated while other work went on: a processor got up to {} less done then\n",
-                    format_percent(apart));
+                    format_percent(spread));
   return text + "\n";
 }
 
@@ -76,31 +76,34 @@ std::string tables(const BenchSetup& setup, std::span<const Record> records, con
               {"(Daly)"}});
   for (const std::string_view arm : setup.arms) {
     const SavingRuns runs = runs_of(arm, records);
-    const auto of = [&](const auto& metric) { return runs.middle(metric); };
-    const auto time = [&](const auto& metric) { return or_dash(of(metric), format_seconds); };
-    const auto allowed = runs.runs.empty() ? std::nullopt : allowed_block_s(runs);
+    const auto median_of = [&](const auto& metric) { return runs.median_of(metric); };
+    const auto time_text = [&](const auto& metric) { return or_dash(median_of(metric), format_seconds); };
+    const auto allowed_s = runs.runs.empty() ? std::nullopt : allowed_block_s(runs);
     table.row(
-        {runs.arm, time(saving_metrics::kBlock),
-         or_dash(most_of(runs, saving_metrics::kBlock), format_seconds), or_dash(allowed, format_seconds),
-         time(saving_metrics::kFast), time(bench_metrics::kDurable),
-         or_dash(of(saving_metrics::kDrainRate), [&](double rate) { return format_rate(rate, output); }),
-         ceilings_hold(runs.runs) ? or_dash(of(saving_metrics::kDrainOfCeiling), format_percent) : "-",
-         or_dash(of(saving_metrics::kDrainOverlap), format_percent),
-         or_dash(of(saving_metrics::kStepInflation), format_ratio),
-         or_dash(of(saving_metrics::kSkips), format_number)});
-    lost.row({runs.arm, time(saving_metrics::kLostWork.with("process")),
-              time(saving_metrics::kLostWork.with("node")), time(saving_metrics::kLostWork.with("power")),
-              time(saving_metrics::kIntervalYoung), time(saving_metrics::kIntervalDaly)});
+        {runs.arm, time_text(saving_metrics::kBlockTime),
+         or_dash(largest_sample(runs, saving_metrics::kBlockTime), format_seconds),
+         or_dash(allowed_s, format_seconds), time_text(saving_metrics::kTimeToFast),
+         time_text(bench_metrics::kTimeToDurable),
+         or_dash(median_of(saving_metrics::kDrainRate),
+                 [&](double rate) { return format_rate(rate, output); }),
+         ceilings_hold(runs.runs) ? or_dash(median_of(saving_metrics::kDrainOfCeiling), format_percent) : "-",
+         or_dash(median_of(saving_metrics::kDrainOverlap), format_percent),
+         or_dash(median_of(saving_metrics::kStepInflation), format_ratio),
+         or_dash(median_of(saving_metrics::kSkips), format_number)});
+    lost.row({runs.arm, time_text(saving_metrics::kLostWork.with("process")),
+              time_text(saving_metrics::kLostWork.with("node")),
+              time_text(saving_metrics::kLostWork.with("power")), time_text(saving_metrics::kIntervalYoung),
+              time_text(saving_metrics::kIntervalDaly)});
   }
   return table.text() + "\n" + lost.text();
 }
 
-// Leaves out the sentences whose content is in the tables.
+// The sentences about the records. Leaves out those that only repeat the tables.
 std::string findings(std::span<const Record> records, const Output& output) {
-  constexpr std::array<std::string_view, 3> kInTables{"saving.drain", "saving.lost", "saving.advice"};
+  constexpr std::array<std::string_view, 3> kRepeatedKinds{"saving.drain", "saving.lost", "saving.advice"};
   std::string text;
   for (const Sentence& sentence : sentences(records, output))
-    if (std::find(kInTables.begin(), kInTables.end(), sentence.kind) == kInTables.end())
+    if (std::find(kRepeatedKinds.begin(), kRepeatedKinds.end(), sentence.kind) == kRepeatedKinds.end())
       text += sentence.text + "\n";
   return text.empty() ? text : "\n" + text;
 }

@@ -14,8 +14,8 @@
 namespace penstock {
 namespace {
 
-constexpr std::string_view kPrefix = "bench-";
-constexpr std::size_t kDigits = 16;
+constexpr std::string_view kBenchPrefix = "bench-";
+constexpr std::size_t kNumberDigits = 16;
 
 // The folders of a store with entries that are named after runs. A process that was killed early may have
 // left entries in some of them only.
@@ -38,14 +38,14 @@ Result<std::set<std::string>> bench_runs(const CheckpointStore& store) {
 }  // namespace
 
 std::string bench_run_name(std::string_view arm, std::uint64_t number) {
-  return fmt::format("{}{}-{:016x}", kPrefix, arm, number);
+  return fmt::format("{}{}-{:016x}", kBenchPrefix, arm, number);
 }
 
 bool is_bench_run(std::string_view run) {
   return std::any_of(std::begin(kSavingArms), std::end(kSavingArms), [&](std::string_view arm) {
-    const std::string begin = fmt::format("{}{}-", kPrefix, arm);
-    return run.size() == begin.size() + kDigits && run.starts_with(begin) &&
-           run.find_first_not_of("0123456789abcdef", begin.size()) == std::string_view::npos;
+    const std::string prefix = fmt::format("{}{}-", kBenchPrefix, arm);
+    return run.size() == prefix.size() + kNumberDigits && run.starts_with(prefix) &&
+           run.find_first_not_of("0123456789abcdef", prefix.size()) == std::string_view::npos;
   });
 }
 
@@ -59,7 +59,7 @@ Result<bool> remove_bench_run(CheckpointStore& store, const std::string& run) {
     PENSTOCK_ASSIGN(const std::vector<ListedCheckpoint> found, list_checkpoints(store, run));
     for (const ListedCheckpoint& one : found) PENSTOCK_TRY(store.remove(run, one.id));
   }
-  PENSTOCK_TRY(store.forget(run));
+  PENSTOCK_TRY(store.forget_run(run));
   return true;
 }
 
@@ -67,8 +67,8 @@ Result<std::uint64_t> sweep_bench_runs(CheckpointStore& store) {
   PENSTOCK_ASSIGN(const std::set<std::string> runs, bench_runs(store));
   std::uint64_t swept = 0;
   for (const std::string& run : runs) {
-    PENSTOCK_ASSIGN(const bool went, remove_bench_run(store, run));
-    swept += went ? 1U : 0U;
+    PENSTOCK_ASSIGN(const bool removed, remove_bench_run(store, run));
+    swept += removed ? 1U : 0U;
   }
   return swept;
 }

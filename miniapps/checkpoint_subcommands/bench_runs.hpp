@@ -20,7 +20,8 @@ inline constexpr std::string_view kSavingArms[] = {kDirectArm, kBurstBufferArm, 
 std::string bench_run_name(std::string_view arm, std::uint64_t number);
 bool is_bench_run(std::string_view run);
 
-// Removes such a run and all its checkpoints from the store. False if another process holds a lock of it.
+// Removes a run of `checkpoint bench` and all its checkpoints from the store. False if another process holds
+// a lock of this run.
 Result<bool> remove_bench_run(CheckpointStore& store, const std::string& run);
 
 // Removes the bench runs that no process uses: those of killed processes. Returns how many it removed.

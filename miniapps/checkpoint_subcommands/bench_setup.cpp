@@ -18,9 +18,9 @@ namespace {
 
 constexpr std::chrono::hours kLongestStep{24};
 constexpr double kMostProcessors = 4096;
-constexpr std::uint64_t kBenchKeeps = 5;  // durable checkpoints, without --keep
+constexpr std::uint64_t kBenchKeeps = 5;  // durable checkpoints that stay if --keep is not given
 
-Result<std::vector<std::string_view>> arms_of(const std::string& words, bool fast) {
+Result<std::vector<std::string_view>> arms_of(const std::string& words, bool has_fast) {
   std::vector<std::string_view> arms;
   for (std::size_t at = 0; at <= words.size();) {
     const std::size_t comma = std::min(words.find(',', at), words.size());
@@ -31,7 +31,7 @@ Result<std::vector<std::string_view>> arms_of(const std::string& words, bool fas
       return make_error(
           Errc::invalid_argument,
           fmt::format("--arms: '{}': say direct, burst-buffer, snapshot, each at most once", word));
-    if (*found == kBurstBufferArm && !fast)
+    if (*found == kBurstBufferArm && !has_fast)
       return make_error(Errc::invalid_argument, "--arms burst-buffer needs one: --burst-buffer TIER");
     arms.push_back(*found);
   }
@@ -46,16 +46,16 @@ Result<BenchSetup> resolve_bench(const CommandContext& context) {
     return make_error(Errc::invalid_argument,
                       "bench takes one STORE, the slow one; --burst-buffer names the fast one");
   BenchSetup setup;
-  std::vector<std::string> places{context.positionals[0]};
-  if (options.given("burst-buffer")) places.push_back(options.text("burst-buffer"));
-  PENSTOCK_ASSIGN(setup.tiers, open_store_tiers(places, context.named_tiers));
-  const bool fast = setup.tiers.size() > 1;
-  const std::string usual = fast ? "direct,burst-buffer" : "direct";
-  PENSTOCK_ASSIGN(setup.arms, arms_of(options.given("arms") ? options.text("arms") : usual, fast));
+  std::vector<std::string> arguments{context.positionals[0]};
+  if (options.given("burst-buffer")) arguments.push_back(options.text("burst-buffer"));
+  PENSTOCK_ASSIGN(setup.tiers, open_store_tiers(arguments, context.named_tiers));
+  const bool has_fast = setup.tiers.size() > 1;
+  const std::string default_arms = has_fast ? "direct,burst-buffer" : "direct";
+  PENSTOCK_ASSIGN(setup.arms, arms_of(options.given("arms") ? options.text("arms") : default_arms, has_fast));
   PENSTOCK_ASSIGN(setup.payload,
                   find_payload(options.given("payload") ? options.text("payload") : "alexnet-adam"));
   setup.steps = static_cast<std::uint64_t>(options.integer("steps"));
-  setup.every = static_cast<std::uint64_t>(options.integer("every"));
+  setup.save_every = static_cast<std::uint64_t>(options.integer("every"));
   setup.step_time = options.duration("step-time");
   if (setup.step_time > kLongestStep)
     return make_error(Errc::invalid_argument,
@@ -68,15 +68,15 @@ Result<BenchSetup> resolve_bench(const CommandContext& context) {
   if (setup.processors > 0) {
     PENSTOCK_ASSIGN(setup.burner, Burner::make(setup.processors));
   }
-  if (setup.every > setup.steps)
-    return make_error(
-        Errc::invalid_argument,
-        fmt::format("--every {} is more than --steps {}: nothing would be saved", setup.every, setup.steps));
+  if (setup.save_every > setup.steps)
+    return make_error(Errc::invalid_argument,
+                      fmt::format("--every {} is more than --steps {}: nothing would be saved",
+                                  setup.save_every, setup.steps));
   PENSTOCK_TRY(check_mtbf(options.duration("mtbf")));
   setup.repeat = static_cast<std::uint64_t>(options.integer("repeat"));
   setup.mtbf_s = std::chrono::duration<double>(options.duration("mtbf")).count();
   setup.policy = policy_of(options);
-  if (!options.given("keep")) setup.policy.keep = kBenchKeeps;
+  if (!options.given("keep")) setup.policy.keep_on_slow = kBenchKeeps;
   return setup;
 }
 

@@ -24,7 +24,7 @@ struct BenchSetup {
   std::vector<Tier> tiers;  // the slow one, then the fast one if there is one
   std::vector<std::string_view> arms;
   std::uint64_t steps = 100;
-  std::uint64_t every = 20;  // steps from one checkpoint to the next
+  std::uint64_t save_every = 20;  // steps from one checkpoint to the next
   std::chrono::nanoseconds step_time{0};
   std::unique_ptr<Burner> burner;  // does the work of a step; null: steps sleep
   CheckpointPolicy policy;

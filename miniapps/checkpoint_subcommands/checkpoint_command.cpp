@@ -19,7 +19,7 @@ const CommandInfo command_checkpoint{
          "either tier"},
     .arguments = "SUBCOMMAND STORE...",
     .measures = true,
-    .ranks = true,
+    .runs_on_ranks = true,
     .subcommands = [] { return checkpoint_registry().present(); },
     .metrics = bench_metrics::kAll};
 

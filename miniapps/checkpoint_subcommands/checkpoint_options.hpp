@@ -5,22 +5,22 @@
 
 namespace penstock {
 
-inline constexpr std::string_view kWhichCheckpoints = "Which checkpoints";
-inline constexpr std::string_view kWhatIsSaved = "What is saved";
-inline constexpr std::string_view kFastTierFull = "Where the fast tier is full";
-inline constexpr std::string_view kDraining = "On the way to the slow tier";
-inline constexpr std::string_view kWhatStays = "What stays";
+inline constexpr std::string_view kWhichCheckpointsGroup = "Which checkpoints";
+inline constexpr std::string_view kWhatIsSavedGroup = "What is saved";
+inline constexpr std::string_view kFastTierFullGroup = "Where the fast tier is full";
+inline constexpr std::string_view kDrainingGroup = "On the way to the slow tier";
+inline constexpr std::string_view kWhatStaysGroup = "What stays";
 
 inline constexpr OptionSpec kRunOption{.name = "run",
                                        .role = OptionRole::target,
                                        .value = "NAME",
                                        .help = "of this run (all runs, if not given)",
-                                       .group = kWhichCheckpoints};
+                                       .group = kWhichCheckpointsGroup};
 inline constexpr OptionSpec kOnlyRunOption{.name = "run",
                                            .role = OptionRole::target,
                                            .value = "NAME",
                                            .help = "of this run (the only one there is, if not given)",
-                                           .group = kWhichCheckpoints};
+                                           .group = kWhichCheckpointsGroup};
 inline constexpr OptionSpec kPayloadOption{
     .name = "payload",
     .role = OptionRole::work,
@@ -28,13 +28,13 @@ inline constexpr OptionSpec kPayloadOption{
     .help =
         "save the state of a training of that model or size, made from --seed, so that restore and verify "
         "can prove every byte",
-    .group = kWhatIsSaved};
+    .group = kWhatIsSavedGroup};
 inline constexpr OptionSpec kBurstBufferOption{
     .name = "burst-buffer",
     .role = OptionRole::target,
     .value = "TIER",
     .help = "the fast tier: save there, and drain to the slow STORE while others work",
-    .group = kWhatIsSaved};
+    .group = kWhatIsSavedGroup};
 inline constexpr OptionSpec kOnFullOption{
     .name = "on-full",
     .role = OptionRole::work,
@@ -42,7 +42,7 @@ inline constexpr OptionSpec kOnFullOption{
     .value = "block|skip|writethrough",
     .fallback = "block",
     .help = "wait for the drain, leave this checkpoint out, or write it to the slow tier",
-    .group = kFastTierFull};
+    .group = kFastTierFullGroup};
 inline constexpr OptionSpec kOnFullTimeoutOption{
     .name = "on-full-timeout",
     .role = OptionRole::work,
@@ -50,7 +50,7 @@ inline constexpr OptionSpec kOnFullTimeoutOption{
     .value = "TIME",
     .fallback = "10m",
     .help = "fail when a save waited so long for room, or when at the end nothing was drained for so long",
-    .group = kFastTierFull};
+    .group = kFastTierFullGroup};
 inline constexpr OptionSpec kOversizeOption{
     .name = "oversize",
     .role = OptionRole::work,
@@ -58,14 +58,14 @@ inline constexpr OptionSpec kOversizeOption{
     .value = "writethrough|fail",
     .fallback = "writethrough",
     .help = "what to do with a checkpoint that is larger than the fast tier",
-    .group = kFastTierFull};
+    .group = kFastTierFullGroup};
 inline constexpr OptionSpec kHeadroomOption{.name = "headroom",
                                             .role = OptionRole::work,
                                             .type = OptionType::size,
                                             .value = "SIZE",
                                             .fallback = "0",
                                             .help = "of the fast tier, to be left free",
-                                            .group = kFastTierFull};
+                                            .group = kFastTierFullGroup};
 inline constexpr OptionSpec kReadBackOption{
     .name = "read-back",
     .role = OptionRole::work,
@@ -73,7 +73,7 @@ inline constexpr OptionSpec kReadBackOption{
     .help =
         "read each copy again, and check it, before it counts as durable (drain reads slow copies that were "
         "there before anyway, unless the fast one stays)",
-    .group = kDraining};
+    .group = kDrainingGroup};
 inline constexpr OptionSpec kTimeoutOption{
     .name = "timeout",
     .role = OptionRole::work,
@@ -83,7 +83,7 @@ inline constexpr OptionSpec kTimeoutOption{
         "wait for the drain until then, counted from the begin, and exit 3 if not all is durable; what is "
         "not stays on the fast tier (a save's waiting for room and its writing count, and are not cut "
         "short: see --on-full-timeout)",
-    .group = kDraining};
+    .group = kDrainingGroup};
 
 constexpr OptionSpec keep_option(std::string_view help) {
   return {.name = "keep",
@@ -91,7 +91,7 @@ constexpr OptionSpec keep_option(std::string_view help) {
           .type = OptionType::integer,
           .value = "N",
           .help = help,
-          .group = kWhatStays,
+          .group = kWhatStaysGroup,
           .at_least = 1};
 }
 constexpr OptionSpec keep_fast_option(std::string_view help) {
@@ -100,7 +100,7 @@ constexpr OptionSpec keep_fast_option(std::string_view help) {
           .type = OptionType::integer,
           .value = "N",
           .help = help,
-          .group = kWhatStays,
+          .group = kWhatStaysGroup,
           .at_least = 0};
 }
 constexpr OptionSpec step_option(std::string_view help) {
@@ -109,7 +109,7 @@ constexpr OptionSpec step_option(std::string_view help) {
           .type = OptionType::integer,
           .value = "N",
           .help = help,
-          .group = kWhichCheckpoints,
+          .group = kWhichCheckpointsGroup,
           .at_least = 0};
 }
 

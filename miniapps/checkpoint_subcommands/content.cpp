@@ -15,7 +15,7 @@
 namespace penstock {
 namespace {
 
-constexpr std::uint64_t kPiece = std::uint64_t{16} << 20;  // bytes between two checks for a signal
+constexpr std::uint64_t kReadPieceBytes = std::uint64_t{16} << 20;  // bytes between two checks for a signal
 
 Result<std::vector<Entry>> files_of(Tier& tier) {
   std::vector<Entry> all;
@@ -46,9 +46,9 @@ Result<void> read_whole(Tier& tier, const std::string& name, std::uint64_t bytes
     return make_error(Errc::exhausted, fmt::format("no memory for the {} of '{}'", format_size(bytes), name));
   }
   PENSTOCK_ASSIGN(const std::unique_ptr<Reader> reader, tier.backend->open(name));
-  for (std::uint64_t at = 0; at < bytes; at += kPiece) {
+  for (std::uint64_t at = 0; at < bytes; at += kReadPieceBytes) {
     PENSTOCK_TRY(check_interrupt());
-    const std::uint64_t length = std::min(kPiece, bytes - at);
+    const std::uint64_t length = std::min(kReadPieceBytes, bytes - at);
     PENSTOCK_TRY(reader->read_at(at, std::span(memory.data() + at, length)));
   }
   return success();

@@ -17,7 +17,7 @@ namespace penstock {
 // One rank's bytes, in memory. Moving the object does not move the bytes, so views of them stay valid.
 class SavedContent {
  public:
-  // The state of that payload for this rank, as it is at `step`.
+  // The bytes of the payload for this rank, as they are at `step`.
   static Result<SavedContent> of_payload(const std::string& payload, std::uint64_t rank, std::uint64_t ranks,
                                          std::uint64_t seed, std::uint64_t step);
   // The files of a folder or TIER, distributed over the ranks in the order of their names. invalid_argument
@@ -33,8 +33,8 @@ class SavedContent {
  private:
   std::string payload_;
   std::unique_ptr<PayloadState> state_;  // null: the files are of a folder
-  std::vector<Buffer> memory_;           // of a folder's files
-  std::vector<FileView> files_;          // views into either
+  std::vector<Buffer> memory_;           // the bytes of a folder's files
+  std::vector<FileView> files_;          // views of the bytes in state_ or memory_
 };
 
 }  // namespace penstock

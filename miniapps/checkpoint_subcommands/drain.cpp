@@ -32,21 +32,21 @@ class Drain {
       : fast_(fast), slow_(slow), run_(std::move(run)), context_(context) {}
 
   // Call it with the locks of both tiers held. The results are in the public members.
-  Result<void> work();
+  Result<void> drain_all();
 
-  std::uint64_t copied = 0, bytes = 0, evicted = 0, quarantined = 0, left = 0;
+  std::uint64_t copied = 0, bytes = 0, evicted = 0, quarantined = 0, not_durable = 0;
   bool timed_out = false;
   std::vector<std::string> problems;
   double seconds = 0;
 
  private:
-  // `read_there`: reads the slow copy before it counts, even if it existed before.
-  Result<void> drain(const FoundCheckpoint& found, bool read_there, Progress& shown);
-  // An error if the deadline has passed or a signal came. Called after each written piece.
-  Result<void> go_on() const;
+  // `read_existing`: a slow copy that existed before is read and checked before it counts as durable.
+  Result<void> drain(const FoundCheckpoint& found, bool read_existing, Progress& progress);
+  // An error if the time of --timeout is over or a signal came. Called after each written piece.
+  Result<void> check_may_continue() const;
   // Records that a checkpoint is not durable and stays on the fast tier.
-  Result<void> stays(std::string problem);
-  void made_durable(const CheckpointManifest& copy, bool written);
+  Result<void> record_not_durable(std::string problem);
+  void made_durable(const CheckpointManifest& copy, bool newly_durable);
   std::uint64_t keep_fast() const;
   Result<void> evict(const std::vector<FoundCheckpoint>& all);
 
@@ -55,7 +55,7 @@ class Drain {
   const std::string run_;
   const CommandContext& context_;
   const Clock::time_point start_ = Clock::now();
-  std::vector<CheckpointId> durable_;  // durable ones that are also on the fast tier
+  std::vector<CheckpointId> durable_;  // durable checkpoints that are also on the fast tier
   CopyMemory memory_;
 };
 
@@ -65,68 +65,68 @@ const ListedCheckpoint* copy_on(const FoundCheckpoint& found, const CheckpointSt
   return nullptr;
 }
 
-Result<void> Drain::go_on() const {
+Result<void> Drain::check_may_continue() const {
   PENSTOCK_TRY(check_interrupt());
   if (context_.options.has("timeout") && Clock::now() - start_ >= context_.options.duration("timeout"))
     return make_error(Errc::timed_out, "--timeout is over");
   return success();
 }
 
-Result<void> Drain::stays(std::string problem) {
+Result<void> Drain::record_not_durable(std::string problem) {
   problems.push_back(std::move(problem));
-  ++left;
+  ++not_durable;
   return success();
 }
 
-Result<void> Drain::drain(const FoundCheckpoint& found, bool read_there, Progress& shown) {
+Result<void> Drain::drain(const FoundCheckpoint& found, bool read_existing, Progress& progress) {
   const ListedCheckpoint& source = *copy_on(found, fast_);
   if (!source.manifest.ok()) {
     const Error& why = source.manifest.error();
     PENSTOCK_ASSIGN(const bool moved, quarantine_if_wrong(fast_, run_, found.id, why));
-    if (!moved) return stays(why.message());
+    if (!moved) return record_not_durable(why.message());
     problems.push_back(why.message());
     ++quarantined;
     return success();
   }
   CopyRequest request{
-      .read_back = context_.options.flag("read-back"), .read_there = read_there, .memory = &memory_};
-  bool written = !found.durable();
+      .read_back = context_.options.flag("read-back"), .read_existing = read_existing, .memory = &memory_};
+  bool newly_durable = !found.is_durable();
   request.on_written = [&](std::uint64_t more) {
-    shown.advance(more);
-    return go_on();
+    progress.advance(more);
+    return check_may_continue();
   };
   for (;;) {
     const Result<CheckpointManifest> copy = copy_checkpoint(fast_, slow_, *source.manifest, request);
     if (copy.ok()) {
-      made_durable(*copy, written);
+      made_durable(*copy, newly_durable);
       return success();
     }
     const FailedDrain failed = look_into_failed_drain(fast_, slow_, *source.manifest, copy.error());
     quarantined += failed.quarantined ? 1U : 0U;
     PENSTOCK_TRY(failed.moved);
     switch (failed.fate) {
-      case DrainFate::cleared:
+      case DrainFate::slow_quarantined:
         problems.push_back(failed.why);
-        written = true;
+        newly_durable = true;
         continue;
-      case DrainFate::lost:
+      case DrainFate::fast_wrong:
         problems.push_back(failed.why);
         return success();
-      case DrainFate::taken:
-        return stays(fmt::format(
+      case DrainFate::name_taken:
+        return record_not_durable(fmt::format(
             "checkpoint {} of '{}' on '{}' is another one than that on '{}': both are left as they are",
             short_name(found.id), run_, fast_.tier().name, slow_.tier().name));
-      case DrainFate::later:
+      case DrainFate::try_again:
         if (!is_data_error(copy.error().code) && copy.error().code != Errc::already_exists)
           return copy.error();
-        return stays(failed.why);
+        return record_not_durable(failed.why);
     }
   }
 }
 
-void Drain::made_durable(const CheckpointManifest& copy, bool written) {
+void Drain::made_durable(const CheckpointManifest& copy, bool newly_durable) {
   durable_.push_back(copy.id);
-  if (!written) return;  // it was durable before
+  if (!newly_durable) return;  // it was durable before
   ++copied;
   bytes += copy.bytes();
   slow_.hint_latest(run_, copy.id);
@@ -139,11 +139,11 @@ std::uint64_t Drain::keep_fast() const {
 }
 
 Result<void> Drain::evict(const std::vector<FoundCheckpoint>& all) {
-  std::uint64_t stay = keep_fast();
+  std::uint64_t to_keep = keep_fast();
   for (auto found = all.rbegin(); found != all.rend(); ++found) {
     if (std::find(durable_.begin(), durable_.end(), found->id) == durable_.end()) continue;
-    if (stay > 0) {
-      --stay;
+    if (to_keep > 0) {
+      --to_keep;
       continue;
     }
     PENSTOCK_TRY(fast_.remove(run_, found->id));
@@ -152,31 +152,31 @@ Result<void> Drain::evict(const std::vector<FoundCheckpoint>& all) {
   return success();
 }
 
-Result<void> Drain::work() {
-  PENSTOCK_ASSIGN(const std::optional<std::string> before, fast_.recorded_slow_store(run_));
-  if (before && *before != slow_.uuid())
+Result<void> Drain::drain_all() {
+  PENSTOCK_ASSIGN(const std::optional<std::string> recorded_uuid, fast_.recorded_slow_store(run_));
+  if (recorded_uuid && *recorded_uuid != slow_.uuid())
     return make_error(
         Errc::invalid_argument,
         fmt::format("run '{}' drains from '{}' to the store {}, and '{}' is another one: name that one", run_,
-                    fast_.tier().name, *before, slow_.tier().name));
+                    fast_.tier().name, *recorded_uuid, slow_.tier().name));
   PENSTOCK_TRY(slow_.sweep(run_, "drain"));
   const std::vector<CheckpointStore*> both{&fast_, &slow_};
   PENSTOCK_ASSIGN(std::vector<FoundCheckpoint> all, find_checkpoints(both, run_));
   std::erase_if(all, [&](const FoundCheckpoint& found) { return copy_on(found, fast_) == nullptr; });
   // The bytes of an old slow copy may have become wrong, so it is read before its fast copy is removed. The
   // newest keep_fast() checkpoints are never evicted, so their slow copies need no read.
-  const auto read_there = [&](std::size_t i) {
+  const auto read_existing = [&](std::size_t i) {
     return context_.options.flag("read-back") || all.size() - i > keep_fast();
   };
-  std::uint64_t to_read = 0;
+  std::uint64_t bytes_to_read = 0;
   for (std::size_t i = 0; i < all.size(); ++i)
-    if (all[i].manifest() != nullptr && (!all[i].durable() || read_there(i)))
-      to_read += all[i].manifest()->bytes();
-  Progress shown(context_.output.progress, "drain", to_read, "B");
+    if (all[i].manifest() != nullptr && (!all[i].is_durable() || read_existing(i)))
+      bytes_to_read += all[i].manifest()->bytes();
+  Progress progress(context_.output.progress, "drain", bytes_to_read, "B");
   Result<void> done = success();
   for (std::size_t i = 0; i < all.size() && done.ok(); ++i) {
-    done = drain(all[i], read_there(i), shown);
-    if (!done.ok()) left += all.size() - i;
+    done = drain(all[i], read_existing(i), progress);
+    if (!done.ok()) not_durable += all.size() - i;
   }
   timed_out = !done.ok() && done.error().code == Errc::timed_out;
   PENSTOCK_TRY(evict(all));
@@ -192,7 +192,7 @@ Json to_json(const std::string& run, const Drain& drained) {
           {"bytes", drained.bytes},
           {"evicted", drained.evicted},
           {"quarantined", drained.quarantined},
-          {"left", drained.left},
+          {"left", drained.not_durable},
           {"problems", drained.problems},
           {"wall_s", drained.seconds},
           {"verdict", drained.timed_out           ? "timed_out"
@@ -211,7 +211,7 @@ void print_drained(const std::string& run, const Drain& drained, const Output& o
                         rate_unit(output));
   text += fmt::format("; {} evicted from the fast tier", format_count(drained.evicted));
   if (drained.quarantined > 0) text += fmt::format("; {} put into quarantine", drained.quarantined);
-  if (drained.left > 0) text += fmt::format("; {} not durable", format_count(drained.left));
+  if (drained.not_durable > 0) text += fmt::format("; {} not durable", format_count(drained.not_durable));
   print_text(text + "\n");
 }
 
@@ -228,7 +228,7 @@ Result<void> check_fast_and_slow(const std::vector<CheckpointStore*>& stores) {
 
 Result<int> run_drain(const CommandContext& context) {
   PENSTOCK_ASSIGN(const NamedStores stores, open_stores(context, false));
-  const std::vector<CheckpointStore*> both = stores.there();
+  const std::vector<CheckpointStore*> both = stores.existing();
   PENSTOCK_TRY(check_fast_and_slow(both));
   CheckpointStore& fast = *both[0];
   CheckpointStore& slow = *both[1];
@@ -236,7 +236,7 @@ Result<int> run_drain(const CommandContext& context) {
   PENSTOCK_ASSIGN(const auto fast_lock, fast.lock_run(run, "drain"));
   PENSTOCK_ASSIGN(const auto slow_lock, slow.lock_run(run, "drain"));
   Drain drained(fast, slow, run, context);
-  PENSTOCK_TRY(drained.work());
+  PENSTOCK_TRY(drained.drain_all());
   if (context.output.json)
     print_json(to_json(run, drained));
   else
@@ -245,7 +245,7 @@ Result<int> run_drain(const CommandContext& context) {
     report_failed(context, make_error(Errc::timed_out,
                                       fmt::format("{} of run '{}' were not durable within {}: the same "
                                                   "command goes on from there",
-                                                  drained.left, run,
+                                                  drained.not_durable, run,
                                                   format_duration(context.options.duration("timeout")))));
     return kNotDurable;
   }
@@ -271,7 +271,7 @@ const CommandInfo checkpoint_drain{
         "penstock checkpoint drain FAST SLOW [--run NAME] [--timeout TIME] [--read-back] [--keep-fast N]",
     .examples = {"penstock checkpoint drain /dev/shm/bb /pfs/ckpt --timeout 10m   # until all is durable"},
     .arguments = "FAST [SLOW]...",
-    .pinned = true,
+    .has_placement = true,
 };
 
 }  // namespace penstock

@@ -23,7 +23,7 @@
 namespace penstock {
 namespace {
 
-struct Cleared {
+struct ClearedRun {
   std::string run;
   std::uint64_t swept = 0, pruned = 0, evicted = 0;
   std::string locked;  // who holds the lock; "": it was free
@@ -33,17 +33,18 @@ struct Cleared {
 Result<void> add_runs(const CheckpointStore& store, std::string_view folder, std::set<std::string>& runs) {
   const Result<void> listed = store.tier().backend->names().list(folder, [&](const Entry& entry) {
     const std::string name = entry.name.substr(entry.name.rfind('/') + 1);
-    const std::size_t uuid = name.rfind('.');
-    const std::size_t what = uuid == 0 || uuid == std::string::npos ? uuid : name.rfind('.', uuid - 1);
-    if (what != std::string::npos && check_run_name(name.substr(0, what)).ok())
-      runs.insert(name.substr(0, what));
+    const std::size_t before_uuid = name.rfind('.');
+    const std::size_t before_purpose =
+        before_uuid == 0 || before_uuid == std::string::npos ? before_uuid : name.rfind('.', before_uuid - 1);
+    if (before_purpose != std::string::npos && check_run_name(name.substr(0, before_purpose)).ok())
+      runs.insert(name.substr(0, before_purpose));
     return true;
   });
   return listed.ok() || listed.error().code == Errc::not_found ? success() : listed;
 }
 
-// The runs with a pending checkpoint, which may be their first.
-Result<std::set<std::string>> runs_in_the_making(std::span<CheckpointStore* const> stores) {
+// The runs with a pending checkpoint. Such a run may have no committed checkpoint yet.
+Result<std::set<std::string>> runs_with_pending(std::span<CheckpointStore* const> stores) {
   std::set<std::string> runs;
   for (const CheckpointStore* store : stores)
     for (const std::string_view folder : {"tmp", "reserved"}) PENSTOCK_TRY(add_runs(*store, folder, runs));
@@ -52,7 +53,7 @@ Result<std::set<std::string>> runs_in_the_making(std::span<CheckpointStore* cons
 
 Result<std::vector<std::string>> runs_to_clear(std::span<CheckpointStore* const> stores,
                                                const Options& options) {
-  PENSTOCK_ASSIGN(std::set<std::string> runs, runs_in_the_making(stores));
+  PENSTOCK_ASSIGN(std::set<std::string> runs, runs_with_pending(stores));
   if (options.has("run") && runs.contains(options.text("run")))
     return std::vector<std::string>{options.text("run")};
   PENSTOCK_ASSIGN(const std::vector<std::string> committed, wanted_runs(stores, options));
@@ -64,19 +65,19 @@ Result<std::vector<std::string>> runs_to_clear(std::span<CheckpointStore* const>
 // Removes only checkpoints that are older than `keep` others that were read completely and found right.
 Result<std::uint64_t> prune(CheckpointStore& slow, const std::string& run, std::uint64_t keep) {
   PENSTOCK_ASSIGN(const std::vector<ListedCheckpoint> listed, list_checkpoints(slow, run));
-  std::uint64_t whole = 0;
+  std::uint64_t verified_count = 0;
   std::uint64_t pruned = 0;
   for (auto each = listed.rbegin(); each != listed.rend(); ++each) {
     PENSTOCK_TRY(check_interrupt());
-    if (!each->manifest.ok()) continue;  // verify reports it; quarantine or a person removes it
-    if (whole >= keep) {
+    if (!each->manifest.ok()) continue;  // stays here; `checkpoint verify` reports it
+    if (verified_count >= keep) {
       PENSTOCK_TRY(slow.remove(run, each->id));
       ++pruned;
       continue;
     }
     const Result<void> verified = slow.verify(run, *each->manifest);
     if (verified.ok())
-      ++whole;
+      ++verified_count;
     else if (is_data_error(verified.error().code) || verified.error().code == Errc::not_found)
       warn(verified.error().message());
     else
@@ -85,28 +86,29 @@ Result<std::uint64_t> prune(CheckpointStore& slow, const std::string& run, std::
   return pruned;
 }
 
-// Removes copies on the fast tier that the slow store also has, except the `stay` newest. Skips a checkpoint
-// if this slow store is not the one that the run drains to. Verifies the slow copy before the removal.
+// Removes copies on the fast tier that the slow store also has, except the `to_keep` newest. Skips a
+// checkpoint if this slow store is not the one that the run drains to. Verifies the slow copy before the
+// removal.
 Result<std::uint64_t> evict(std::span<CheckpointStore* const> stores, const std::string& run,
-                            std::uint64_t stay) {
+                            std::uint64_t to_keep) {
   PENSTOCK_ASSIGN(const std::vector<FoundCheckpoint> all, find_checkpoints(stores, run));
   std::uint64_t evicted = 0;
   for (auto found = all.rbegin(); found != all.rend(); ++found) {
-    const ListedCheckpoint* const fast = found->in(StoreRole::fast);
-    const ListedCheckpoint* const slow = found->in(StoreRole::slow);
+    const ListedCheckpoint* const fast = found->valid_copy_in(StoreRole::fast);
+    const ListedCheckpoint* const slow = found->valid_copy_in(StoreRole::slow);
     if (fast == nullptr || slow == nullptr || !same_content(*fast->manifest, *slow->manifest)) continue;
-    PENSTOCK_ASSIGN(const std::optional<std::string> pair, fast->store->recorded_slow_store(run));
-    if (pair && *pair != slow->store->uuid()) continue;
-    if (stay > 0) {
-      --stay;
+    PENSTOCK_ASSIGN(const std::optional<std::string> slow_uuid, fast->store->recorded_slow_store(run));
+    if (slow_uuid && *slow_uuid != slow->store->uuid()) continue;
+    if (to_keep > 0) {
+      --to_keep;
       continue;
     }
     PENSTOCK_TRY(check_interrupt());
     // A right manifest does not prove that the files are right.
-    if (const Result<void> whole = slow->store->verify(run, *slow->manifest); !whole.ok()) {
-      if (!is_data_error(whole.error().code)) return whole.error();
+    if (const Result<void> verified = slow->store->verify(run, *slow->manifest); !verified.ok()) {
+      if (!is_data_error(verified.error().code)) return verified.error();
       warn(fmt::format("{}; the copy on '{}' stays: penstock checkpoint drain makes a new one of it",
-                       whole.error().message(), fast->store->tier().name));
+                       verified.error().message(), fast->store->tier().name));
       continue;
     }
     PENSTOCK_TRY(fast->store->remove(run, found->id));
@@ -115,9 +117,9 @@ Result<std::uint64_t> evict(std::span<CheckpointStore* const> stores, const std:
   return evicted;
 }
 
-Result<Cleared> clear(std::span<CheckpointStore* const> stores, const std::string& run,
-                      const Options& options) {
-  Cleared cleared{.run = run, .locked = ""};
+Result<ClearedRun> clear(std::span<CheckpointStore* const> stores, const std::string& run,
+                         const Options& options) {
+  ClearedRun cleared{.run = run, .locked = ""};
   std::vector<std::unique_ptr<Lock>> locks;
   for (CheckpointStore* store : stores) {
     const Result<void> locked = take_run_locks(*store, run, locks);
@@ -144,8 +146,8 @@ Result<Cleared> clear(std::span<CheckpointStore* const> stores, const std::strin
 
 Result<int> run_gc(const CommandContext& context) {
   PENSTOCK_ASSIGN(const NamedStores stores, open_stores(context, false));
-  const std::vector<CheckpointStore*> there = stores.there();
-  for (CheckpointStore* store : there) {
+  const std::vector<CheckpointStore*> existing = stores.existing();
+  for (CheckpointStore* store : existing) {
     PENSTOCK_ASSIGN(const bool ceiling, store->sweep_ceiling());
     if (ceiling)
       note(fmt::format("removed what a measurement of the ceiling of '{}' left", store->tier().name));
@@ -155,11 +157,11 @@ Result<int> run_gc(const CommandContext& context) {
       note(fmt::format("removed {} that a bench left in '{}' when it was killed",
                        runs == 1 ? "the run" : format_count(runs) + " runs", store->tier().name));
   }
-  PENSTOCK_ASSIGN(const std::vector<std::string> runs, runs_to_clear(there, context.options));
+  PENSTOCK_ASSIGN(const std::vector<std::string> runs, runs_to_clear(existing, context.options));
   Table table({{"run", Align::left}, {"swept"}, {"pruned"}, {"evicted"}, {"", Align::left}});
   for (const std::string& run : runs) {
     PENSTOCK_TRY(check_interrupt());
-    PENSTOCK_ASSIGN(const Cleared cleared, clear(there, run, context.options));
+    PENSTOCK_ASSIGN(const ClearedRun cleared, clear(existing, run, context.options));
     if (context.output.json)
       print_json({{"kind", "gc"},
                   {"run", run},
@@ -192,7 +194,7 @@ const CommandInfo checkpoint_gc{
     .examples = {"penstock checkpoint gc /dev/shm/bb /pfs/ckpt --keep 3   # the newest three durable ones of "
                  "each run stay"},
     .arguments = "STORE...",
-    .pinned = true,
+    .has_placement = true,
 };
 
 }  // namespace penstock

@@ -22,16 +22,16 @@ namespace {
 
 std::string_view state_of(const FoundCheckpoint& found) {
   if (found.manifest() == nullptr) return "invalid";
-  if (!found.durable()) return "fast_committed";
-  return found.in(StoreRole::fast) != nullptr ? "both" : "durable";
+  if (!found.is_durable()) return "fast_committed";
+  return found.valid_copy_in(StoreRole::fast) != nullptr ? "both" : "durable";
 }
 
 // Seconds since the checkpoint was saved. Nothing if its time cannot be parsed.
 std::optional<double> age_s(const CheckpointManifest& manifest) {
   std::tm parts{};
   if (::strptime(manifest.snapshot_time.c_str(), "%Y-%m-%dT%H:%M:%S", &parts) == nullptr) return {};
-  const auto then = std::chrono::system_clock::from_time_t(::timegm(&parts));
-  return std::chrono::duration<double>(std::chrono::system_clock::now() - then).count();
+  const auto saved_at = std::chrono::system_clock::from_time_t(::timegm(&parts));
+  return std::chrono::duration<double>(std::chrono::system_clock::now() - saved_at).count();
 }
 
 std::string age_text(const std::optional<double>& seconds) {
@@ -99,8 +99,8 @@ void add_row(Table& table, const FoundCheckpoint& found, const Output& output) {
 
 Result<int> run_ls(const CommandContext& context) {
   PENSTOCK_ASSIGN(const NamedStores stores, open_stores(context, true));
-  PENSTOCK_ASSIGN(const std::vector<std::string> runs, wanted_runs(stores.there(), context.options));
-  PENSTOCK_ASSIGN(const std::vector<FoundCheckpoint> all, find_checkpoints(stores.there(), runs));
+  PENSTOCK_ASSIGN(const std::vector<std::string> runs, wanted_runs(stores.existing(), context.options));
+  PENSTOCK_ASSIGN(const std::vector<FoundCheckpoint> all, find_checkpoints(stores.existing(), runs));
   Table table({{"run", Align::left},
                {"checkpoint"},
                {"state", Align::left},
@@ -135,7 +135,7 @@ const CommandInfo checkpoint_ls{
     .synopsis = "penstock checkpoint ls STORE... [--run NAME]",
     .examples = {"penstock checkpoint ls /dev/shm/bb /pfs/ckpt   # a row for each checkpoint of each run"},
     .arguments = "STORE...",
-    .pinned = true,
+    .has_placement = true,
 };
 
 }  // namespace penstock

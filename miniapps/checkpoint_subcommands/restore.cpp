@@ -35,7 +35,7 @@ bool means_nothing_to_restore(const Error& error) {
 
 // Checks that the files may be written to `to`, and removes the restart.json of an earlier restore: that file
 // may only exist next to a complete restore.
-Result<void> prepare(Tier& to, bool replace) {
+Result<void> prepare_target(Tier& to, bool replace) {
   PENSTOCK_ASSIGN(const bool there, folder_exists(to, "--to"));
   if (!there) return success();
   PENSTOCK_ASSIGN(const std::string first, first_foreign_entry(to, {}));
@@ -52,13 +52,13 @@ Result<void> prepare(Tier& to, bool replace) {
 }
 
 Result<void> restore_file(const Restart& restart, const CheckpointFile& file, Tier* to, bool replace,
-                          Progress& shown) {
+                          Progress& progress) {
   std::unique_ptr<Writer> writer;
   if (to != nullptr) {
     PENSTOCK_ASSIGN(writer, to->backend->create(file.name, file.bytes));
   }
   const auto take = [&](std::uint64_t, std::span<const std::byte> bytes) -> Result<void> {
-    shown.advance(bytes.size());
+    progress.advance(bytes.size());
     return writer ? writer->append(bytes) : success();
   };
   PENSTOCK_TRY(read_and_prove(*restart.store, restart.manifest, file, take));
@@ -66,16 +66,16 @@ Result<void> restore_file(const Restart& restart, const CheckpointFile& file, Ti
   return writer->publish(Durability::file_and_name, replace ? IfExists::replace : IfExists::fail);
 }
 
-// Restores this rank's share of the files. The files of a rank go to the rank of the same number; if there
-// are fewer ranks now, to that number modulo the ranks.
+// Restores this rank's share of the files. The files that rank r saved go to rank r modulo the number of
+// ranks now.
 Result<void> restore_share(const Restart& restart, const CommandContext& context, Tier* to) {
   const Communicator& ranks = context.communicator;
-  const auto all = static_cast<std::uint64_t>(ranks.size());
-  const auto me = static_cast<std::uint64_t>(ranks.rank());
-  Progress shown(context.output.progress, "restore", restart.manifest.bytes() / all, "B");
+  const auto rank_count = static_cast<std::uint64_t>(ranks.size());
+  const auto own_rank = static_cast<std::uint64_t>(ranks.rank());
+  Progress progress(context.output.progress, "restore", restart.manifest.bytes() / rank_count, "B");
   for (const CheckpointFile& file : restart.manifest.files)
-    if (file.rank % all == me)
-      PENSTOCK_TRY(restore_file(restart, file, to, context.options.flag("replace"), shown));
+    if (file.rank % rank_count == own_rank)
+      PENSTOCK_TRY(restore_file(restart, file, to, context.options.flag("replace"), progress));
   return success();
 }
 
@@ -86,7 +86,7 @@ Result<void> write_restart(const Json& json, Tier& to) {
   return writer->publish(Durability::file_and_name);
 }
 
-Json report(const Restart& restart, const CommandContext& context, const Tier* to, double seconds) {
+Json restore_json(const Restart& restart, const CommandContext& context, const Tier* to, double seconds) {
   Json json{{"kind", "restart"}};
   json.update(Json(restart_json(restart)));
   if (restart.store == nullptr) return json;
@@ -130,11 +130,11 @@ Error step_not_restorable(const Restart& restart, std::uint64_t step,
                                        restart.rejected.front().why);
   const Result<std::vector<FoundCheckpoint>> all = find_checkpoints(stores, restart.run);
   if (!all.ok()) return all.error();
-  std::set<std::uint64_t> others;
+  std::set<std::uint64_t> other_steps;
   for (const FoundCheckpoint& found : *all)
-    if (found.manifest() != nullptr && found.id.step != step) others.insert(found.id.step);
-  text += others.empty() ? "; there are no others"
-                         : fmt::format("; other steps that are there: {}", fmt::join(others, ", "));
+    if (found.manifest() != nullptr && found.id.step != step) other_steps.insert(found.id.step);
+  text += other_steps.empty() ? "; there are no others"
+                              : fmt::format("; other steps that are there: {}", fmt::join(other_steps, ", "));
   return make_error(Errc::not_found, std::move(text));
 }
 
@@ -148,7 +148,8 @@ Error nothing_restorable(const Restart& restart) {
                         restart.run, restart.rejected.size()));
 }
 
-Result<Restart> choose(const CommandContext& context, const std::vector<CheckpointStore*>& stores) {
+Result<Restart> choose_checkpoint(const CommandContext& context,
+                                  const std::vector<CheckpointStore*>& stores) {
   Communicator& ranks = context.communicator;
   PENSTOCK_ASSIGN(const std::string run, on_root(ranks, [&] { return one_run(stores, context.options); }));
   RestartRequest request;
@@ -157,10 +158,10 @@ Result<Restart> choose(const CommandContext& context, const std::vector<Checkpoi
   return choose_restart(stores, run, request, ranks);
 }
 
-Result<void> give_back(const Restart& restart, const CommandContext& context, Tier* to) {
+Result<void> restore_all(const Restart& restart, const CommandContext& context, Tier* to) {
   Communicator& ranks = context.communicator;
   if (to != nullptr)
-    PENSTOCK_TRY(on_root(ranks, [&] { return prepare(*to, context.options.flag("replace")); }));
+    PENSTOCK_TRY(on_root(ranks, [&] { return prepare_target(*to, context.options.flag("replace")); }));
   return all_ok(ranks, restore_share(restart, context, to));
 }
 
@@ -187,33 +188,33 @@ Result<int> run_restore(const CommandContext& context) {
   PENSTOCK_TRY(opened);
   Tier* const to = target ? &*target : nullptr;
 
-  const Result<Restart> chosen = choose(context, stores.there());
+  const Result<Restart> chosen = choose_checkpoint(context, stores.existing());
   if (!chosen.ok() && means_nothing_to_restore(chosen.error())) return fail_with_4(context, chosen.error());
   PENSTOCK_TRY(outcome_of(chosen));
   const Restart& restart = *chosen;
-  const bool speaks = ranks.root();
+  const bool is_root = ranks.root();
   if (restart.store == nullptr) {
-    if (speaks && context.output.json) print_json(report(restart, context, to, 0));
-    if (speaks && !context.output.json) print_rejected(restart);
+    if (is_root && context.output.json) print_json(restore_json(restart, context, to, 0));
+    if (is_root && !context.output.json) print_rejected(restart);
     const Error why =
-        speaks && context.options.given("step")
+        is_root && context.options.given("step")
             ? step_not_restorable(restart, static_cast<std::uint64_t>(context.options.integer("step")),
-                                  stores.there())
+                                  stores.existing())
             : nothing_restorable(restart);
     return fail_with_4(context, why);
   }
 
-  PENSTOCK_TRY(give_back(restart, context, to));
+  PENSTOCK_TRY(restore_all(restart, context, to));
   const double seconds = std::chrono::duration<double>(std::chrono::steady_clock::now() - start).count();
-  const Json json = report(restart, context, to, seconds);
+  const Json json = restore_json(restart, context, to, seconds);
   PENSTOCK_TRY(
-      on_root(ranks, [&] { return speaks && to != nullptr ? write_restart(json, *to) : success(); }));
-  if (speaks && context.output.json) print_json(json);
-  if (speaks && !context.output.json) print_restored(restart, to, seconds, context.output);
+      on_root(ranks, [&] { return is_root && to != nullptr ? write_restart(json, *to) : success(); }));
+  if (is_root && context.output.json) print_json(json);
+  if (is_root && !context.output.json) print_restored(restart, to, seconds, context.output);
   return 0;
 }
 
-constexpr std::string_view kWhereTo = "Where to";
+constexpr std::string_view kWhereToGroup = "Where to";
 constexpr OptionSpec kRestoreOptions[] = {
     kOnlyRunOption,
     step_option("this one and no other"),
@@ -221,12 +222,12 @@ constexpr OptionSpec kRestoreOptions[] = {
      .role = OptionRole::target,
      .value = "DIR",
      .help = "write the files there, and restart.json last (without it, they are read and proven only)",
-     .group = kWhereTo},
+     .group = kWhereToGroup},
     {.name = "replace",
      .role = OptionRole::target,
      .type = OptionType::flag,
      .help = "begin also in a folder that is not empty, and replace files of the same name",
-     .group = kWhereTo},
+     .group = kWhereToGroup},
 };
 
 }  // namespace
@@ -243,8 +244,8 @@ const CommandInfo checkpoint_restore{
          "either tier",
          "penstock checkpoint restore /pfs/ckpt --step 400   # reads and proves it, and writes nothing"},
     .arguments = "STORE...",
-    .ranks = true,
-    .pinned = true,
+    .runs_on_ranks = true,
+    .has_placement = true,
 };
 
 }  // namespace penstock

@@ -31,13 +31,14 @@ namespace {
 
 constexpr std::chrono::hours kForever{24 * 365 * 100};
 constexpr std::string_view kFirstRun = "default";
-constexpr std::string_view kLeftOut = "the fast tier was full, and --on-full skip left this checkpoint out";
+constexpr std::string_view kSkippedReason =
+    "the fast tier was full, and --on-full skip left this checkpoint out";
 
 // Everything that a rank prepares before the first collective call.
 struct PreparedSave {
   std::vector<Tier> tiers;  // the slow one, then the fast one if there is one
   SavedContent content;
-  Checkpointer::Acknowledged acknowledged;  // on rank 0, with --ack-log
+  Checkpointer::OnReached on_reached;  // set on rank 0 if --ack-log is given
 
   const Tier& slow() const { return tiers.front(); }
   const Tier* fast() const { return tiers.size() > 1 ? &tiers[1] : nullptr; }
@@ -45,7 +46,7 @@ struct PreparedSave {
 
 // One argument, with or without --burst-buffer: the stores need not exist. Two arguments: both must exist,
 // and their STORE.json says which is the slow one.
-Result<std::vector<Tier>> open_places(const CommandContext& context) {
+Result<std::vector<Tier>> open_slow_and_fast(const CommandContext& context) {
   const std::span<const std::string> arguments = context.positionals;
   if (context.options.given("burst-buffer")) {
     if (arguments.size() != 1)
@@ -77,14 +78,14 @@ Result<std::vector<Tier>> open_places(const CommandContext& context) {
 }
 
 // The run of --run, or the only run that exists, or "default" if there is none.
-Result<std::string> run_to_save(const PreparedSave& asked, const Options& options) {
+Result<std::string> run_to_save(const PreparedSave& prepared, const Options& options) {
   if (options.has("run")) {
     PENSTOCK_TRY(check_run_name(options.text("run")));
     return options.text("run");
   }
   std::vector<std::unique_ptr<CheckpointStore>> opened;
   std::vector<CheckpointStore*> stores;
-  for (const Tier& tier : asked.tiers) {
+  for (const Tier& tier : prepared.tiers) {
     PENSTOCK_ASSIGN(std::unique_ptr<CheckpointStore> store, open_if_there(tier));
     if (store == nullptr) continue;
     stores.push_back(store.get());
@@ -104,52 +105,52 @@ Result<PreparedSave> prepare(const CommandContext& context) {
   const Communicator& ranks = context.communicator;
   if (options.given("payload") == options.given("from"))
     return make_error(Errc::invalid_argument, "say what to save: either --payload NAME|SIZE or --from DIR");
-  PENSTOCK_ASSIGN(std::vector<Tier> tiers, open_places(context));
+  PENSTOCK_ASSIGN(std::vector<Tier> tiers, open_slow_and_fast(context));
   const auto rank = static_cast<std::uint64_t>(ranks.rank());
-  const auto size = static_cast<std::uint64_t>(ranks.size());
-  PENSTOCK_ASSIGN(
-      SavedContent content,
-      options.given("from")
-          ? SavedContent::of_folder(options.text("from"), context.named_tiers, rank, size)
-          : SavedContent::of_payload(options.text("payload"), rank, size, context.seed, step_of(options)));
-  PreparedSave asked{std::move(tiers), std::move(content), {}};
+  const auto rank_count = static_cast<std::uint64_t>(ranks.size());
+  PENSTOCK_ASSIGN(SavedContent content,
+                  options.given("from")
+                      ? SavedContent::of_folder(options.text("from"), context.named_tiers, rank, rank_count)
+                      : SavedContent::of_payload(options.text("payload"), rank, rank_count, context.seed,
+                                                 step_of(options)));
+  PreparedSave prepared{std::move(tiers), std::move(content), {}};
   if (options.given("ack-log") && ranks.root()) {
-    PENSTOCK_ASSIGN(asked.acknowledged, log_acknowledgements(options.text("ack-log")));
+    PENSTOCK_ASSIGN(prepared.on_reached, log_acknowledgements(options.text("ack-log")));
   }
-  return asked;
+  return prepared;
 }
 
 // Collective. Saves, then waits as --wait and --timeout say.
-Result<SaveOutcome> save(PreparedSave& asked, const std::string& run, const CommandContext& context) {
+Result<SaveOutcome> save(PreparedSave& prepared, const std::string& run, const CommandContext& context) {
   const Options& options = context.options;
   CheckpointPolicy policy = policy_of(options);
   policy.run = run;
-  SaveOutcome outcome{.run = run, .times = {}, .counts = {}, .late = {}};
-  PENSTOCK_ASSIGN(
-      const std::unique_ptr<Checkpointer> checkpointer,
-      Checkpointer::open(policy, asked.slow(), asked.fast(), context.communicator, asked.acknowledged));
+  SaveOutcome outcome{.run = run, .times = {}, .counts = {}, .timeout_error = {}};
+  PENSTOCK_ASSIGN(const std::unique_ptr<Checkpointer> checkpointer,
+                  Checkpointer::open(policy, prepared.slow(), prepared.fast(), context.communicator,
+                                     prepared.on_reached));
   const auto begin = std::chrono::steady_clock::now();
   PENSTOCK_ASSIGN(CheckpointTimes saved, checkpointer->save({.step = step_of(options),
-                                                             .files = asked.content.files(),
+                                                             .files = prepared.content.files(),
                                                              .trainer = {.seed = context.seed},
-                                                             .payload = asked.content.payload(),
+                                                             .payload = prepared.content.payload(),
                                                              .payload_seed = context.seed}));
   if (!saved.skipped && options.text("wait") == "durable" && saved.reached != Reached::durable) {
     // --timeout includes the wait for space and the write to the fast tier, but does not end them.
-    const std::chrono::nanoseconds whole =
+    const std::chrono::nanoseconds timeout =
         options.has("timeout") ? options.duration("timeout") : std::chrono::nanoseconds(kForever);
     const std::chrono::nanoseconds patience =
-        std::max(std::chrono::nanoseconds(0), whole - (std::chrono::steady_clock::now() - begin));
+        std::max(std::chrono::nanoseconds(0), timeout - (std::chrono::steady_clock::now() - begin));
     const Result<void> waited = checkpointer->wait(saved.id, Reached::durable, patience);
     if (!waited.ok() && waited.error().code != Errc::timed_out) return waited.error();
     if (waited.ok())
       saved.reached = Reached::durable;
     else
-      outcome.late = waited.error();
+      outcome.timeout_error = waited.error();
   }
   for (const CheckpointTimes& times : checkpointer->times())
     if (times.id == saved.id) outcome.times = times;
-  outcome.times.reached = saved.reached;  // when the wait ended
+  outcome.times.reached = saved.reached;  // what it was when the wait ended
   outcome.counts = checkpointer->counts();
   outcome.wall_s = std::chrono::duration<double>(std::chrono::steady_clock::now() - begin).count();
   return outcome;
@@ -159,11 +160,11 @@ void record(const SaveOutcome& outcome, Trial& trial) {
   record_saving({.checkpoints = std::span(&outcome.times, 1),
                  .counts = outcome.counts,
                  .steps = {},
-                 .durable = bench_metrics::kDurable},
+                 .time_to_durable = bench_metrics::kTimeToDurable},
                 trial);
   trial.sample(shared_metrics::kWall, outcome.wall_s);
-  if (outcome.late) trial.fail(*outcome.late);
-  if (outcome.times.skipped) trial.verdict(Verdict::degraded, kLeftOut);
+  if (outcome.timeout_error) trial.fail(*outcome.timeout_error);
+  if (outcome.times.skipped) trial.verdict(Verdict::degraded, kSkippedReason);
 }
 
 // A save that was refused (the run is busy, or the store is of another kind) gets no record.
@@ -173,26 +174,26 @@ bool is_refused(const Error& error) {
 
 // Collective. The record goes to its file only, even with --json. If the default folder cannot be made, there
 // is no record: the checkpoint is more important.
-Result<std::optional<Run>> begin_record(const CommandContext& context, const PreparedSave& asked) {
-  CommandContext of_record = context;
-  of_record.output.json = false;
-  Result<Run> run = Run::begin(of_record);
+Result<std::optional<Run>> begin_record(const CommandContext& context, const PreparedSave& prepared) {
+  CommandContext quiet_context = context;
+  quiet_context.output.json = false;
+  Result<Run> run = Run::begin(quiet_context);
   if (!run.ok() && (context.options.given("results") || run.error().code == Errc::invalid_argument))
     return run.error();
   if (!run.ok()) {
     if (context.communicator.root()) warn(fmt::format("no record is left: {}", run.error().message()));
     return std::optional<Run>();
   }
-  for (const Tier& tier : asked.tiers) run->check_tier(tier);
+  for (const Tier& tier : prepared.tiers) run->check_tier(tier);
   return std::optional<Run>(*std::move(run));
 }
 
 // Collective if the save succeeded.
-Result<void> leave_record(const Result<SaveOutcome>& outcome, const PreparedSave& asked, std::uint64_t bytes,
-                          Run& run) {
+Result<void> leave_record(const Result<SaveOutcome>& outcome, const PreparedSave& prepared,
+                          std::uint64_t bytes, Run& run) {
   Trial trial = run.trial();
-  trial.tier("checkpoint", asked.slow());
-  if (asked.fast() != nullptr) trial.tier("burst_buffer", *asked.fast());
+  trial.tier("checkpoint", prepared.slow());
+  if (prepared.fast() != nullptr) trial.tier("burst_buffer", *prepared.fast());
   trial.parameter("payload_bytes", bytes);
   if (outcome.ok()) {
     record(*outcome, trial);
@@ -207,22 +208,22 @@ Result<void> leave_record(const Result<SaveOutcome>& outcome, const PreparedSave
 Result<int> run_save(const CommandContext& context) {
   Communicator& ranks = context.communicator;
   const SignalsForAll signals(ranks);
-  Result<PreparedSave> asked = prepare(context);
-  PENSTOCK_TRY(all_ok(ranks, asked));
+  Result<PreparedSave> prepared = prepare(context);
+  PENSTOCK_TRY(all_ok(ranks, prepared));
   PENSTOCK_ASSIGN(const std::string name,
-                  on_root(ranks, [&] { return run_to_save(*asked, context.options); }));
+                  on_root(ranks, [&] { return run_to_save(*prepared, context.options); }));
   std::uint64_t bytes = 0;  // of all ranks
-  for (const FileView& file : asked->content.files()) bytes += file.bytes.size();
+  for (const FileView& file : prepared->content.files()) bytes += file.bytes.size();
   PENSTOCK_TRY(ranks.all_reduce(std::span(&bytes, 1), Reduction::sum));
-  PENSTOCK_ASSIGN(std::optional<Run> run, begin_record(context, *asked));
-  const Result<SaveOutcome> outcome = save(*asked, name, context);
+  PENSTOCK_ASSIGN(std::optional<Run> run, begin_record(context, *prepared));
+  const Result<SaveOutcome> outcome = save(*prepared, name, context);
   if (!outcome.ok() && is_refused(outcome.error())) return outcome.error();
   if (outcome.ok() && ranks.root()) {
-    report_save(*outcome, asked->slow(), asked->fast(), context);
-    if (outcome->times.skipped) warn(fmt::format("{}: nothing was saved", kLeftOut));
+    report_save(*outcome, prepared->slow(), prepared->fast(), context);
+    if (outcome->times.skipped) warn(fmt::format("{}: nothing was saved", kSkippedReason));
   }
-  const Result<void> recorded = run ? leave_record(outcome, *asked, bytes, *run) : success();
-  const bool saved = outcome.ok() && !outcome->late;
+  const Result<void> recorded = run ? leave_record(outcome, *prepared, bytes, *run) : success();
+  const bool saved = outcome.ok() && !outcome->timeout_error;
   if (saved) PENSTOCK_TRY(recorded);
   if (!recorded.ok() && ranks.root()) warn(fmt::format("no record is left: {}", recorded.error().message()));
   PENSTOCK_TRY(outcome_of(outcome));
@@ -231,7 +232,7 @@ Result<int> run_save(const CommandContext& context) {
                 make_error(Errc::timed_out,
                            fmt::format("{} (--timeout {}). It is on the fast tier: penstock checkpoint "
                                        "drain goes on from there",
-                                       outcome->late->message(),
+                                       outcome->timeout_error->message(),
                                        format_duration(context.options.duration("timeout")))));
   return kNotDurable;
 }
@@ -241,14 +242,14 @@ constexpr OptionSpec kSaveOptions[] = {
      .role = OptionRole::target,
      .value = "NAME",
      .help = "of this run (the only one there is, if not given, and else 'default')",
-     .group = kWhichCheckpoints},
+     .group = kWhichCheckpointsGroup},
     step_option("of this step of the training (0 if not given)"),
     kPayloadOption,
     {.name = "from",
      .role = OptionRole::target,
      .value = "DIR",
      .help = "save the files of a folder, dealt out over the ranks by name",
-     .group = kWhatIsSaved},
+     .group = kWhatIsSavedGroup},
     kBurstBufferOption,
     {.name = "wait",
      .role = OptionRole::work,
@@ -256,12 +257,12 @@ constexpr OptionSpec kSaveOptions[] = {
      .value = "fast|durable",
      .fallback = "durable",
      .help = "until it outlives the process, or a power cut and the fast tier's loss as well",
-     .group = kWhatIsSaved},
+     .group = kWhatIsSavedGroup},
     {.name = "ack-log",
      .role = OptionRole::output,
      .value = "FILE",
      .help = "append a synced line 'step level' for each level as soon as it holds",
-     .group = kWhatIsSaved},
+     .group = kWhatIsSavedGroup},
     kOnFullOption,
     kOnFullTimeoutOption,
     kOversizeOption,
@@ -287,7 +288,7 @@ const CommandInfo checkpoint_save{
     .notes = "Leaves a record in --results DIR; with --json, stdout has one object that says what was saved.",
     .arguments = "STORE...",
     .measures = true,
-    .ranks = true,
+    .runs_on_ranks = true,
 };
 
 }  // namespace penstock

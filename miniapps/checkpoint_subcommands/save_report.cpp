@@ -43,9 +43,9 @@ Json to_json(const SaveOutcome& outcome, const Tier& slow, const Tier* fast, con
           {"seed", context.seed},
           {"slow", tier_json(slow)},
           {"fast", fast == nullptr ? Json() : tier_json(*fast)},
-          {"verdict", times.skipped  ? "skipped"
-                      : outcome.late ? "timed_out"
-                                     : "ok"}};
+          {"verdict", times.skipped           ? "skipped"
+                      : outcome.timeout_error ? "timed_out"
+                                              : "ok"}};
 }
 
 void print_saved(const SaveOutcome& outcome, const Tier& slow, const Tier* fast, const Output& output) {

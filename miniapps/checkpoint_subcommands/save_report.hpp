@@ -13,10 +13,10 @@ namespace penstock {
 
 struct SaveOutcome {
   std::string run;
-  CheckpointTimes times;  // `reached`: when the wait ended
+  CheckpointTimes times;  // `reached` is the level when the wait ended
   CheckpointCounts counts;
-  std::optional<Error> late;  // set if --timeout ended the wait before it was durable
-  double wall_s = 0;          // from the begin of save() to the end of the wait
+  std::optional<Error> timeout_error;  // set if --timeout ended the wait before it was durable
+  double wall_s = 0;                   // from the begin of save() to the end of the wait
 };
 
 // Prints a table or, with --json, an object. `fast` may be null.

@@ -1,8 +1,8 @@
 // Threads: the main thread of a rank calls run_saving() and write_ceiling(). ByteSeries has its own thread,
 // which reads only the byte counters of the tiers.
-// Lock: ByteSeries::mutex_ guards over_. No I/O happens while it is held.
-// Ranks: run_saving(), train(), finish() and write_ceiling() are collective. A rank with an error still takes
-// part in the next collective call, because the others wait there.
+// Lock: ByteSeries::mutex_ guards ended_. No I/O happens while it is held.
+// Ranks: run_saving(), train_and_save(), wait_until_durable() and write_ceiling() are collective. A rank with
+// an error still makes the next collective call, because the others wait there.
 // Memory: the thread of ByteSeries allocates for its series. If that fails, the process ends.
 // Ctrl-C: ends the steps and the wait for the drain. Then the run is removed from both stores, as after an
 // error.
@@ -26,7 +26,7 @@ namespace {
 
 using Clock = std::chrono::steady_clock;
 
-constexpr std::chrono::milliseconds kLook{50};
+constexpr std::chrono::milliseconds kFinalizePoll{50};
 constexpr std::chrono::seconds kLongRun{60};  // for runs of at least this length, an interval is 1 s
 
 double seconds_since(Clock::time_point begin, Clock::time_point end) {
@@ -36,20 +36,20 @@ double seconds_since(Clock::time_point begin, Clock::time_point end) {
 // Counts the bytes that are written to each tier in each interval, on its own thread.
 class ByteSeries {
  public:
-  // Counts from here on, since the thread may start only when bytes have already moved.
+  // Reads the counters here, since the thread may start only when bytes have already moved.
   ByteSeries(const Tier& slow, const Tier* fast, std::chrono::nanoseconds interval)
       : slow_(slow),
         fast_(fast),
         interval_(interval),
         slow_before_(slow.backend->moved_bytes().written),
         fast_before_(fast == nullptr ? 0 : fast->backend->moved_bytes().written),
-        thread_([this] { work(); }) {}
+        thread_([this] { count_loop(); }) {}
   ~ByteSeries() { end(); }
 
   void end() {
     {
       const std::lock_guard lock(mutex_);
-      over_ = true;
+      ended_ = true;
     }
     changed_.notify_all();
     if (thread_.joinable()) thread_.join();
@@ -59,13 +59,13 @@ class ByteSeries {
   std::vector<double> fast_bytes;
 
  private:
-  void work() {
+  void count_loop() {
     Clock::time_point next = Clock::now();
-    for (bool over = false; !over;) {
+    for (bool ended = false; !ended;) {
       next += interval_;
       {
         std::unique_lock lock(mutex_);
-        over = changed_.wait_until(lock, next, [&] { return over_; });
+        ended = changed_.wait_until(lock, next, [&] { return ended_; });
       }
       const std::uint64_t slow_now = slow_.backend->moved_bytes().written;
       slow_bytes.push_back(static_cast<double>(slow_now - std::exchange(slow_before_, slow_now)));
@@ -80,9 +80,9 @@ class ByteSeries {
   const std::chrono::nanoseconds interval_;
   std::uint64_t slow_before_;
   std::uint64_t fast_before_;
-  std::mutex mutex_;  // of over_
+  std::mutex mutex_;  // guards ended_
   std::condition_variable changed_;
-  bool over_ = false;
+  bool ended_ = false;
   std::jthread thread_;  // last: it uses the other members
 };
 
@@ -107,18 +107,18 @@ SaveRequest request_of(const PayloadState& state, std::uint64_t step, const Payl
 
 // Collective. Waits until all checkpoints are durable, until none becomes durable for `patience`, or until a
 // signal.
-Result<void> finish(Checkpointer& saver, std::chrono::nanoseconds patience, Communicator& ranks) {
-  Clock::time_point moved = Clock::now();
-  std::uint64_t drained = 0;
+Result<void> wait_until_durable(Checkpointer& saver, std::chrono::nanoseconds patience, Communicator& ranks) {
+  Clock::time_point last_drain = Clock::now();
+  std::uint64_t drained_before = 0;
   for (;;) {
-    const Result<void> left = saver.finalize(kLook);
-    if (left.ok() || left.error().code != Errc::timed_out) return left;
+    const Result<void> finalized = saver.finalize(kFinalizePoll);
+    if (finalized.ok() || finalized.error().code != Errc::timed_out) return finalized;
     const auto look = [&]() -> Result<void> {
       PENSTOCK_TRY(check_interrupt());
-      const std::uint64_t now = saver.counts().drained;
-      if (now != drained) moved = Clock::now();
-      drained = now;
-      return Clock::now() - moved < patience ? success() : left;
+      const std::uint64_t drained_now = saver.counts().drained;
+      if (drained_now != drained_before) last_drain = Clock::now();
+      drained_before = drained_now;
+      return Clock::now() - last_drain < patience ? success() : finalized;
     };
     PENSTOCK_TRY(on_root(ranks, look));
   }
@@ -126,61 +126,62 @@ Result<void> finish(Checkpointer& saver, std::chrono::nanoseconds patience, Comm
 
 // Collective. Runs the steps and the saves. An error of one rank ends all ranks, at the next save or at the
 // end.
-Result<void> train(const BenchSetup& setup, Checkpointer& saver, PayloadState& state, Communicator& ranks,
-                   Clock::time_point begin, SavingRun& into, const std::function<void()>& tick) {
-  Result<void> mine = success();
+Result<void> train_and_save(const BenchSetup& setup, Checkpointer& saver, PayloadState& state,
+                            Communicator& ranks, Clock::time_point begin, SavingRun& result,
+                            const std::function<void()>& tick) {
+  Result<void> own_result = success();
   for (std::uint64_t step = 1; step <= setup.steps; ++step) {
-    if (mine.ok()) {
-      const Clock::time_point from = Clock::now();
-      mine =
-          setup.burner == nullptr ? sleep_until(from + setup.step_time) : setup.burner->work(setup.step_time);
-      into.steps.push_back({seconds_since(begin, from), seconds_since(begin, Clock::now())});
+    if (own_result.ok()) {
+      const Clock::time_point step_begin = Clock::now();
+      own_result = setup.burner == nullptr ? sleep_until(step_begin + setup.step_time)
+                                           : setup.burner->work(setup.step_time);
+      result.steps.push_back({seconds_since(begin, step_begin), seconds_since(begin, Clock::now())});
     }
     tick();
-    if (step % setup.every != 0) continue;
-    PENSTOCK_TRY(all_ok(ranks, mine));
+    if (step % setup.save_every != 0) continue;
+    PENSTOCK_TRY(all_ok(ranks, own_result));
     state.advance_to(step);
     PENSTOCK_TRY(outcome_of(saver.save(request_of(state, step, setup.payload))));
   }
-  return all_ok(ranks, mine);
+  return all_ok(ranks, own_result);
 }
 
 }  // namespace
 
 Result<SavingRun> run_saving(std::string_view arm, const std::string& name, const BenchSetup& setup,
                              PayloadState& state, Communicator& ranks, const std::function<void()>& tick) {
-  CheckpointPolicy own = setup.policy;
-  own.run = name;
-  own.snapshot = arm == kSnapshotArm;
+  CheckpointPolicy policy = setup.policy;
+  policy.run = name;
+  policy.by_snapshot = arm == kSnapshotArm;
   const Tier& slow = setup.slow();
-  const Tier* const through = arm == kDirectArm ? nullptr : setup.fast();
+  const Tier* const fast = arm == kDirectArm ? nullptr : setup.fast();
   SavingRun run;
   const auto measure = [&]() -> Result<void> {
-    PENSTOCK_ASSIGN(const std::unique_ptr<Checkpointer> saver, Checkpointer::open(own, slow, through, ranks));
+    PENSTOCK_ASSIGN(const std::unique_ptr<Checkpointer> saver, Checkpointer::open(policy, slow, fast, ranks));
     const MovedBytes slow_before = slow.backend->moved_bytes();
-    const MovedBytes fast_before = through == nullptr ? MovedBytes{} : through->backend->moved_bytes();
+    const MovedBytes fast_before = fast == nullptr ? MovedBytes{} : fast->backend->moved_bytes();
     const bool is_long =
         std::chrono::duration<double>(setup.step_time) * static_cast<double>(setup.steps) >= kLongRun;
     const std::chrono::nanoseconds interval = std::chrono::milliseconds(is_long ? 1000 : 100);
-    ByteSeries series(slow, through, interval);
+    ByteSeries series(slow, fast, interval);
     const double offset_s = saver->now_s();
     const Clock::time_point begin = Clock::now();
-    PENSTOCK_TRY(train(setup, *saver, state, ranks, begin, run, tick));
-    const Clock::time_point trained = Clock::now();
-    PENSTOCK_TRY(finish(*saver, own.block_for, ranks));
-    const Clock::time_point over = Clock::now();
+    PENSTOCK_TRY(train_and_save(setup, *saver, state, ranks, begin, run, tick));
+    const Clock::time_point trained_at = Clock::now();
+    PENSTOCK_TRY(wait_until_durable(*saver, policy.block_for, ranks));
+    const Clock::time_point drained_at = Clock::now();
     series.end();
     run.interval_s = std::chrono::duration<double>(interval).count();
     run.slow_bytes = std::move(series.slow_bytes);
     run.fast_bytes = std::move(series.fast_bytes);
-    run.wall_s = seconds_since(begin, trained);
-    run.finalize_s = seconds_since(trained, over);
+    run.wall_s = seconds_since(begin, trained_at);
+    run.finalize_s = seconds_since(trained_at, drained_at);
     run.slow = moved_since(slow_before, slow.backend->moved_bytes());
-    if (through != nullptr) run.fast = moved_since(fast_before, through->backend->moved_bytes());
+    if (fast != nullptr) run.fast = moved_since(fast_before, fast->backend->moved_bytes());
     run.counts = saver->counts();
     run.checkpoints = saver->times();
     for (CheckpointTimes& times : run.checkpoints) {
-      times.asked_s -= offset_s;
+      times.save_begin_s -= offset_s;
       if (times.drain_begin_s) *times.drain_begin_s -= offset_s;
     }
     return success();
@@ -188,8 +189,8 @@ Result<SavingRun> run_saving(std::string_view arm, const std::string& name, cons
   const Result<void> measured = measure();
   Result<void> removed = success();
   if (ranks.root()) {
-    removed = remove_run(slow, own.run);
-    if (removed.ok() && through != nullptr) removed = remove_run(*through, own.run);
+    removed = remove_run(slow, policy.run);
+    if (removed.ok() && fast != nullptr) removed = remove_run(*fast, policy.run);
   }
   PENSTOCK_TRY(all_ok(ranks, measured));
   PENSTOCK_TRY(on_root(ranks, [&] { return removed; }));
@@ -222,8 +223,8 @@ Result<double> write_ceiling(const Tier& tier, const PayloadState& state, Commun
   double took_s = seconds_since(begin, Clock::now());
   Result<void> removed = success();
   for (const PayloadFile& file : state.files()) {
-    const Result<void> gone = backend.names().remove(folder + file.name);
-    if (!gone.ok() && gone.error().code != Errc::not_found) removed = gone;
+    const Result<void> file_removed = backend.names().remove(folder + file.name);
+    if (!file_removed.ok() && file_removed.error().code != Errc::not_found) removed = file_removed;
   }
   PENSTOCK_TRY(all_ok(ranks, written));
   PENSTOCK_TRY(all_ok(ranks, removed));

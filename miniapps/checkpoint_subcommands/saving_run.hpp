@@ -22,17 +22,18 @@ struct SavingRun {
   CheckpointCounts counts;
   std::vector<Period> steps;
   double wall_s = 0;      // of steps and saves, until the training ended
-  double finalize_s = 0;  // from then until all was durable
+  double finalize_s = 0;  // from the end of the training until all is durable
   MovedBytes slow;        // bytes that this process moved through the back end
   MovedBytes fast;
-  double interval_s = 0;  // of the series below, which have the bytes written in each interval
+  double interval_s = 0;  // length of an interval of the two series below
   std::vector<double> slow_bytes;
   std::vector<double> fast_bytes;
 };
 
-// Runs one arm once. Each step is a fixed amount of work, which takes step_time on an idle machine; without a
-// burner the step sleeps for step_time. `name` is the name of the run, which is removed from both stores at
-// the end, also after an error. Calls `tick` after each step. Collective.
+// Runs a training once, which saves in the way of `arm`. Each step is a fixed amount of work, which takes
+// step_time on an idle machine; without a burner the step sleeps for step_time. `name` is the name of the
+// run, which is removed from both stores at the end, also after an error. Calls `tick` after each step.
+// Collective.
 Result<SavingRun> run_saving(std::string_view arm, const std::string& name, const BenchSetup& setup,
                              PayloadState& state, Communicator& ranks, const std::function<void()>& tick);
 

@@ -28,14 +28,14 @@ namespace {
 
 struct HeldLock {
   std::string run;
-  std::string what;    // "save", "drain"
-  std::string holder;  // the text that the process wrote into the lock file: process, host, boot
+  std::string purpose;  // "save", "drain"
+  std::string holder;   // the text that the process wrote into the lock file: process, host, boot
 };
 
-struct Status {
+struct StoreStatus {
   const CheckpointStore* store = nullptr;
   std::uint64_t checkpoints = 0, bytes = 0, wrong = 0;
-  std::uint64_t in_the_making = 0, quarantined = 0, trash = 0;
+  std::uint64_t pending = 0, quarantined = 0, trash = 0;
   std::optional<std::uint64_t> backlog_bytes;  // none: it is a slow store, or no slow store was named
   std::optional<std::uint64_t> room_bytes;     // none: the back end does not know
   std::optional<std::vector<HeldLock>> locks;
@@ -46,22 +46,22 @@ Result<std::optional<std::string>> holder_of(const std::filesystem::path& path) 
   const Fd file(retry_eintr([&] { return ::open(path.c_str(), O_RDONLY | O_CLOEXEC); }));
   if (!file && errno == ENOENT) return std::optional<std::string>();
   if (!file) return errno_error(errno, "cannot look at the lock", path.string());
-  // Asks which process would conflict with a lock on the whole file. Takes none.
-  struct flock whole {};
-  whole.l_type = F_WRLCK;
-  whole.l_whence = SEEK_SET;
-  if (::fcntl(file.get(), F_OFD_GETLK, &whole) != 0)
+  // Asks which process would conflict with a lock on the whole file. This takes no lock.
+  struct flock lock {};
+  lock.l_type = F_WRLCK;
+  lock.l_whence = SEEK_SET;
+  if (::fcntl(file.get(), F_OFD_GETLK, &lock) != 0)
     return errno_error(errno, "cannot look at the lock", path.string());
-  if (whole.l_type == F_UNLCK) return std::optional<std::string>();
+  if (lock.l_type == F_UNLCK) return std::optional<std::string>();
   std::array<char, 512> text{};
   const ssize_t length = ::pread(file.get(), text.data(), text.size(), 0);
-  std::string words(text.data(), length > 0 ? static_cast<std::size_t>(length) : 0);
-  while (!words.empty() && words.back() == '\n') words.pop_back();
-  return std::optional<std::string>(std::move(words));
+  std::string holder(text.data(), length > 0 ? static_cast<std::size_t>(length) : 0);
+  while (!holder.empty() && holder.back() == '\n') holder.pop_back();
+  return std::optional<std::string>(std::move(holder));
 }
 
-// Only asks for the locks and takes none, so that a process that starts meanwhile does not find the run busy.
-// None if the tier has no files on this machine.
+// Lists the locks that processes hold. It takes none itself, so that a process that starts meanwhile does not
+// find the run busy. None if the tier has no files on this machine.
 Result<std::optional<std::vector<HeldLock>>> held_locks(const CheckpointStore& store) {
   Backend& backend = *store.tier().backend;
   std::vector<HeldLock> held;
@@ -76,7 +76,7 @@ Result<std::optional<std::vector<HeldLock>>> held_locks(const CheckpointStore& s
   for (const std::string& name : names) {
     const std::string file(last_part(name));
     const std::size_t dot = file.rfind('.');
-    const auto path = backend.native_path(below(kStoreLocks, file));
+    const auto path = backend.native_path(path_in(kStoreLocks, file));
     if (dot == std::string::npos || !path) continue;
     PENSTOCK_ASSIGN(std::optional<std::string> holder, holder_of(*path));
     if (holder) held.push_back({file.substr(0, dot), file.substr(dot + 1), *std::move(holder)});
@@ -84,7 +84,7 @@ Result<std::optional<std::vector<HeldLock>>> held_locks(const CheckpointStore& s
   return std::optional<std::vector<HeldLock>>(std::move(held));
 }
 
-Result<std::uint64_t> entries(const CheckpointStore& store, std::string_view folder) {
+Result<std::uint64_t> entry_count(const CheckpointStore& store, std::string_view folder) {
   std::uint64_t count = 0;
   const Result<void> listed = store.tier().backend->names().list(folder, [&](const Entry&) {
     ++count;
@@ -94,11 +94,11 @@ Result<std::uint64_t> entries(const CheckpointStore& store, std::string_view fol
   return count;
 }
 
-Result<Status> look(const CheckpointStore& store) {
-  Status status{.store = &store, .backlog_bytes = {}, .room_bytes = {}, .locks = {}};
-  PENSTOCK_ASSIGN(status.in_the_making, entries(store, "tmp"));
-  PENSTOCK_ASSIGN(status.quarantined, entries(store, "quarantine"));
-  PENSTOCK_ASSIGN(status.trash, entries(store, "trash"));
+Result<StoreStatus> inspect_store(const CheckpointStore& store) {
+  StoreStatus status{.store = &store, .backlog_bytes = {}, .room_bytes = {}, .locks = {}};
+  PENSTOCK_ASSIGN(status.pending, entry_count(store, "tmp"));
+  PENSTOCK_ASSIGN(status.quarantined, entry_count(store, "quarantine"));
+  PENSTOCK_ASSIGN(status.trash, entry_count(store, "trash"));
   PENSTOCK_ASSIGN(status.locks, held_locks(store));
   if (const Result<std::uint64_t> room = store.free_space(); room.ok()) status.room_bytes = *room;
   return status;
@@ -106,10 +106,11 @@ Result<Status> look(const CheckpointStore& store) {
 
 // Adds the checkpoints to the store that has them. For a fast store, also counts the bytes that no slow store
 // has.
-void count(std::vector<Status>& all, const std::vector<FoundCheckpoint>& found) {
-  const bool slow_known = std::any_of(
-      all.begin(), all.end(), [](const Status& status) { return status.store->role() == StoreRole::slow; });
-  for (Status& status : all) {
+void add_checkpoints(std::vector<StoreStatus>& all, const std::vector<FoundCheckpoint>& found) {
+  const bool slow_known = std::any_of(all.begin(), all.end(), [](const StoreStatus& status) {
+    return status.store->role() == StoreRole::slow;
+  });
+  for (StoreStatus& status : all) {
     if (slow_known && status.store->role() == StoreRole::fast) status.backlog_bytes = 0;
     for (const FoundCheckpoint& each : found) {
       for (const ListedCheckpoint& copy : each.copies) {
@@ -118,7 +119,7 @@ void count(std::vector<Status>& all, const std::vector<FoundCheckpoint>& found) 
         status.wrong += copy.manifest.ok() ? 0U : 1U;
         const std::uint64_t bytes = copy.manifest.ok() ? copy.manifest->bytes() : 0;
         status.bytes += bytes;
-        if (status.backlog_bytes && !each.durable()) *status.backlog_bytes += bytes;
+        if (status.backlog_bytes && !each.is_durable()) *status.backlog_bytes += bytes;
       }
     }
   }
@@ -128,11 +129,11 @@ Json locks_json(const std::optional<std::vector<HeldLock>>& locks) {
   if (!locks) return {};
   Json json = Json::array();
   for (const HeldLock& lock : *locks)
-    json.push_back({{"run", lock.run}, {"what", lock.what}, {"holder", lock.holder}});
+    json.push_back({{"run", lock.run}, {"what", lock.purpose}, {"holder", lock.holder}});
   return json;
 }
 
-Json to_json(const Status& status) {
+Json to_json(const StoreStatus& status) {
   return {{"kind", "store"},
           {"tier", tier_json(status.store->tier())},
           {"role", role_name(status.store->role())},
@@ -143,13 +144,13 @@ Json to_json(const Status& status) {
           {"wrong", status.wrong},
           {"room_bytes", status.room_bytes ? Json(*status.room_bytes) : Json()},
           {"backlog_bytes", status.backlog_bytes ? Json(*status.backlog_bytes) : Json()},
-          {"in_the_making", status.in_the_making},
+          {"in_the_making", status.pending},
           {"quarantined", status.quarantined},
           {"trash", status.trash},
           {"locks", locks_json(status.locks)}};
 }
 
-void print_all(const std::vector<Status>& all, const Output& output) {
+void print_all(const std::vector<StoreStatus>& all, const Output& output) {
   Table table({{"store", Align::left},
                {"role", Align::left},
                {"durability", Align::left},
@@ -164,13 +165,13 @@ void print_all(const std::vector<Status>& all, const Output& output) {
     return bytes ? format_bytes(static_cast<double>(*bytes), output) : std::string("-");
   };
   std::string text;
-  for (const Status& status : all) {
+  for (const StoreStatus& status : all) {
     const CheckpointStore& store = *status.store;
     const std::string name = printable(store.tier().name);
     table.row({name, std::string(role_name(store.role())), store.durability(),
                format_count(status.checkpoints), size(status.bytes), size(status.room_bytes),
-               size(status.backlog_bytes), format_count(status.in_the_making),
-               format_count(status.quarantined), store.uuid()});
+               size(status.backlog_bytes), format_count(status.pending), format_count(status.quarantined),
+               store.uuid()});
     if (status.wrong > 0)
       text +=
           fmt::format("{}: {} checkpoints have no right manifest (penstock checkpoint verify names them)\n",
@@ -179,24 +180,24 @@ void print_all(const std::vector<Status>& all, const Output& output) {
     if (status.locks)
       for (const HeldLock& lock : *status.locks)
         text += fmt::format("{}: '{}' is locked for {} by {}\n", name, printable(lock.run),
-                            printable(lock.what), printable(lock.holder));
+                            printable(lock.purpose), printable(lock.holder));
   }
   print_text(table.text() + text);
 }
 
 Result<int> run_status(const CommandContext& context) {
   PENSTOCK_ASSIGN(const NamedStores stores, open_stores(context, true));
-  const std::vector<CheckpointStore*> there = stores.there();
-  PENSTOCK_ASSIGN(const std::vector<std::string> runs, wanted_runs(there, context.options));
-  PENSTOCK_ASSIGN(const std::vector<FoundCheckpoint> found, find_checkpoints(there, runs));
-  std::vector<Status> all;
-  for (const CheckpointStore* store : there) {
-    PENSTOCK_ASSIGN(Status status, look(*store));
+  const std::vector<CheckpointStore*> existing = stores.existing();
+  PENSTOCK_ASSIGN(const std::vector<std::string> runs, wanted_runs(existing, context.options));
+  PENSTOCK_ASSIGN(const std::vector<FoundCheckpoint> found, find_checkpoints(existing, runs));
+  std::vector<StoreStatus> all;
+  for (const CheckpointStore* store : existing) {
+    PENSTOCK_ASSIGN(StoreStatus status, inspect_store(*store));
     all.push_back(std::move(status));
   }
-  count(all, found);
+  add_checkpoints(all, found);
   if (context.output.json)
-    for (const Status& status : all) print_json(to_json(status));
+    for (const StoreStatus& status : all) print_json(to_json(status));
   else
     print_all(all, context.output);
   return 0;
@@ -215,7 +216,7 @@ const CommandInfo checkpoint_status{
     .synopsis = "penstock checkpoint status STORE... [--run NAME]",
     .examples = {"penstock checkpoint status /dev/shm/bb /pfs/ckpt   # a row for each store"},
     .arguments = "STORE...",
-    .pinned = true,
+    .has_placement = true,
 };
 
 }  // namespace penstock

@@ -15,13 +15,13 @@ namespace penstock {
 namespace {
 
 Result<void> check_distinct(const NamedStores& stores) {
-  const std::vector<CheckpointStore*> there = stores.there();
-  for (std::size_t i = 0; i < there.size(); ++i)
+  const std::vector<CheckpointStore*> all = stores.existing();
+  for (std::size_t i = 0; i < all.size(); ++i)
     for (std::size_t j = 0; j < i; ++j)
-      if (there[i]->uuid() == there[j]->uuid())
+      if (all[i]->uuid() == all[j]->uuid())
         return make_error(Errc::invalid_argument,
                           fmt::format("'{}' and '{}' are the same checkpoint store: name each store once",
-                                      there[j]->tier().spec, there[i]->tier().spec));
+                                      all[j]->tier().spec, all[i]->tier().spec));
   return success();
 }
 
@@ -34,7 +34,7 @@ Error no_such_run(const std::string& run, const std::vector<std::string>& runs) 
 
 }  // namespace
 
-std::vector<CheckpointStore*> NamedStores::there() const {
+std::vector<CheckpointStore*> NamedStores::existing() const {
   std::vector<CheckpointStore*> all;
   for (const auto& store : opened)
     if (store) all.push_back(store.get());
@@ -65,7 +65,7 @@ Result<std::unique_ptr<CheckpointStore>> open_if_there(const Tier& tier) {
   return store;
 }
 
-Result<NamedStores> open_stores(const CommandContext& context, bool some_suffice) {
+Result<NamedStores> open_stores(const CommandContext& context, bool one_suffices) {
   NamedStores stores;
   PENSTOCK_ASSIGN(stores.tiers, open_store_tiers(context.positionals, context.named_tiers));
   std::vector<Error> absent;
@@ -75,7 +75,7 @@ Result<NamedStores> open_stores(const CommandContext& context, bool some_suffice
     if (!store.ok()) absent.push_back(store.error());
     stores.opened.push_back(store.ok() ? *std::move(store) : nullptr);
   }
-  if (!absent.empty() && (!some_suffice || absent.size() == stores.tiers.size())) return absent[0];
+  if (!absent.empty() && (!one_suffices || absent.size() == stores.tiers.size())) return absent[0];
   for (const Error& error : absent) warn(error.message() + "; going on without it");
   PENSTOCK_TRY(check_distinct(stores));
   return stores;

@@ -19,7 +19,7 @@ struct NamedStores {
   std::vector<Tier> tiers;
   std::vector<std::unique_ptr<CheckpointStore>> opened;  // one for each tier; null: the tier has no store
 
-  std::vector<CheckpointStore*> there() const;  // the stores that exist, fast ones first
+  std::vector<CheckpointStore*> existing() const;  // the stores that exist, fast ones first
 };
 
 // Opens the tiers. A tier without a name gets its path as the name, since stores often share a mount.
@@ -29,9 +29,9 @@ Result<std::vector<Tier>> open_store_tiers(std::span<const std::string> argument
 // Opens the store of a tier; null if there is none.
 Result<std::unique_ptr<CheckpointStore>> open_if_there(const Tier& tier);
 
-// Opens the store of each argument of the command. A missing store is not_found; with `some_suffice` it is
+// Opens the store of each argument of the command. A missing store is not_found; with `one_suffices` it is
 // only a warning if another store exists. The same store under two names is invalid_argument.
-Result<NamedStores> open_stores(const CommandContext& context, bool some_suffice);
+Result<NamedStores> open_stores(const CommandContext& context, bool one_suffices);
 
 // The names of the runs that have a checkpoint in any of the stores, in alphabetical order.
 Result<std::vector<std::string>> runs_in(std::span<CheckpointStore* const> stores);

@@ -1,7 +1,7 @@
 // Shared by the subcommands of `penstock checkpoint`: exit codes, how errors end a command, and the policy
 // that the options describe. Each subcommand is in a file of its own name, gets the STOREs in the order of
 // the command line, and returns the exit code. The main program handles an Error, except `busy`, which ends
-// the command with kLocked.
+// the command with kRunLocked.
 #pragma once
 
 #include <cstdint>
@@ -18,7 +18,7 @@ namespace penstock {
 // Exit codes of the command in addition to 0, 1, 2 and 77.
 inline constexpr int kNotDurable = 3;
 inline constexpr int kNothingRestorable = 4;
-inline constexpr int kLocked = 5;
+inline constexpr int kRunLocked = 5;
 
 // The file that restore writes next to the restored files.
 inline constexpr std::string_view kRestartName = "restart.json";
@@ -39,7 +39,7 @@ Result<int> with_locks(const CommandContext& context) {
   Result<int> result = work(context);
   if (result.ok() || result.error().code != Errc::busy) return result;
   report_failed(context, result.error());
-  return kLocked;
+  return kRunLocked;
 }
 
 }  // namespace penstock

@@ -19,7 +19,7 @@
 namespace penstock {
 namespace {
 
-struct Verified {
+struct VerifiedCopy {
   std::string tier;
   std::string run;
   CheckpointId id;
@@ -30,51 +30,51 @@ struct Verified {
 };
 
 // Reads all files of the manifest.
-Result<void> read_copy(const CheckpointStore& store, const CheckpointManifest& manifest, Progress& shown) {
+Result<void> read_copy(const CheckpointStore& store, const CheckpointManifest& manifest, Progress& progress) {
   for (const CheckpointFile& file : manifest.files)
     PENSTOCK_TRY(read_and_prove(store, manifest, file, [&](auto, auto bytes) {
-      shown.advance(bytes.size());
+      progress.advance(bytes.size());
       return success();
     }));
   return success();
 }
 
-// Checks one copy: its manifest, then every byte. Meanwhile a running training may remove it and save that
-// step again; then the new copy is checked.
-Result<Verified> verify_copy(const FoundCheckpoint& found, ListedCheckpoint& copy, Progress& shown) {
-  Verified verified{.tier = copy.store->tier().name, .run = found.run, .id = found.id, .problem = ""};
+// Checks one copy: its manifest, then every byte. If a running training meanwhile removes the copy and saves
+// that step again, the new copy is checked.
+Result<VerifiedCopy> verify_copy(const FoundCheckpoint& found, ListedCheckpoint& copy, Progress& progress) {
+  VerifiedCopy verified{.tier = copy.store->tier().name, .run = found.run, .id = found.id, .problem = ""};
   for (;;) {
-    Result<void> whole = outcome_of(copy.manifest);
-    if (whole.ok()) {
+    Result<void> checked = outcome_of(copy.manifest);
+    if (checked.ok()) {
       verified.bytes = copy.manifest->bytes();
       verified.proven = provable(*copy.manifest);
-      whole = read_copy(*copy.store, *copy.manifest, shown);
+      checked = read_copy(*copy.store, *copy.manifest, progress);
     }
-    if (whole.ok()) return verified;
-    if (whole.error().code == Errc::interrupted) return whole.error();
-    Result<CheckpointManifest> now = copy.store->manifest(found.run, found.id);
-    verified.gone = !now.ok() && now.error().code == Errc::not_found;
+    if (checked.ok()) return verified;
+    if (checked.error().code == Errc::interrupted) return checked.error();
+    Result<CheckpointManifest> current = copy.store->manifest(found.run, found.id);
+    verified.gone = !current.ok() && current.error().code == Errc::not_found;
     if (verified.gone) return verified;
-    const bool same = now.ok() == copy.manifest.ok() && (!now.ok() || *now == *copy.manifest);
+    const bool same = current.ok() == copy.manifest.ok() && (!current.ok() || *current == *copy.manifest);
     if (same) {
-      verified.problem = whole.error().message();
+      verified.problem = checked.error().message();
       return verified;
     }
-    copy.manifest = std::move(now);
+    copy.manifest = std::move(current);
   }
 }
 
-Result<std::vector<Verified>> verify_all(std::vector<FoundCheckpoint>& all, const Output& output) {
+Result<std::vector<VerifiedCopy>> verify_all(std::vector<FoundCheckpoint>& all, const Output& output) {
   std::uint64_t bytes = 0;
   for (const FoundCheckpoint& found : all)
     for (const ListedCheckpoint& copy : found.copies)
       bytes += copy.manifest.ok() ? copy.manifest->bytes() : 0;
-  Progress shown(output.progress, "verify", bytes, "B");
-  std::vector<Verified> verified;
+  Progress progress(output.progress, "verify", bytes, "B");
+  std::vector<VerifiedCopy> verified;
   for (FoundCheckpoint& found : all) {
     const CheckpointManifest* first = nullptr;  // the manifest of the first right copy
     for (ListedCheckpoint& copy : found.copies) {
-      PENSTOCK_ASSIGN(Verified one, verify_copy(found, copy, shown));
+      PENSTOCK_ASSIGN(VerifiedCopy one, verify_copy(found, copy, progress));
       if (one.problem.empty() && !one.gone) {
         if (first == nullptr) first = &*copy.manifest;
         if (!same_content(*copy.manifest, *first))
@@ -88,17 +88,17 @@ Result<std::vector<Verified>> verify_all(std::vector<FoundCheckpoint>& all, cons
 }
 
 struct Sums {
-  std::uint64_t there = 0, wrong = 0, gone = 0, bytes = 0, proven = 0;
+  std::uint64_t present = 0, wrong = 0, gone = 0, bytes = 0, proven = 0;
 };
 
-Sums sum_up(const std::vector<Verified>& all) {
+Sums sum_up(const std::vector<VerifiedCopy>& all) {
   Sums sums;
-  for (const Verified& one : all) {
+  for (const VerifiedCopy& one : all) {
     if (one.gone) {
       ++sums.gone;
       continue;
     }
-    ++sums.there;
+    ++sums.present;
     sums.bytes += one.bytes;
     sums.wrong += one.problem.empty() ? 0U : 1U;
     sums.proven += one.proven && one.problem.empty() ? 1U : 0U;
@@ -106,8 +106,8 @@ Sums sum_up(const std::vector<Verified>& all) {
   return sums;
 }
 
-void print_lines(const std::vector<Verified>& all, const Sums& sums) {
-  for (const Verified& one : all)
+void print_lines(const std::vector<VerifiedCopy>& all, const Sums& sums) {
+  for (const VerifiedCopy& one : all)
     print_json({{"kind", "copy"},
                 {"tier", one.tier},
                 {"run", one.run},
@@ -118,21 +118,21 @@ void print_lines(const std::vector<Verified>& all, const Sums& sums) {
                 {"gone", one.gone},
                 {"problem", one.problem}});
   print_json({{"kind", "summary"},
-              {"copies", sums.there},
+              {"copies", sums.present},
               {"wrong", sums.wrong},
               {"gone", sums.gone},
               {"bytes", sums.bytes},
               {"verdict", sums.wrong > 0 ? "failed" : "ok"}});
 }
 
-void print_table(const std::vector<Verified>& all, const Sums& sums, const Output& output) {
+void print_table(const std::vector<VerifiedCopy>& all, const Sums& sums, const Output& output) {
   Table table({{"tier", Align::left}, {"run", Align::left}, {"checkpoint"}, {"problem", Align::left}});
-  for (const Verified& one : all)
+  for (const VerifiedCopy& one : all)
     if (!one.problem.empty())
       table.row({printable(one.tier), one.run, short_name(one.id), printable(one.problem)});
   std::string text = table.empty() ? "" : table.text() + "\n";
   text += fmt::format("{} of {} copies of checkpoints are whole ({} read); {} proven against the seed",
-                      format_count(sums.there - sums.wrong), format_count(sums.there),
+                      format_count(sums.present - sums.wrong), format_count(sums.present),
                       format_bytes(static_cast<double>(sums.bytes), output), format_count(sums.proven));
   if (sums.gone > 0)
     text += fmt::format("; {} taken away by others before they were read", format_count(sums.gone));
@@ -141,9 +141,9 @@ void print_table(const std::vector<Verified>& all, const Sums& sums, const Outpu
 
 Result<int> run_verify(const CommandContext& context) {
   PENSTOCK_ASSIGN(const NamedStores stores, open_stores(context, true));
-  PENSTOCK_ASSIGN(const std::vector<std::string> runs, wanted_runs(stores.there(), context.options));
-  PENSTOCK_ASSIGN(std::vector<FoundCheckpoint> all, find_checkpoints(stores.there(), runs));
-  PENSTOCK_ASSIGN(const std::vector<Verified> verified, verify_all(all, context.output));
+  PENSTOCK_ASSIGN(const std::vector<std::string> runs, wanted_runs(stores.existing(), context.options));
+  PENSTOCK_ASSIGN(std::vector<FoundCheckpoint> all, find_checkpoints(stores.existing(), runs));
+  PENSTOCK_ASSIGN(const std::vector<VerifiedCopy> verified, verify_all(all, context.output));
   const Sums sums = sum_up(verified);
   if (context.output.json)
     print_lines(verified, sums);
@@ -165,7 +165,7 @@ const CommandInfo checkpoint_verify{
     .synopsis = "penstock checkpoint verify STORE... [--run NAME]",
     .examples = {"penstock checkpoint verify /dev/shm/bb /pfs/ckpt   # exit 1 if any is wrong"},
     .arguments = "STORE...",
-    .pinned = true,
+    .has_placement = true,
 };
 
 }  // namespace penstock

@@ -23,7 +23,7 @@ namespace {
 using Clock = std::chrono::steady_clock;
 using std::chrono::nanoseconds;
 
-constexpr std::chrono::microseconds kSpin{20};
+constexpr std::chrono::microseconds kLongestSpin{20};
 constexpr std::chrono::milliseconds kStepInterruptPoll{50};
 constexpr std::chrono::hours kLongestStep{24};
 
@@ -45,18 +45,18 @@ constexpr OptionSpec kEmulatedOptions[] = {
      .fallback = "",
      .help = "processors that work during a step, which is over when their work is done"}};
 constexpr std::string_view kBurnCpu = "cpu:";
-constexpr double kMostCores = 4096;
+constexpr double kMostBurnedCores = 4096;
 
 void sleep_until(SteadyTime until) {
   const auto since_epoch = std::chrono::duration_cast<nanoseconds>(until.time_since_epoch()).count();
-  const timespec when{static_cast<time_t>(since_epoch / 1'000'000'000),
-                      static_cast<long>(since_epoch % 1'000'000'000)};
+  const timespec end_time{static_cast<time_t>(since_epoch / 1'000'000'000),
+                          static_cast<long>(since_epoch % 1'000'000'000)};
   // A signal may end the sleep early: the caller tests the clock and the interrupt again.
-  ::clock_nanosleep(CLOCK_MONOTONIC, TIMER_ABSTIME, &when, nullptr);
+  ::clock_nanosleep(CLOCK_MONOTONIC, TIMER_ABSTIME, &end_time, nullptr);
 }
 
 Result<void> wait_until(SteadyTime deadline) {
-  const SteadyTime wake = deadline - kSpin;
+  const SteadyTime wake = deadline - kLongestSpin;
   for (SteadyTime now = Clock::now(); now < wake; now = Clock::now()) {
     PENSTOCK_TRY(check_interrupt());
     sleep_until(std::min(wake, now + kStepInterruptPoll));
@@ -78,7 +78,7 @@ class EmulatedAccelerator final : public Accelerator {
 
   nanoseconds nominal_step() const override { return step_; }
   Result<void> prepare(std::string_view layout, std::size_t /*samples*/) override {
-    PENSTOCK_TRY(takes(layout));
+    PENSTOCK_TRY(check_layout(layout));
     if (!burner_) return success();
     PENSTOCK_TRY(burner_->calibrate());
     calibrated_ = true;
@@ -87,7 +87,7 @@ class EmulatedAccelerator final : public Accelerator {
   Result<Step> step(const Batch& batch) override {
     if (burner_ && !calibrated_) PENSTOCK_TRY(prepare({}, 0));
     Step step;
-    step.begin = free_ && batch.ready <= *free_ ? *free_ : Clock::now();
+    step.begin = idle_since_ && batch.filled_at <= *idle_since_ ? *idle_since_ : Clock::now();
     draw_times(step);
     if (burner_) {
       PENSTOCK_TRY(burner_->work(step.nominal));
@@ -99,10 +99,10 @@ class EmulatedAccelerator final : public Accelerator {
       PENSTOCK_TRY(wait_until(step.deadline));
       step.end = Clock::now();
     }
-    free_ = step.deadline;
+    idle_since_ = step.deadline;
     return step;
   }
-  void set_step_end(SteadyTime when) override { free_ = when; }
+  void set_step_end(SteadyTime when) override { idle_since_ = when; }
   void record(Trial& trial) const override {
     if (!calibrated_) return;
     trial.sample(accelerator_metrics::kBurnRate, burner_->rounds_per_s());
@@ -110,23 +110,23 @@ class EmulatedAccelerator final : public Accelerator {
   }
 
  private:
-  // Draws the time of the next step. `nominal` is the longest and `busy` the mean of the group's
+  // Draws how long the next step takes. `nominal` becomes the longest and `busy` the mean time of the group's
   // accelerators.
   void draw_times(Step& step) {
     step.nominal = step.busy = step_;
     if (jitter_.count() == 0) return;
-    nanoseconds longest{0};
-    nanoseconds sum{0};
+    nanoseconds longest_step{0};
+    nanoseconds sum_of_steps{0};
     for (std::uint64_t i = 0; i < group_.count; ++i) {
-      const double share = 2 * random_.uniform(steps_ * group_.in_all + group_.first + i) - 1;
-      const nanoseconds own =
+      const double share = 2 * random_.uniform(steps_ * group_.total_count + group_.first_number + i) - 1;
+      const nanoseconds step_time =
           step_ + nanoseconds(static_cast<std::int64_t>(share * static_cast<double>(jitter_.count())));
-      longest = std::max(longest, own);
-      sum += own;
+      longest_step = std::max(longest_step, step_time);
+      sum_of_steps += step_time;
     }
     ++steps_;
-    step.nominal = longest;
-    step.busy = sum / static_cast<std::int64_t>(group_.count);
+    step.nominal = longest_step;
+    step.busy = sum_of_steps / static_cast<std::int64_t>(group_.count);
   }
 
   const nanoseconds step_;
@@ -136,17 +136,17 @@ class EmulatedAccelerator final : public Accelerator {
   const RandomStream random_;
   bool calibrated_ = false;
   std::uint64_t steps_ = 0;
-  std::optional<SteadyTime> free_;  // the deadline of the step before, or the time given to set_step_end()
+  std::optional<SteadyTime> idle_since_;  // the deadline of the last step, or what set_step_end() set
 };
 
 Result<std::unique_ptr<Burner>> make_burner(const std::string& text, std::uint64_t accelerators) {
   if (text.empty()) return std::unique_ptr<Burner>();
   double cores = 0;
   const char* const end = text.data() + text.size();
-  const bool proper = text.starts_with(kBurnCpu) &&
-                      std::from_chars(text.data() + kBurnCpu.size(), end, cores).ptr == end && cores > 0 &&
-                      cores <= kMostCores;
-  if (!proper)
+  const bool is_valid = text.starts_with(kBurnCpu) &&
+                        std::from_chars(text.data() + kBurnCpu.size(), end, cores).ptr == end && cores > 0 &&
+                        cores <= kMostBurnedCores;
+  if (!is_valid)
     return make_error(
         Errc::invalid_argument,
         "'" + text + "' is nothing to burn: burn=cpu:0.5 occupies half a processor during each step");

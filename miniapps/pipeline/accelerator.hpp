@@ -15,8 +15,8 @@ namespace penstock {
 struct AcceleratorGroup {
   std::uint64_t seed = 0;
   std::uint64_t count = 1;
-  std::uint64_t first = 0;   // number of the first accelerator of this process
-  std::uint64_t in_all = 1;  // accelerators of all processes
+  std::uint64_t first_number = 0;  // number of the first accelerator of this process
+  std::uint64_t total_count = 1;   // accelerators of all processes
 };
 
 // "none" takes each batch and computes nothing. "emulated:step=10ms" is busy for exactly 10 ms a step:

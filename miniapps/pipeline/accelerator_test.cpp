@@ -47,7 +47,7 @@ TEST(Accelerator, NoneIsNeverBusy) {
 TEST(Accelerator, StepsFollowEachOtherWithoutAGapWhenTheBatchWasReady) {
   const std::unique_ptr<Accelerator> accelerator = make("emulated:step=2ms");
   Batch batch;
-  batch.ready = Clock::now();
+  batch.filled_at = Clock::now();
   const Result<Step> first = accelerator->step(batch);
   ASSERT_TRUE(first.ok());
   SteadyTime due = first->deadline;
@@ -64,10 +64,10 @@ TEST(Accelerator, StepsFollowEachOtherWithoutAGapWhenTheBatchWasReady) {
 TEST(Accelerator, ABatchThatComesLateBeginsLate) {
   const std::unique_ptr<Accelerator> accelerator = make("emulated:step=1ms");
   Batch batch;
-  batch.ready = Clock::now();
+  batch.filled_at = Clock::now();
   const Result<Step> first = accelerator->step(batch);
   ASSERT_TRUE(first.ok());
-  batch.ready = first->deadline + 1ns;
+  batch.filled_at = first->deadline + 1ns;
   const SteadyTime handed = Clock::now();
   const Result<Step> second = accelerator->step(batch);
   ASSERT_TRUE(second.ok());
@@ -77,7 +77,7 @@ TEST(Accelerator, ABatchThatComesLateBeginsLate) {
 TEST(Accelerator, WaitsWithoutBurningAProcessor) {
   const std::unique_ptr<Accelerator> accelerator = make("emulated:step=100ms");
   Batch batch;
-  batch.ready = Clock::now();
+  batch.filled_at = Clock::now();
   const double before = thread_seconds();
   for (int i = 0; i < 3; ++i) ASSERT_TRUE(accelerator->step(batch).ok());
   EXPECT_LT(thread_seconds() - before, 0.03) << "of 0.3 s of waiting";
@@ -86,7 +86,7 @@ TEST(Accelerator, WaitsWithoutBurningAProcessor) {
 TEST(Accelerator, BurnsAsManyProcessorsAsItIsTold) {
   const std::unique_ptr<Accelerator> accelerator = make("emulated:step=100ms,burn=cpu:1");
   Batch batch;
-  batch.ready = Clock::now();
+  batch.filled_at = Clock::now();
   const double before = thread_seconds();
   for (int i = 0; i < 3; ++i) {
     const Result<Step> step = accelerator->step(batch);
@@ -102,7 +102,7 @@ TEST(Accelerator, JitterIsDrawnBySeedAndStaysWithinItsBounds) {
     const auto accelerator = make_accelerator("emulated:step=400us,jitter=300us", {.seed = seed}).value();
     EXPECT_EQ(accelerator->nominal_step(), 400us);
     Batch batch;
-    batch.ready = Clock::now();
+    batch.filled_at = Clock::now();
     std::vector<std::chrono::nanoseconds> all;
     for (int i = 0; i < 50; ++i) {
       const Step step = accelerator->step(batch).value();
@@ -122,7 +122,7 @@ TEST(Accelerator, JitterIsDrawnBySeedAndStaysWithinItsBounds) {
 TEST(Accelerator, SeveralDrawTheirOwnJitterAndEndWithTheSlowest) {
   const auto group = [](std::uint64_t first, std::uint64_t count) {
     return make_accelerator("emulated:step=300us,jitter=200us",
-                            {.seed = 3, .count = count, .first = first, .in_all = 5})
+                            {.seed = 3, .count = count, .first_number = first, .total_count = 5})
         .value();
   };
   const auto all = group(0, 5);
@@ -147,7 +147,7 @@ TEST(Accelerator, SeveralDrawTheirOwnJitterAndEndWithTheSlowest) {
 TEST(Accelerator, BeginsNoSoonerThanTheOthersHaveEnded) {
   const std::unique_ptr<Accelerator> accelerator = make("emulated:step=1ms");
   Batch batch;
-  batch.ready = Clock::now();
+  batch.filled_at = Clock::now();
   const Step first = accelerator->step(batch).value();
   const SteadyTime together = first.deadline + 3ms;
   accelerator->set_step_end(together);

@@ -31,36 +31,38 @@ Batch touched_batch(std::size_t samples, std::size_t slot_bytes) {
 
 }  // namespace
 
-std::uint64_t memory_for_samples() {
-  const std::uint64_t left = available_memory();
-  return left != 0 ? left - left / 16 : std::numeric_limits<std::uint64_t>::max();
+std::uint64_t bytes_for_samples() {
+  const std::uint64_t free_bytes = available_memory();
+  return free_bytes != 0 ? free_bytes - free_bytes / 16 : std::numeric_limits<std::uint64_t>::max();
 }
 
 void move_sample(Batch& from, std::size_t from_slot, Batch& to, std::size_t to_slot) {
   to.index[to_slot] = from.index[from_slot];
   to.label[to_slot] = from.label[from_slot];
   to.length[to_slot] = from.length[from_slot];
-  to.ready = std::max(to.ready, from.ready);
+  to.filled_at = std::max(to.filled_at, from.filled_at);
   if (from.slot_bytes == 0) {
     std::swap(from.stored[from_slot], to.stored[to_slot]);
   } else {
-    std::memcpy(to.room(to_slot).data(), from.slot(from_slot).data(), from.slot_bytes);
+    std::memcpy(to.slot_memory(to_slot).data(), from.slot(from_slot).data(), from.slot_bytes);
   }
 }
 
 Result<BatchPool> BatchPool::make(const BatchShape& shape, std::uint64_t prefetch) {
   __extension__ using Wide = unsigned __int128;
-  constexpr std::size_t kKept = sizeof(Batch::index[0]) + sizeof(Batch::label[0]) + sizeof(Batch::length[0]);
-  const std::uint64_t stored = shape.in_place ? 0 : whole_blocks(shape.stored_bytes);
-  const std::uint64_t sample = shape.slot_bytes != 0 ? shape.slot_bytes : stored + sizeof(StoredSample);
-  const Wide wanted = (static_cast<Wide>(prefetch) + 1) *
-                      (sizeof(Batch) + static_cast<Wide>(shape.samples) * (sample + kKept));
-  const std::uint64_t memory = memory_for_samples();
+  constexpr std::size_t kFactsBytes =
+      sizeof(Batch::index[0]) + sizeof(Batch::label[0]) + sizeof(Batch::length[0]);
+  const std::uint64_t stored_bytes = shape.in_place ? 0 : whole_blocks(shape.stored_bytes);
+  const std::uint64_t sample_bytes =
+      shape.slot_bytes != 0 ? shape.slot_bytes : stored_bytes + sizeof(StoredSample);
+  const Wide wanted_bytes = (static_cast<Wide>(prefetch) + 1) *
+                            (sizeof(Batch) + static_cast<Wide>(shape.samples) * (sample_bytes + kFactsBytes));
+  const std::uint64_t usable_bytes = bytes_for_samples();
   const std::string what = "a prefetch queue of " + std::to_string(prefetch) + " batches of " +
                            std::to_string(shape.samples) + " samples";
-  if (wanted > memory) {
+  if (wanted_bytes > usable_bytes) {
     return make_error(Errc::exhausted,
-                      what + " needs more than the " + format_size(memory) +
+                      what + " needs more than the " + format_size(usable_bytes) +
                           " of memory that are left here: choose a smaller --prefetch or --batch");
   }
   try {
@@ -70,35 +72,35 @@ Result<BatchPool> BatchPool::make(const BatchShape& shape, std::uint64_t prefetc
     for (Batch& batch : pool.batches_) {
       batch = touched_batch(shape.samples, shape.slot_bytes);
       batch.stored.resize(shape.slot_bytes == 0 ? shape.samples : 0);
-      for (StoredSample& sample_room : batch.stored) grow_touched(sample_room.memory, stored);
+      for (StoredSample& sample_room : batch.stored) grow_touched(sample_room.memory, stored_bytes);
     }
     return pool;
   } catch (const std::bad_alloc&) {
     return make_error(Errc::exhausted, what + " does not fit in memory (" +
-                                           format_size(static_cast<std::uint64_t>(wanted)) +
+                                           format_size(static_cast<std::uint64_t>(wanted_bytes)) +
                                            "): choose a smaller --prefetch or --batch");
   }
 }
 
 void BatchPool::free_all_samples() {
   all_samples_ = {};
-  copy_ = {};
+  copied_batch_ = {};
 }
 
 Result<void> BatchPool::allocate_all_samples(std::uint64_t samples, std::size_t batch) {
   const std::size_t slot_bytes = shape_.slot_bytes;
-  const auto too_many = [&] {
+  const auto no_memory = [&] {
     return make_error(Errc::exhausted, std::to_string(samples) + " samples of " + format_size(slot_bytes) +
                                            " do not fit in memory, where this app holds them");
   };
-  free_all_samples();  // first, so that its memory counts as free
-  if (samples > memory_for_samples() / std::max<std::size_t>(1, slot_bytes)) return too_many();
+  free_all_samples();  // before bytes_for_samples(), so that this memory counts as free
+  if (samples > bytes_for_samples() / std::max<std::size_t>(1, slot_bytes)) return no_memory();
   try {
     all_samples_ = touched_batch(static_cast<std::size_t>(samples), slot_bytes);
-    copy_ = touched_batch(batch, slot_bytes);
+    copied_batch_ = touched_batch(batch, slot_bytes);
     return success();
   } catch (const std::bad_alloc&) {
-    return too_many();
+    return no_memory();
   }
 }
 

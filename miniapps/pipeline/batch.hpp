@@ -14,9 +14,9 @@
 
 namespace penstock {
 
-// The memory in bytes that samples may take. One sixteenth of the free memory is reserved for everything
-// else: a larger allocation could succeed, and the kernel could kill the process later.
-std::uint64_t memory_for_samples();
+// How many bytes of memory samples may use. One sixteenth of the free memory is reserved for everything else:
+// a larger allocation could succeed, and the kernel could kill the process later.
+std::uint64_t bytes_for_samples();
 
 // The shape of a batch in memory: `samples` slots of `slot_bytes` each, without gaps. So a batch is one
 // tensor whose outermost dimension is the sample. If `slot_bytes` is 0, samples keep the form in which they
@@ -43,28 +43,28 @@ struct Batch {
   std::span<const std::byte> view{};  // if not empty: the memory of all slots, instead of `memory`
   std::vector<StoredSample> stored;   // used only if slot_bytes is 0
   std::size_t slot_bytes = 0;
-  std::vector<std::uint64_t> index;             // index of the sample in the manifest
-  std::vector<std::uint32_t> label;             // kNoLabel if the sample has none
-  std::vector<std::uint64_t> length;            // bytes of the sample as stored
-  std::uint64_t epoch = 0;                      // counts from 0
-  std::chrono::steady_clock::time_point ready;  // when its last slot was filled
+  std::vector<std::uint64_t> index;                 // index of the sample in the manifest
+  std::vector<std::uint32_t> label;                 // kNoLabel if the sample has none
+  std::vector<std::uint64_t> length;                // bytes of the sample as stored
+  std::uint64_t epoch = 0;                          // counts from 0
+  std::chrono::steady_clock::time_point filled_at;  // when its last slot was filled
 
   std::size_t samples() const { return index.size(); }
   std::span<const std::byte> slot(std::size_t i) const {
     return slot_bytes == 0 ? stored[i].bytes : tensor().subspan(i * slot_bytes, slot_bytes);
   }
-  // For writing slot i. Needs slot_bytes > 0.
-  std::span<std::byte> room(std::size_t i) {
+  // The memory of slot i, for writing. Needs slot_bytes > 0.
+  std::span<std::byte> slot_memory(std::size_t i) {
     return memory.first(samples() * slot_bytes).subspan(i * slot_bytes, slot_bytes);
   }
-  // All slots. Needs slot_bytes > 0.
+  // The memory of all slots, one after another. Needs slot_bytes > 0.
   std::span<const std::byte> tensor() const {
     return view.empty() ? memory.first(samples() * slot_bytes) : view;
   }
 };
 
 // Copies or swaps a sample from a slot of one batch to a slot of another batch of the same shape. Afterwards
-// the old slot may have the other slot's old content. Does not allocate.
+// the slot that it came from has either its old sample or that of the other slot. Does not allocate.
 void move_sample(Batch& from, std::size_t from_slot, Batch& to, std::size_t to_slot);
 
 // A fixed number of batches. make() touches their memory: the first touch of a page costs more than filling
@@ -82,20 +82,21 @@ class BatchPool {
   std::size_t size() const { return batches_.size(); }
   Batch& operator[](std::size_t i) { return batches_[i]; }
 
-  // For an app that holds all samples in memory: makes all_samples(), with `samples` slots, and copy(), with
-  // `batch` slots. Touches their memory, so that no step of the run pays for that. exhausted if there is less
-  // memory.
+  // For an app that holds all samples in memory: makes all_samples(), with `samples` slots, and
+  // copied_batch(), with `batch` slots. Touches their memory, so that no step of the run pays for that.
+  // exhausted if there is less memory.
   Result<void> allocate_all_samples(std::uint64_t samples, std::size_t batch);
-  void free_all_samples();  // frees that memory
+  void free_all_samples();  // frees what allocate_all_samples() allocated
   Batch& all_samples() { return all_samples_; }
-  Batch& copy() { return copy_; }  // the batch of samples copied from all_samples() for the next step
+  // The batch of samples that are copied from all_samples() for the next step.
+  Batch& copied_batch() { return copied_batch_; }
 
  private:
   BatchPool() = default;
   BatchShape shape_;
   std::vector<Batch> batches_;
   Batch all_samples_;
-  Batch copy_;
+  Batch copied_batch_;
 };
 
 }  // namespace penstock

@@ -9,30 +9,30 @@ namespace penstock {
 BatchPlan::BatchPlan(Sampler sampler, std::uint32_t batch, std::uint64_t prefetch, PlanLimits limits,
                      MoveSample move, SpanBuffer* spans)
     : sampler_(sampler),
-      batch_(batch),
+      batch_samples_(batch),
       prefetch_(prefetch),
       limits_(limits),
-      move_(std::move(move)),
+      move_sample_(std::move(move)),
       spans_(spans),
       next_epoch_(limits.start.epoch) {
   for (std::size_t count = static_cast<std::size_t>(prefetch) + 1; count > 0; --count)
     free_batches_.push_back(count - 1);
-  admit();
+  open_more_batches();
 }
 
-// With the loader's lock held, as everything here. Epoch numbers are consecutive, so the difference is the
-// index.
+// The loader holds its lock during every call of this class. Epochs have consecutive numbers, so the number
+// minus the first one is the index in epochs_.
 BatchPlan::Epoch& BatchPlan::epoch(std::uint64_t number) {
   return epochs_[static_cast<std::size_t>(number - epochs_.front().number)];
 }
 
-void BatchPlan::close_if_short(Epoch& from) const {
-  if (from.order.left() < batch_) from.closed = true;
+void BatchPlan::close_if_short(Epoch& source) const {
+  if (source.order.left() < batch_samples_) source.closed = true;
 }
 
 EpochOrder BatchPlan::order_of(std::uint64_t number) const {
   if (number != limits_.start.epoch) return sampler_.epoch(number);
-  EpochOrder order = sampler_.epoch(number, limits_.start.used);
+  EpochOrder order = sampler_.epoch(number, limits_.start.used_samples);
   order.skip(limits_.start.own_extra_samples);
   return order;
 }
@@ -53,21 +53,21 @@ EpochOrder BatchPlan::next_order() const {
   return order;
 }
 
-// Makes the order of the next epoch. False: the limits allow no further epoch. An epoch that an earlier run
-// began may have too few samples left for a batch; it is skipped.
+// Makes the order of the next epoch. False: the limits allow no further epoch. An epoch is skipped if an
+// earlier run used most of its samples and too few are left for a batch.
 bool BatchPlan::begin_epoch() {
   while (limits_.epochs == 0 || next_epoch_ < limits_.epochs) {
-    Epoch fresh;
-    fresh.number = next_epoch_;
-    fresh.order = next_order();
-    fresh.useful =
-        next_epoch_ == limits_.start.epoch && limits_.start.used + limits_.start.own_extra_samples > 0;
+    Epoch new_epoch;
+    new_epoch.number = next_epoch_;
+    new_epoch.order = next_order();
+    new_epoch.had_batch = next_epoch_ == limits_.start.epoch &&
+                          limits_.start.used_samples + limits_.start.own_extra_samples > 0;
     ++next_epoch_;
-    if (fresh.order.left() < batch_ && fresh.useful) {
-      dropped_tail_ += fresh.order.left();
+    if (new_epoch.order.left() < batch_samples_ && new_epoch.had_batch) {
+      dropped_tail_ += new_epoch.order.left();
       continue;
     }
-    epochs_.push_back(std::move(fresh));
+    epochs_.push_back(std::move(new_epoch));
     return true;
   }
   return false;
@@ -75,32 +75,33 @@ bool BatchPlan::begin_epoch() {
 
 // Opens the next batch: chooses its samples and its batch of the pool. False: a limit is reached. Allocates.
 bool BatchPlan::open_next() {
-  if (limits_.reached(head_number_ + open_.size() - given_up_)) return false;
+  if (limits_.reached(head_number_ + open_batches_.size() - given_up_batches_)) return false;
   if ((epochs_.empty() || epochs_.back().closed) && !begin_epoch()) return false;
-  Epoch& from = epochs_.back();
-  OpenBatch& batch = open_.emplace_back();
-  batch.epoch = from.number;
+  Epoch& source = epochs_.back();
+  OpenBatch& batch = open_batches_.emplace_back();
+  batch.epoch = source.number;
   batch.pool_index = free_batches_.back();
   free_batches_.pop_back();
-  batch.indices.reserve(batch_);
-  for (std::uint32_t slot = 0; slot < batch_; ++slot) batch.indices.push_back(from.order.next());
-  batch.unsettled = batch_;
-  ++from.open_batches;
-  close_if_short(from);
+  batch.indices.reserve(batch_samples_);
+  for (std::uint32_t slot = 0; slot < batch_samples_; ++slot) batch.indices.push_back(source.order.next());
+  batch.untried_slots = batch_samples_;
+  ++source.open_batches;
+  close_if_short(source);
   return true;
 }
 
 // Opens as many batches as the prefetch depth allows, then sets head_.
-void BatchPlan::admit() {
+void BatchPlan::open_more_batches() {
   if (head_ == Head::empty_epoch) return;
-  const std::uint64_t window = prefetch_ > 0 ? prefetch_ : (requested_ ? 1 : 0);
-  while (open_.size() < window && open_next()) {
+  const std::uint64_t most_open = prefetch_ > 0 ? prefetch_ : (requested_ ? 1 : 0);
+  while (open_batches_.size() < most_open && open_next()) {
   }
-  if (open_.empty()) {
-    const bool more = prefetch_ == 0 && !requested_;  // unknown until the consumer asks
-    head_ = more ? Head::pending : Head::ended;
+  if (open_batches_.empty()) {
+    const bool may_continue = prefetch_ == 0 && !requested_;  // unknown until the consumer requests a batch
+    head_ = may_continue ? Head::pending : Head::ended;
   } else {
-    head_ = open_.front().unsettled == 0 && open_.front().holes.empty() ? Head::ready : Head::pending;
+    head_ = open_batches_.front().untried_slots == 0 && open_batches_.front().holes.empty() ? Head::ready
+                                                                                            : Head::pending;
   }
 }
 
@@ -108,22 +109,24 @@ void BatchPlan::admit() {
 void BatchPlan::request() {
   if (requested_) return;
   requested_ = true;
-  if (held_) free_batches_.push_back(*held_);
-  held_.reset();
-  if (open_.empty()) admit();
+  if (consumer_batch_) free_batches_.push_back(*consumer_batch_);
+  consumer_batch_.reset();
+  if (open_batches_.empty()) open_more_batches();
 }
 
 bool BatchPlan::can_take() const {
   return head_ != Head::empty_epoch &&
-         (!refills_.empty() || first_untaken_batch_ < head_number_ + open_.size());
+         (!refills_.empty() || first_untaken_batch_ < head_number_ + open_batches_.size());
 }
 
-std::uint64_t BatchPlan::to_take() const {
+std::uint64_t BatchPlan::startable_samples() const {
   if (!can_take()) return 0;
-  const std::uint64_t unfilled = head_number_ + open_.size() - first_untaken_batch_;
-  const std::uint64_t started =
-      unfilled > 0 ? open_[static_cast<std::size_t>(first_untaken_batch_ - head_number_)].taken : 0;
-  return refills_.size() + unfilled * batch_ - started;
+  const std::uint64_t untaken_batches = head_number_ + open_batches_.size() - first_untaken_batch_;
+  const std::uint64_t taken_samples =
+      untaken_batches > 0
+          ? open_batches_[static_cast<std::size_t>(first_untaken_batch_ - head_number_)].taken_slots
+          : 0;
+  return refills_.size() + untaken_batches * batch_samples_ - taken_samples;
 }
 
 std::optional<Ticket> BatchPlan::take() {
@@ -133,122 +136,124 @@ std::optional<Ticket> BatchPlan::take() {
     refills_.pop_front();
     return ticket;
   }
-  OpenBatch& batch = open_[static_cast<std::size_t>(first_untaken_batch_ - head_number_)];
+  OpenBatch& batch = open_batches_[static_cast<std::size_t>(first_untaken_batch_ - head_number_)];
   Ticket ticket;
   ticket.batch = first_untaken_batch_;
   ticket.epoch = batch.epoch;
-  ticket.slot = batch.taken;
+  ticket.slot = batch.taken_slots;
   ticket.pool_index = batch.pool_index;
-  ticket.index = batch.indices[batch.taken];
-  if (++batch.taken == batch_) ++first_untaken_batch_;
+  ticket.index = batch.indices[batch.taken_slots];
+  if (++batch.taken_slots == batch_samples_) ++first_untaken_batch_;
   return ticket;
 }
 
-// Counts one tried sample. If it was the last of its batch, the head may be decided now: the batch is the
-// head, or the head waits for a sample from it.
-bool BatchPlan::sample_done(const Ticket& ticket) {
-  if (--open_[static_cast<std::size_t>(ticket.batch - head_number_)].unsettled > 0) return false;
-  if (head_ == Head::ready || open_.front().unsettled > 0) return false;
+// Counts a sample as tried. After the last one of its batch, the head may be decided: that batch is the head,
+// or the head waits for one of its samples.
+bool BatchPlan::count_tried(const Ticket& ticket) {
+  if (--open_batches_[static_cast<std::size_t>(ticket.batch - head_number_)].untried_slots > 0) return false;
+  if (head_ == Head::ready || open_batches_.front().untried_slots > 0) return false;
   decide_head();
   return true;
 }
 
-bool BatchPlan::done(const Ticket& ticket) {
-  return sample_done(ticket);
+bool BatchPlan::record_filled(const Ticket& ticket) {
+  return count_tried(ticket);
 }
 
-bool BatchPlan::failed(const Ticket& ticket) {
+bool BatchPlan::record_failed(const Ticket& ticket) {
   ++skipped_;
-  open_[static_cast<std::size_t>(ticket.batch - head_number_)].holes.push_back(ticket.slot);
-  return sample_done(ticket);
+  open_batches_[static_cast<std::size_t>(ticket.batch - head_number_)].holes.push_back(ticket.slot);
+  return count_tried(ticket);
 }
 
-// Fills the first holes of the head with the epoch's next positions, as many as it has.
-void BatchPlan::refill(OpenBatch& batch, Epoch& from) {
-  const auto filled =
-      static_cast<std::ptrdiff_t>(std::min<std::uint64_t>(from.order.left(), batch.holes.size()));
-  for (std::ptrdiff_t i = 0; i < filled; ++i)
-    refills_.push_back({head_number_, batch.epoch, from.order.next(),
+// Fills the first holes of the head with the next positions of its epoch, as many as the epoch has left.
+void BatchPlan::refill(OpenBatch& batch, Epoch& source) {
+  const auto refill_count =
+      static_cast<std::ptrdiff_t>(std::min<std::uint64_t>(source.order.left(), batch.holes.size()));
+  for (std::ptrdiff_t i = 0; i < refill_count; ++i)
+    refills_.push_back({head_number_, batch.epoch, source.order.next(),
                         batch.holes[static_cast<std::size_t>(i)], batch.pool_index});
-  batch.unsettled = static_cast<std::uint32_t>(filled);
-  batch.holes.erase(batch.holes.begin(), batch.holes.begin() + filled);
-  close_if_short(from);
+  batch.untried_slots = static_cast<std::uint32_t>(refill_count);
+  batch.holes.erase(batch.holes.begin(), batch.holes.begin() + refill_count);
+  close_if_short(source);
 }
 
 // Finds the open batch that gives a sample for the head's first hole: the last batch of the head's epoch that
 // has a good or an untried sample. If it has an untried one, the head waits for it. Returns the batch's index
-// in open_, or 0 (the head itself) if there is none.
+// in open_batches_, or 0 (the head itself) if there is none.
 std::size_t BatchPlan::find_donor_batch(const OpenBatch& to) {
-  for (std::size_t i = open_.size() - 1; i > 0; --i)
-    if (open_[i].epoch == to.epoch && (open_[i].unsettled > 0 || open_[i].holes.size() < batch_)) return i;
+  for (std::size_t i = open_batches_.size() - 1; i > 0; --i)
+    if (open_batches_[i].epoch == to.epoch &&
+        (open_batches_[i].untried_slots > 0 || open_batches_[i].holes.size() < batch_samples_))
+      return i;
   return 0;
 }
 
 // Moves the last good sample of a batch into the first hole of the head.
 void BatchPlan::move_last_sample(OpenBatch& from, OpenBatch& to) {
   std::sort(from.holes.begin(), from.holes.end());
-  std::uint32_t slot = batch_ - 1;
+  std::uint32_t slot = batch_samples_ - 1;
   for (auto hole = from.holes.rbegin(); hole != from.holes.rend() && *hole == slot; ++hole) --slot;
-  move_({.slot = slot, .pool_index = from.pool_index},
-        {.slot = to.holes.front(), .pool_index = to.pool_index});
+  move_sample_({.slot = slot, .pool_index = from.pool_index},
+               {.slot = to.holes.front(), .pool_index = to.pool_index});
   from.holes.push_back(slot);
   to.holes.erase(to.holes.begin());
 }
 
 // Decides about the head once all its samples have been tried: ready, wait, fill its holes, or give it up.
 void BatchPlan::decide_head() {
-  while (head_ != Head::empty_epoch && !open_.empty() && open_.front().unsettled == 0) {
-    OpenBatch& batch = open_.front();
+  while (head_ != Head::empty_epoch && !open_batches_.empty() && open_batches_.front().untried_slots == 0) {
+    OpenBatch& batch = open_batches_.front();
     if (batch.holes.empty()) {
       head_ = Head::ready;
       return;
     }
     std::sort(batch.holes.begin(), batch.holes.end());
-    if (Epoch& from = epoch(batch.epoch); from.order.left() > 0) {
-      refill(batch, from);
+    if (Epoch& source = epoch(batch.epoch); source.order.left() > 0) {
+      refill(batch, source);
       return;
     }
     if (const std::size_t donor = find_donor_batch(batch); donor != 0) {
-      if (open_[donor].unsettled > 0) return;
-      move_last_sample(open_[donor], batch);
+      if (open_batches_[donor].untried_slots > 0) return;
+      move_last_sample(open_batches_[donor], batch);
     } else {
-      dropped_tail_ += batch_ - batch.holes.size();
-      retire(false);
+      dropped_tail_ += batch_samples_ - batch.holes.size();
+      retire_head(false);
     }
   }
 }
 
-// Removes the head from open_: `handed` to the consumer, or given up. Closes its epoch after the epoch's last
-// batch, then opens the next batches, which allocates.
-void BatchPlan::retire(bool handed) {
-  const std::uint64_t number = open_.front().epoch;
-  if (handed) {
-    held_ = open_.front().pool_index;
+// Removes the head from open_batches_: `handed_over` to the consumer, or given up. Closes its epoch after the
+// epoch's last batch, then opens the next batches, which allocates.
+void BatchPlan::retire_head(bool handed_over) {
+  const std::uint64_t number = open_batches_.front().epoch;
+  if (handed_over) {
+    consumer_batch_ = open_batches_.front().pool_index;
   } else {
-    free_batches_.push_back(open_.front().pool_index);
+    free_batches_.push_back(open_batches_.front().pool_index);
   }
-  open_.pop_front();
+  open_batches_.pop_front();
   ++head_number_;
-  Epoch& from = epoch(number);
-  --from.open_batches;
-  from.useful = from.useful || handed;
-  if (!handed) ++given_up_;
-  close_if_short(from);
-  if (from.closed && from.open_batches == 0) {
-    dropped_tail_ += from.order.left();
-    if (!from.useful) {
+  Epoch& source = epoch(number);
+  --source.open_batches;
+  source.had_batch = source.had_batch || handed_over;
+  if (!handed_over) ++given_up_batches_;
+  close_if_short(source);
+  if (source.closed && source.open_batches == 0) {
+    dropped_tail_ += source.order.left();
+    if (!source.had_batch) {
       head_ = Head::empty_epoch;
       return;
     }
     epochs_.pop_front();
   }
-  admit();
+  open_more_batches();
 }
 
 std::size_t BatchPlan::hand_over() {
-  const std::size_t pool_index = open_.front().pool_index;
+  const std::size_t pool_index = open_batches_.front().pool_index;
   requested_ = false;
-  retire(true);
+  retire_head(true);
   decide_head();
   return pool_index;
 }

@@ -35,19 +35,19 @@ namespace penstock {
 
 // One sample to be loaded.
 struct Ticket {
-  std::uint64_t batch = 0;  // running number of its batch
+  std::uint64_t batch = 0;  // number of its batch, from 0 in this process
   std::uint64_t epoch = 0;
   std::uint64_t index = 0;  // index of the sample in the manifest
   std::uint32_t slot = 0;
   std::size_t pool_index = 0;  // index of its batch in the pool
 };
 
-// Where a run continues that an earlier run has started.
+// Where a run continues that earlier runs have started.
 struct PlanStart {
-  std::uint64_t batches = 0;  // handed over by earlier runs
-  std::uint64_t epoch = 0;    // the epoch to continue
-  std::uint64_t used = 0;     // samples of it that all ranks together have used (Sampler::epoch())
-  // Samples that this rank alone has used after those. Only with ranks that use different numbers of samples.
+  std::uint64_t batches = 0;       // batches that earlier runs handed over
+  std::uint64_t epoch = 0;         // the epoch to continue
+  std::uint64_t used_samples = 0;  // samples of that epoch that all ranks together have used
+  // Further samples of that epoch that this rank alone has used. Needed only if ranks used different numbers.
   std::uint64_t own_extra_samples = 0;
 
   friend bool operator==(const PlanStart&, const PlanStart&) = default;
@@ -64,8 +64,9 @@ struct PlanLimits {
 };
 
 // One thread at a time: the loader calls every function with its mutex_ held. Functions that open a batch,
-// make an order or record a hole allocate, and throw std::bad_alloc: the constructor, request(), done(),
-// failed() and hand_over(). take() and can_take() do not. A stop or a signal does not concern the plan.
+// make an order or record a hole allocate, and throw std::bad_alloc: the constructor, request(),
+// record_filled(), record_failed() and hand_over(). take() and can_take() do not. The plan does not test for
+// a stop or a signal.
 class BatchPlan {
  public:
   enum class Head : std::uint8_t {
@@ -79,26 +80,26 @@ class BatchPlan {
   // tickets are set. No other thread uses either slot during the call.
   using MoveSample = std::function<void(const Ticket& from, const Ticket& to)>;
 
-  // Needs batch > 0 and sampler.per_epoch() >= batch. The pool has prefetch + 1 batches. done(), failed() and
-  // hand_over() call `move` and rely on the sample being moved when it returns. `spans` is borrowed and may
-  // be null; it gets one PENSTOCK_SHUFFLE span for each epoch whose order is made.
+  // Needs batch > 0 and sampler.per_epoch() >= batch. The pool has prefetch + 1 batches. record_filled(),
+  // record_failed() and hand_over() call `move` and rely on the sample being moved when it returns. `spans`
+  // is borrowed and may be null; it gets one PENSTOCK_SHUFFLE span for each epoch whose order is made.
   BatchPlan(Sampler sampler, std::uint32_t batch, std::uint64_t prefetch, PlanLimits limits, MoveSample move,
             SpanBuffer* spans = nullptr);
 
-  // The consumer calls next(): it wants the next batch and gives back the one before.
+  // Called when the consumer calls next(): frees the batch that it had and requests the next one.
   void request();
   // By a worker: the next sample to load, or nothing if none may be started now. In order of batch, then
   // slot.
   std::optional<Ticket> take();
   bool can_take() const;
-  std::uint64_t to_take() const;  // how many samples take() would return now
-  // By a worker: the ticket's slot is filled (done) or stays empty (failed). True: head() may have changed,
-  // or more samples can be taken.
-  bool done(const Ticket& ticket);
-  bool failed(const Ticket& ticket);
+  std::uint64_t startable_samples() const;  // how many samples take() would return now
+  // By a worker: the ticket's slot is filled, or it stays empty because the sample failed. True: head() may
+  // have changed, or more samples can be taken.
+  bool record_filled(const Ticket& ticket);
+  bool record_failed(const Ticket& ticket);
 
   Head head() const { return head_; }
-  std::uint64_t head_epoch() const { return open_.front().epoch; }  // needs head() == ready
+  std::uint64_t head_epoch() const { return open_batches_.front().epoch; }  // needs head() == ready
   // Needs head() == ready. By the consumer: the head belongs to it until its next request(). Returns the
   // batch's index in the pool.
   std::size_t hand_over();
@@ -110,17 +111,17 @@ class BatchPlan {
  private:
   struct Epoch {
     std::uint64_t number = 0;
-    EpochOrder order;                // its remaining positions belong to no batch and have filled no hole
-    std::uint64_t open_batches = 0;  // how many of its batches are in open_
-    bool useful = false;             // a batch of it was handed over, perhaps by an earlier run
+    EpochOrder order;                // the positions left in it belong to no batch and filled no hole
+    std::uint64_t open_batches = 0;  // how many of its batches are in open_batches_
+    bool had_batch = false;          // a batch of it was handed over, perhaps by an earlier run
     bool closed = false;             // no further batch of it will open
   };
   struct OpenBatch {
     std::uint64_t epoch = 0;
     std::size_t pool_index = 0;
     std::vector<std::uint64_t> indices;  // the samples of its slots, as chosen when it opened
-    std::uint32_t taken = 0;             // slots whose first sample take() has returned
-    std::uint32_t unsettled = 0;         // slots that are neither filled nor holes
+    std::uint32_t taken_slots = 0;       // slots whose first sample take() has returned
+    std::uint32_t untried_slots = 0;     // slots that are neither filled nor holes
     std::vector<std::uint32_t> holes;
   };
 
@@ -128,32 +129,32 @@ class BatchPlan {
   EpochOrder order_of(std::uint64_t number) const;
   EpochOrder next_order() const;
   bool begin_epoch();
-  void admit();
+  void open_more_batches();
   bool open_next();
-  void close_if_short(Epoch& from) const;
-  bool sample_done(const Ticket& ticket);
+  void close_if_short(Epoch& source) const;
+  bool count_tried(const Ticket& ticket);
   void decide_head();
-  void refill(OpenBatch& batch, Epoch& from);
+  void refill(OpenBatch& batch, Epoch& source);
   std::size_t find_donor_batch(const OpenBatch& to);
   void move_last_sample(OpenBatch& from, OpenBatch& to);
-  void retire(bool handed);
+  void retire_head(bool handed_over);
 
   const Sampler sampler_;
-  const std::uint32_t batch_;
+  const std::uint32_t batch_samples_;
   const std::uint64_t prefetch_;
   const PlanLimits limits_;
-  const MoveSample move_;
+  const MoveSample move_sample_;
   SpanBuffer* const spans_;
 
-  std::deque<Epoch> epochs_;  // those with open batches, and the epoch of the next batch to open
+  std::deque<Epoch> epochs_;  // epochs with open batches, and the epoch of the next batch to open
   std::uint64_t next_epoch_ = 0;
-  std::deque<OpenBatch> open_;     // the open batches, in order; the first is the head
-  std::uint64_t head_number_ = 0;  // number of the head: batches handed over or given up
-  std::uint64_t given_up_ = 0;
-  std::vector<std::size_t> free_batches_;  // indices of free batches in the pool
-  std::optional<std::size_t> held_;        // index in the pool of the batch that the consumer has
-  std::deque<Ticket> refills_;             // samples that fill holes; take() returns them first
-  std::uint64_t first_untaken_batch_ = 0;  // number of the first batch with untaken samples
+  std::deque<OpenBatch> open_batches_;  // the open batches, in order; the first is the head
+  std::uint64_t head_number_ = 0;       // number of the head: batches handed over or given up
+  std::uint64_t given_up_batches_ = 0;
+  std::vector<std::size_t> free_batches_;      // indices of free batches in the pool
+  std::optional<std::size_t> consumer_batch_;  // index in the pool of the batch that the consumer has
+  std::deque<Ticket> refills_;                 // samples that fill holes; take() returns them first
+  std::uint64_t first_untaken_batch_ = 0;      // number of the first batch with untaken samples
   bool requested_ = false;
   Head head_ = Head::pending;
   std::uint64_t skipped_ = 0;

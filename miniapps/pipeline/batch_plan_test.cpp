@@ -68,9 +68,9 @@ Outcome play(const Game& game, const std::set<std::uint64_t>& bad, unsigned timi
       slots.resize(game.batch);
       slots[ticket.slot] = ticket.index;
       if (bad.contains(ticket.index)) {
-        plan.failed(ticket);
+        plan.record_failed(ticket);
       } else {
-        plan.done(ticket);
+        plan.record_filled(ticket);
       }
     }
     if (plan.head() != BatchPlan::Head::ready) break;
@@ -134,7 +134,7 @@ TEST(BatchPlan, OpensNothingBeforeItIsAskedForWithoutPrefetching) {
   EXPECT_FALSE(plan.can_take());
   for (int step = 0; step < 5; ++step) {
     plan.request();
-    for (int i = 0; i < 2; ++i) plan.done(*plan.take());
+    for (int i = 0; i < 2; ++i) plan.record_filled(*plan.take());
     EXPECT_FALSE(plan.take().has_value());
     ASSERT_EQ(plan.head(), BatchPlan::Head::ready);
     plan.hand_over();
@@ -149,7 +149,7 @@ TEST(BatchPlan, OpensAtMostTheDepthAhead) {
   for (int step = 0; step < 10; ++step) {
     while (const std::optional<Ticket> ticket = plan.take()) {
       newest = ticket->batch;
-      plan.done(*ticket);
+      plan.record_filled(*ticket);
     }
     EXPECT_EQ(newest, handed + 2) << "three batches that are not handed over, and no more";
     plan.request();
@@ -267,9 +267,9 @@ TEST(BatchPlan, GoesOnAsIfItHadNeverStopped) {
     ASSERT_EQ(whole.batches.size(), 15U);
     for (std::uint64_t made = 0; made <= 15; ++made) {
       Game rest = game;
-      rest.limits.start = {.batches = made, .epoch = made / 5, .used = made % 5 * 4};
+      rest.limits.start = {.batches = made, .epoch = made / 5, .used_samples = made % 5 * 4};
       if (made > 0 && made % 5 == 0)  // also the position after the last step of an epoch
-        rest.limits.start = {.batches = made, .epoch = made / 5 - 1, .used = 20};
+        rest.limits.start = {.batches = made, .epoch = made / 5 - 1, .used_samples = 20};
       const Outcome result = play(rest, {}, 2, 3);
       EXPECT_EQ(result.end, BatchPlan::Head::ended);
       const auto from = static_cast<std::ptrdiff_t>(made);
@@ -281,7 +281,7 @@ TEST(BatchPlan, GoesOnAsIfItHadNeverStopped) {
 
 TEST(BatchPlan, LimitsAreOfTheWholeRun) {
   Game game{.samples = 22, .prefetch = 2, .limits = {12, 0}};
-  game.limits.start = {.batches = 10, .epoch = 2, .used = 0};
+  game.limits.start = {.batches = 10, .epoch = 2, .used_samples = 0};
   const Outcome rest = play(game, {}, 1, 2);
   EXPECT_EQ(rest.epochs, (std::vector<std::uint64_t>{2, 2}));
   game.limits.start.batches = 12;

@@ -17,10 +17,11 @@ double sum_s(std::span<const std::uint64_t> ns) {
 }
 
 std::string skipped_text(const SkippedObject& object) {
-  const std::uint64_t more = object.samples - 1;
-  if (object.whole) return more == 0 ? object.why : object.why + " (" + format_count(more + 1) + " times)";
+  const std::uint64_t other_samples = object.samples - 1;
+  if (object.is_one_sample)
+    return other_samples == 0 ? object.why : object.why + " (" + format_count(other_samples + 1) + " times)";
   return object.why + " (the sample at byte " + std::to_string(object.offset) +
-         (more == 0 ? "" : ", and " + format_count(more) + " more of it") + ")";
+         (other_samples == 0 ? "" : ", and " + format_count(other_samples) + " more of it") + ")";
 }
 
 }  // namespace
@@ -29,7 +30,7 @@ SkippedObject skipped_object(const Manifest& manifest, std::uint64_t index, cons
   const SampleEntry& entry = manifest.sample(index);
   std::string scratch;
   return {.name = std::string(manifest.object_name(entry.object, scratch)),
-          .whole = manifest.one_object_per_sample(),
+          .is_one_sample = manifest.one_object_per_sample(),
           .offset = entry.offset,
           .why = error.message()};
 }
@@ -41,26 +42,26 @@ void LoaderLosses::add(const LoaderLosses& more) {
 }
 
 void LoaderLosses::name(const SkippedObject& object) {
-  const auto there = std::find_if(named.begin(), named.end(),
-                                  [&](const SkippedObject& one) { return one.name == object.name; });
-  if (there == named.end()) {
-    if (named.size() < kNamed) named.push_back(object);
+  const auto known_object = std::find_if(named.begin(), named.end(),
+                                         [&](const SkippedObject& one) { return one.name == object.name; });
+  if (known_object == named.end()) {
+    if (named.size() < kMostNamed) named.push_back(object);
     return;
   }
-  there->samples += object.samples;
-  if (object.offset >= there->offset) return;
-  there->offset = object.offset;
-  there->why = object.why;
+  known_object->samples += object.samples;
+  if (object.offset >= known_object->offset) return;
+  known_object->offset = object.offset;
+  known_object->why = object.why;
 }
 
 std::vector<std::string> LoaderLosses::warnings() const {
   std::vector<std::string> lines;
-  std::uint64_t more = skipped;
+  std::uint64_t unnamed_samples = skipped;
   for (const SkippedObject& object : named) {
     lines.push_back("skipped: " + skipped_text(object));
-    more -= std::min(more, object.samples);
+    unnamed_samples -= std::min(unnamed_samples, object.samples);
   }
-  if (more > 0) lines.push_back("skipped: " + format_count(more) + " more");
+  if (unnamed_samples > 0) lines.push_back("skipped: " + format_count(unnamed_samples) + " more");
   return lines;
 }
 
@@ -81,11 +82,11 @@ std::vector<LostTime> lost_by_stage(std::span<const std::string_view> stages,
   std::vector<LostTime> parts{{"read", 0}};
   for (const std::string_view stage : stages) parts.push_back({std::string(stage), 0});
   parts.push_back({"collate", 0});
-  const double all = sum_s(worked_ns);
-  for (std::size_t i = 0; all > 0 && i < parts.size(); ++i)
-    parts[i].seconds = to_seconds(waited_ns) * to_seconds(worked_ns[i]) / all;
-  // If no worker finished a part during the wait, the wait was too short to divide.
-  parts.push_back({"queue", to_seconds(all > 0 ? late_ns : late_ns + waited_ns)});
+  const double all_s = sum_s(worked_ns);
+  for (std::size_t i = 0; all_s > 0 && i < parts.size(); ++i)
+    parts[i].seconds = to_seconds(waited_ns) * to_seconds(worked_ns[i]) / all_s;
+  // If no worker finished a part during the wait, the wait was too short to divide: all of it is "queue".
+  parts.push_back({"queue", to_seconds(all_s > 0 ? late_ns : late_ns + waited_ns)});
   return parts;
 }
 

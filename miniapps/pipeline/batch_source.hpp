@@ -18,9 +18,9 @@ namespace penstock {
 // An object in which samples failed.
 struct SkippedObject {
   std::string name;
-  bool whole = true;          // the object is one sample
-  std::uint64_t samples = 1;  // failures of its samples; one that fails again is counted again
-  std::uint64_t offset = 0;   // of the first sample that failed, in bytes from the object's start
+  bool is_one_sample = true;  // the object is one sample
+  std::uint64_t samples = 1;  // how often its samples failed; each may fail once an epoch
+  std::uint64_t offset = 0;   // bytes before the first bad sample in the object
   std::string why;            // why that sample failed
 };
 
@@ -29,14 +29,14 @@ SkippedObject skipped_object(const Manifest& manifest, std::uint64_t index, cons
 
 // The samples that no batch contains, so far.
 struct LoaderLosses {
-  std::uint64_t skipped = 0;         // failures of samples; one that fails again is counted again
+  std::uint64_t skipped = 0;         // how often samples failed; each may fail once an epoch
   std::uint64_t dropped_tail = 0;    // good samples that filled no batch
-  std::vector<SkippedObject> named;  // the first kNamed objects with failed samples
-  static constexpr std::size_t kNamed = 10;
+  std::vector<SkippedObject> named;  // the first kMostNamed objects with failed samples
+  static constexpr std::size_t kMostNamed = 10;
 
   void add(const LoaderLosses& more);
   void name(const SkippedObject& object);
-  // For the user, one line for each object: a damaged shard may have many bad samples.
+  // Warnings for the user, one line for each object: a damaged shard may have many bad samples.
   std::vector<std::string> warnings() const;
 };
 
@@ -45,14 +45,14 @@ struct LoaderLosses {
 // worker decodes, resizing is starved and reading is blocked.
 struct StageTally {
   std::string stage;     // "read", "decode", "resize", "accelerator"
-  double busy_s = 0;     // worked
-  double starved_s = 0;  // waited for input
-  double blocked_s = 0;  // waited for free space in the next stage
+  double busy_s = 0;     // time that the stage worked
+  double starved_s = 0;  // time that it waited for input
+  double blocked_s = 0;  // time that it waited for free space in the next stage
 
   double total_s() const { return busy_s + starved_s + blocked_s; }
 };
-// Tallies for "read" and the transform's own stages. `spent_ns` has one entry for each of them. Its last
-// entry is the threads' wait for a free slot.
+// Makes the tallies of "read" and of the transform's own stages. `spent_ns` has one entry for each of them,
+// and a last one for the threads' wait for a free slot.
 std::vector<StageTally> stage_tallies(std::span<const std::string_view> stages,
                                       std::span<const std::uint64_t> spent_ns);
 
@@ -90,7 +90,7 @@ class BatchSource {
   // allows more. All allocate.
   virtual std::vector<StageTally> times() const = 0;
   virtual LoaderLosses losses() const = 0;
-  // All parts add up to the time that next() waited.
+  // The parts add up to the whole time that next() waited.
   virtual std::vector<LostTime> lost() const = 0;
 
   // Whole files whose samples were used, so far; 0 if samples are read one by one.

@@ -1,8 +1,8 @@
 // Threads: the training loop's thread makes and destroys the burner and calls its public functions. It works
 // as the first worker. Each other worker thread runs serve().
-// Lock: mutex_, for job_, number_ and busy_. No thread holds it during the work. The words, rounds and time
-// of a worker belong to its thread from begin() to wait_for_all(), then to the caller. The lock makes them
-// visible to the next owner.
+// Lock: mutex_ guards job_, job_number_ and busy_threads_. No thread holds it during the work. The words,
+// rounds and time of a worker belong to its thread from begin() to wait_for_all(), then to the caller. The
+// lock makes them visible to the next owner.
 // Memory: after make() only calibrate() allocates.
 // Ctrl-C: the signal handler only sets a flag. Workers test it every few microseconds of work and end their
 // job early.
@@ -28,7 +28,7 @@ constexpr nanoseconds kSlice = std::chrono::milliseconds(1);
 constexpr nanoseconds kWarmUp = std::chrono::milliseconds(100);
 constexpr nanoseconds kMeasuringTime = std::chrono::milliseconds(20);
 constexpr std::size_t kMeasurements = 9;
-constexpr std::size_t kWords = 512;  // 4 KiB
+constexpr std::size_t kWords = 512;  // 4 KiB, so that they fit in the first-level cache
 
 double seconds(nanoseconds time) {
   return std::chrono::duration<double>(time).count();
@@ -36,14 +36,14 @@ double seconds(nanoseconds time) {
 
 }  // namespace
 
-// The words that a thread computes on, and its progress with the job.
+// The words that a thread computes on, and how far it is with the job.
 struct Burner::Worker {
   alignas(64) std::array<std::uint64_t, kWords> words{};
   std::uint64_t rounds = 0;
-  nanoseconds took{0};
+  nanoseconds work_time{0};
 
-  // Some microseconds of multiplications and additions. The compiler can omit none: each round starts from
-  // the results of the round before.
+  // Takes some microseconds for multiplications and additions. The compiler cannot omit any: each round
+  // starts from the results of the round before.
   void round() {
     constexpr int kPasses = 8;
     for (int pass = 0; pass < kPasses; ++pass)
@@ -51,25 +51,26 @@ struct Burner::Worker {
   }
 
   void work_off(const Job& job, const std::stop_token& stop) {
-    // Rounds between two tests of the clock, of a stop and of Ctrl-C.
-    constexpr std::uint64_t kBetweenLooks = 16;
+    // A worker tests the clock, the stop and Ctrl-C once every 16 rounds.
+    constexpr std::uint64_t kRoundsBetweenTests = 16;
     const Clock::time_point begin = Clock::now();
     for (rounds = 0; rounds < job.rounds;) {
       if (stop.stop_requested() || interrupted() || Clock::now() >= job.until) break;
-      for (const std::uint64_t end = std::min(job.rounds, rounds + kBetweenLooks); rounds < end; ++rounds)
+      for (const std::uint64_t end = std::min(job.rounds, rounds + kRoundsBetweenTests); rounds < end;
+           ++rounds)
         round();
     }
-    took = Clock::now() - begin;
+    work_time = Clock::now() - begin;
   }
 };
 
 Burner::Burner(double caller_share) : caller_share_(caller_share) {}
 
 Result<std::unique_ptr<Burner>> Burner::make(double cores) {
-  const double whole = std::ceil(cores);
+  const double thread_count = std::ceil(cores);
   try {
-    std::unique_ptr<Burner> burner(new Burner(cores - (whole - 1)));
-    for (double i = 0; i < whole; ++i) burner->workers_.push_back(std::make_unique<Worker>());
+    std::unique_ptr<Burner> burner(new Burner(cores - (thread_count - 1)));
+    for (double i = 0; i < thread_count; ++i) burner->workers_.push_back(std::make_unique<Worker>());
     for (std::size_t i = 1; i < burner->workers_.size(); ++i)
       burner->threads_.emplace_back([self = burner.get(), worker = burner->workers_[i].get()](
                                         const std::stop_token& stop) { self->serve(*worker, stop); });
@@ -86,18 +87,19 @@ Burner::~Burner() {
   for (std::jthread& thread : threads_) thread.request_stop();
 }
 
-// The whole life of a worker thread: it waits for number_ to change and does the job. It compares the number
-// and not the job, since two equal jobs may follow each other. Holds the lock, but not during the work.
+// The whole life of a worker thread: it waits for job_number_ to change and does the job. It compares the
+// number and not the job, since two equal jobs may follow each other. Holds the lock, but not during the
+// work.
 void Burner::serve(Worker& worker, const std::stop_token& stop) {
-  std::uint64_t seen = 0;
+  std::uint64_t seen_number = 0;
   std::unique_lock lock(mutex_);
-  while (changed_.wait(lock, stop, [&] { return number_ != seen; })) {
-    seen = number_;
+  while (job_changed_.wait(lock, stop, [&] { return job_number_ != seen_number; })) {
+    seen_number = job_number_;
     const Job job = job_;
     lock.unlock();
     worker.work_off(job, stop);
     lock.lock();
-    if (--busy_ == 0) done_.notify_all();
+    if (--busy_threads_ == 0) job_done_.notify_all();
   }
 }
 
@@ -107,20 +109,20 @@ void Burner::begin(const Job& job) {
   {
     const std::lock_guard lock(mutex_);
     job_ = job;
-    busy_ = threads_.size();
-    ++number_;
+    busy_threads_ = threads_.size();
+    ++job_number_;
   }
-  changed_.notify_all();
+  job_changed_.notify_all();
 }
 
 // By the caller, which takes the lock. Returns soon after Ctrl-C too, since the workers test for it.
 void Burner::wait_for_all() {
   std::unique_lock lock(mutex_);
-  done_.wait(lock, [&] { return busy_ == 0; });
+  job_done_.wait(lock, [&] { return busy_threads_ == 0; });
 }
 
-// By the caller. Rounds per second of a thread, the mean of all threads. If there are more threads than
-// processors, some of them may not run at all in so short a time.
+// By the caller. Returns the rounds per second of a thread, the mean of all threads. If there are more
+// threads than processors, some of them may not run at all in so short a time.
 double Burner::measure_rate(nanoseconds length) {
   const Job job{.rounds = UINT64_MAX, .until = Clock::now() + length};
   begin(job);
@@ -130,7 +132,7 @@ double Burner::measure_rate(nanoseconds length) {
   double longest_s = 1e-9;
   for (const std::unique_ptr<Worker>& worker : workers_) {
     rounds += static_cast<double>(worker->rounds);
-    longest_s = std::max(longest_s, seconds(worker->took));
+    longest_s = std::max(longest_s, seconds(worker->work_time));
   }
   return rounds / longest_s / static_cast<double>(workers_.size());
 }
@@ -149,40 +151,40 @@ Result<void> Burner::calibrate() {
   return success();
 }
 
-// By the caller, for a fraction of a processor: each millisecond has work and sleep. If a sleep ended late,
-// the next ones are shorter. Sleeps make up only for sleeps: when the work takes longer, the step takes
+// By the caller, for a fraction of a processor: in each millisecond it works and then sleeps. A sleep that
+// ended late makes the next sleeps shorter. Work that took longer does not: then the whole step takes
 // longer.
-void Burner::work_in_slices(nanoseconds idle) {
-  while (idle.count() > 0 && !interrupted()) {
-    const nanoseconds slice = std::min(kSlice, idle);
-    idle -= slice;
+void Burner::work_in_slices(nanoseconds duration) {
+  while (duration.count() > 0 && !interrupted()) {
+    const nanoseconds slice = std::min(kSlice, duration);
+    duration -= slice;
     const double busy_s = seconds(slice) * caller_share_;
     workers_.front()->work_off({.rounds = static_cast<std::uint64_t>(std::llround(busy_s * rounds_per_s_))},
                                {});
-    rounds_ += workers_.front()->rounds;
-    const nanoseconds rest(static_cast<std::int64_t>(seconds(slice) * (1 - caller_share_) * 1e9));
-    const nanoseconds left = rest - asleep_too_long_;
-    if (left.count() <= 0) {
-      asleep_too_long_ -= rest;
+    total_rounds_ += workers_.front()->rounds;
+    const nanoseconds sleep_time(static_cast<std::int64_t>(seconds(slice) * (1 - caller_share_) * 1e9));
+    const nanoseconds sleep_left = sleep_time - overslept_;
+    if (sleep_left.count() <= 0) {
+      overslept_ -= sleep_time;
       continue;
     }
     const Clock::time_point since = Clock::now();
-    std::this_thread::sleep_until(since + left);
-    asleep_too_long_ = Clock::now() - since - left;
+    std::this_thread::sleep_until(since + sleep_left);
+    overslept_ = Clock::now() - since - sleep_left;
   }
 }
 
-Result<void> Burner::work(nanoseconds idle) {
-  const auto rounds = static_cast<std::uint64_t>(std::llround(seconds(idle) * rounds_per_s_));
+Result<void> Burner::work(nanoseconds duration) {
+  const auto rounds = static_cast<std::uint64_t>(std::llround(seconds(duration) * rounds_per_s_));
   begin({.rounds = rounds});
   if (caller_share_ < 1) {
-    work_in_slices(idle);
+    work_in_slices(duration);
   } else {
     workers_.front()->work_off({.rounds = rounds}, {});
-    rounds_ += workers_.front()->rounds;
+    total_rounds_ += workers_.front()->rounds;
   }
   wait_for_all();
-  for (std::size_t i = 1; i < workers_.size(); ++i) rounds_ += workers_[i]->rounds;
+  for (std::size_t i = 1; i < workers_.size(); ++i) total_rounds_ += workers_[i]->rounds;
   return check_interrupt();
 }
 

@@ -31,15 +31,16 @@ class Burner {
   // Measures the rounds per second of all its threads together. Call it before work(). It takes about 0.3 s,
   // in which the process should do nothing else. Errc::interrupted once interrupted().
   Result<void> calibrate();
-  // Rounds per second of a thread, the mean of all threads, in the fastest measurement.
+  // Rounds per second of one thread in the fastest measurement; the mean of all threads.
   double rounds_per_s() const { return rounds_per_s_; }
-  // (fastest measurement - slowest) / fastest: shows how much other programs disturbed them.
+  // (fastest measurement - slowest) / fastest: shows how much other programs disturbed the measurements.
   double spread() const { return spread_; }
 
-  // Does on each thread the rounds that took `idle` during calibrate(), with the sleep of a fraction. Returns
-  // when all threads are done. Errc::interrupted within some milliseconds once interrupted().
-  Result<void> work(std::chrono::nanoseconds idle);
-  std::uint64_t rounds() const { return rounds_; }  // done by work(), on all threads
+  // Each thread does as many rounds as took the time `duration` during calibrate(), when the machine was
+  // idle. For a fraction of a processor the caller also sleeps. Returns when all threads are done.
+  // Errc::interrupted within some milliseconds once interrupted().
+  Result<void> work(std::chrono::nanoseconds duration);
+  std::uint64_t rounds() const { return total_rounds_; }  // done by work(), on all threads
 
  private:
   using Clock = std::chrono::steady_clock;
@@ -54,21 +55,21 @@ class Burner {
   void begin(const Job& job);
   void wait_for_all();
   double measure_rate(std::chrono::nanoseconds length);
-  void work_in_slices(std::chrono::nanoseconds idle);
+  void work_in_slices(std::chrono::nanoseconds duration);
 
   const double caller_share_;
   double rounds_per_s_ = 0;
   double spread_ = 0;
-  std::uint64_t rounds_ = 0;
-  // By how much sleeps ended late; the next sleeps are shorter by it.
-  std::chrono::nanoseconds asleep_too_long_{0};
-  std::mutex mutex_;  // protects job_, number_ and busy_
-  std::condition_variable_any changed_;
-  std::condition_variable_any done_;
+  std::uint64_t total_rounds_ = 0;
+  // How much later than planned sleeps ended. The next sleeps are shorter by this time.
+  std::chrono::nanoseconds overslept_{0};
+  std::mutex mutex_;  // protects job_, job_number_ and busy_threads_
+  std::condition_variable_any job_changed_;
+  std::condition_variable_any job_done_;
   Job job_;
-  std::uint64_t number_ = 0;                      // of the current job; a change of it starts the workers
-  std::uint64_t busy_ = 0;                        // threads that have not ended the current job
-  std::vector<std::unique_ptr<Worker>> workers_;  // the first belongs to the caller's thread
+  std::uint64_t job_number_ = 0;                  // number of the current job; workers start when it changes
+  std::uint64_t busy_threads_ = 0;                // threads that still work on the current job
+  std::vector<std::unique_ptr<Worker>> workers_;  // the first is for the caller's thread
   std::vector<std::jthread> threads_;  // declared last: joined before the members that they use are destroyed
 };
 

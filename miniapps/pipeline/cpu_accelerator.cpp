@@ -40,7 +40,7 @@ class CpuAccelerator final : public Accelerator {
 
   std::chrono::nanoseconds nominal_step() const override { return std::chrono::nanoseconds{0}; }
   bool computes() const override { return true; }
-  Result<void> takes(std::string_view layout) const override {
+  Result<void> check_layout(std::string_view layout) const override {
     PENSTOCK_TRY(axes_of(layout));
     return success();
   }
@@ -62,17 +62,17 @@ class CpuAccelerator final : public Accelerator {
   double last_loss_ = 0;
 };
 
-PictureTensor picture(const Network& network, Axes axes) {
+PictureTensor network_input(const Network& network, Axes axes) {
   return {.width = network.side, .height = network.side, .type = PixelType::f32, .axes = axes};
 }
 
 Result<Axes> CpuAccelerator::axes_of(std::string_view layout) const {
   for (const Axes axes : {Axes::nhwc, Axes::nchw})
-    if (layout == picture(network_, axes).text()) return axes;
+    if (layout == network_input(network_, axes).text()) return axes;
   return make_error(Errc::invalid_argument,
-                    "the accelerator 'cpu' trains on " + picture(network_, Axes::nhwc).text() + " or " +
-                        picture(network_, Axes::nchw).text() + ", not on batches '" + std::string(layout) +
-                        "': take train alexnet with its own --set type and image");
+                    "the accelerator 'cpu' trains on " + network_input(network_, Axes::nhwc).text() + " or " +
+                        network_input(network_, Axes::nchw).text() + ", not on batches '" +
+                        std::string(layout) + "': take train alexnet with its own --set type and image");
 }
 
 Result<void> CpuAccelerator::prepare(std::string_view layout, std::size_t samples) {
@@ -89,7 +89,7 @@ Result<void> CpuAccelerator::prepare(std::string_view layout, std::size_t sample
 
 Result<void> CpuAccelerator::read_labels(const Batch& batch) {
   if (trainer_ == nullptr || batch.samples() != labels_.size() ||
-      batch.slot_bytes != picture(network_, Axes::nhwc).bytes())
+      batch.slot_bytes != network_input(network_, Axes::nhwc).bytes())
     return make_error(Errc::internal, "the accelerator 'cpu' got a batch that it was not prepared for");
   for (std::size_t i = 0; i < labels_.size(); ++i) {
     labels_[i] = batch.label[i] == kNoLabel ? 0 : batch.label[i];

@@ -12,8 +12,8 @@
 
 namespace penstock {
 
-// AlexNet with the options after "cpu:". `unsupported` in a build without oneDNN. invalid_argument if a
-// process asks for more than one: it has only one set of processors.
+// Trains AlexNet. `words` are the options after "cpu:". `unsupported` in a build without oneDNN.
+// invalid_argument if a process asks for more than one: it has only one set of processors.
 Result<std::unique_ptr<Accelerator>> make_cpu_accelerator(std::span<const OptionWord> words,
                                                           const AcceleratorGroup& group);
 

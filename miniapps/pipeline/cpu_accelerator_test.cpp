@@ -59,7 +59,7 @@ Batch some_batch(Axes axes, std::size_t samples = kSamples) {
       const std::size_t at = axes == Axes::nhwc ? n : channel * kSide * kSide + pixel;
       values[at] = static_cast<float>(random.normal(i * values.size() + n));
     }
-    std::memcpy(batch.room(i).data(), values.data(), batch.slot_bytes);
+    std::memcpy(batch.slot_memory(i).data(), values.data(), batch.slot_bytes);
   }
   return batch;
 }
@@ -355,10 +355,10 @@ TEST(CpuAcceleratorArguments, AreChecked) {
 
 TEST(CpuAcceleratorArguments, OtherLayoutsAreRefusedWithTheRemedy) {
   const auto accelerator = make_training_accelerator(alexnet(10), 1, 1);
-  EXPECT_TRUE(accelerator->takes("f32 NHWC 224x224x3").ok());
-  EXPECT_TRUE(accelerator->takes("f32 NCHW 3x224x224").ok());
+  EXPECT_TRUE(accelerator->check_layout("f32 NHWC 224x224x3").ok());
+  EXPECT_TRUE(accelerator->check_layout("f32 NCHW 3x224x224").ok());
   for (const char* other : {"f16 NHWC 224x224x3", "u8 NCHW 3x224x224", "f32 NHWC 64x64x3", "as stored"}) {
-    const Result<void> taken = accelerator->takes(other);
+    const Result<void> taken = accelerator->check_layout(other);
     ASSERT_FALSE(taken.ok()) << other;
     EXPECT_EQ(taken.error().code, Errc::invalid_argument);
     EXPECT_NE(taken.error().what.find("f32 NHWC 224x224x3"), std::string::npos) << taken.error().what;

@@ -33,17 +33,17 @@ struct FileBatchesSettings {
   const WholeObjects* files = nullptr;  // the files that upstream loads; both are borrowed
   std::size_t sample_bytes = 0;         // bytes of one sample's tensor
   std::size_t batch = 1;
-  // Counts the batches of earlier runs (`handed`) as well. 0: as many as upstream gives.
+  // The most batches to hand out, including those of earlier runs (`handed_batches`). 0: no limit.
   std::uint64_t most_batches = 0;
-  std::uint64_t handed = 0;    // batches that an earlier run handed out, which this run continues
-  std::uint64_t in_first = 0;  // samples of the first file that the earlier run used
-  std::uint64_t seed = 0;      // for file_order()
+  std::uint64_t handed_batches = 0;      // batches that an earlier run handed out, which this run continues
+  std::uint64_t used_of_first_file = 0;  // samples of the first file that the earlier run used
+  std::uint64_t seed = 0;                // the seed for file_order()
   // next() returns null at the end of each epoch, when the first file of the next epoch is loaded. The next
   // call of next() continues with that file.
-  bool pauses = false;
+  bool pauses_between_epochs = false;
 };
 
-// The consumer's thread alone, except for times(), which any thread may call. It has no lock of its own:
+// Only the consumer's thread uses it, except that any thread may call times(). It has no lock of its own:
 // close() stops upstream. next() tests for a signal only while upstream loads a file.
 class FileBatches final : public BatchSource {
  public:
@@ -63,24 +63,24 @@ class FileBatches final : public BatchSource {
  private:
   FileBatches(std::unique_ptr<BatchSource> files, const FileBatchesSettings& settings);
   Result<bool> take_file();
-  void describe(std::size_t slot, std::uint64_t position);
-  const Batch* view();
-  void copy_some();
+  void set_slot_facts(std::size_t slot, std::uint64_t position);
+  const Batch* view_batch();
+  void copy_samples();
 
   const FileBatchesSettings settings_;
   const std::unique_ptr<BatchSource> file_source_;
-  const Batch* file_ = nullptr;  // upstream's batch with the current file
-  std::uint64_t in_file_ = 0;    // samples in that file
-  std::uint64_t used_ = 0;       // samples of that file that are used
-  Permutation order_{0, 0};      // order of that file's samples
-  Batch batch_;                  // its memory is for batches that are copied
-  std::size_t filled_ = 0;       // filled slots of batch_ while a batch is copied
-  std::uint64_t handed_ = 0;
-  std::uint64_t handed_before_ = 0;     // value of handed_ when the epoch of file_ began
-  std::optional<std::uint64_t> epoch_;  // epoch of the last file
+  const Batch* file_ = nullptr;     // upstream's batch with the current file
+  std::uint64_t file_samples_ = 0;  // samples in that file
+  std::uint64_t used_samples_ = 0;  // how many samples of that file batches have used
+  Permutation order_{0, 0};         // order of that file's samples
+  Batch batch_;                     // what next() returns; its memory is used only by copied samples
+  std::size_t filled_slots_ = 0;    // filled slots of batch_ while a batch is copied
+  std::uint64_t handed_batches_ = 0;
+  std::uint64_t handed_before_epoch_ = 0;    // what handed_batches_ was when the epoch of file_ began
+  std::optional<std::uint64_t> last_epoch_;  // epoch of the last file
   std::uint64_t files_used_ = 0;
   std::uint64_t dropped_tail_ = 0;
-  std::chrono::nanoseconds copied_{0};  // time spent on copying
+  std::chrono::nanoseconds copy_time_{0};  // time spent on copying
 };
 
 }  // namespace penstock

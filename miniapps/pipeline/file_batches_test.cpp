@@ -60,7 +60,7 @@ class FileSource final : public BatchSource {
     const WholeObjects::ObjectSamples& held = files_.files.samples_of_object[static_cast<std::size_t>(file)];
     const Permutation order = file_order(kSeed, file_.epoch, file, held.samples);
     for (std::uint32_t i = 0; i < held.samples; ++i) {
-      const std::uint64_t sample = held.first + order.at(i);
+      const std::uint64_t sample = held.first_sample + order.at(i);
       std::memcpy(file_.memory.data() + i * kSampleBytes, &sample, sizeof sample);
     }
     ++given_;
@@ -178,7 +178,7 @@ TEST(FileBatches, PausesBetweenEpochsWithOneFileInHand) {
                                                                             .sample_bytes = kSampleBytes,
                                                                             .batch = 8,
                                                                             .seed = kSeed,
-                                                                            .pauses = true})
+                                                                            .pauses_between_epochs = true})
                      .value();
   EXPECT_EQ(pull(*batches, files.corpus).size(), 8U);
   EXPECT_EQ(batches->files_used(), 2U);
@@ -210,7 +210,7 @@ TEST(WholeObjects, AreTheCorpusFileByFile) {
   const Files files({3, 1, 2});
   EXPECT_EQ(files.files.manifest.samples(), 3U);
   EXPECT_TRUE(files.files.manifest.one_object_per_sample());
-  EXPECT_EQ(files.files.samples_of_object[2].first, 4U);
+  EXPECT_EQ(files.files.samples_of_object[2].first_sample, 4U);
   EXPECT_EQ(files.files.largest_sample_count(), 3U);
   EXPECT_EQ(files.files.smallest_sample_count(), 1U);
   const std::vector<std::uint64_t> places{2, 0};
@@ -218,7 +218,7 @@ TEST(WholeObjects, AreTheCorpusFileByFile) {
   ASSERT_OK(chosen);
   std::string scratch;
   EXPECT_EQ(chosen->manifest.object_name(0, scratch), "file2");
-  EXPECT_EQ(chosen->samples_of_object[0].first, 4U);
+  EXPECT_EQ(chosen->samples_of_object[0].first_sample, 4U);
   EXPECT_EQ(chosen->samples_of_object[1].samples, 3U);
 }
 
@@ -246,16 +246,16 @@ TEST(FileBatches, GoOnInTheMiddleOfAFile) {
     std::uint64_t batches, files, in_file;
   };
   for (const Left& left : {Left{1, 0, 4}, Left{2, 2, 0}, Left{3, 2, 4}, Left{4, 3, 4}}) {
-    const auto rest =
-        FileBatches::make(std::make_unique<FileSource>(files, 2, left.files), {.corpus = &files.corpus,
-                                                                               .files = &files.files,
-                                                                               .sample_bytes = kSampleBytes,
-                                                                               .batch = 4,
-                                                                               .most_batches = 6,
-                                                                               .handed = left.batches,
-                                                                               .in_first = left.in_file,
-                                                                               .seed = kSeed})
-            .value();
+    const auto rest = FileBatches::make(std::make_unique<FileSource>(files, 2, left.files),
+                                        {.corpus = &files.corpus,
+                                         .files = &files.files,
+                                         .sample_bytes = kSampleBytes,
+                                         .batch = 4,
+                                         .most_batches = 6,
+                                         .handed_batches = left.batches,
+                                         .used_of_first_file = left.in_file,
+                                         .seed = kSeed})
+                          .value();
     for (std::size_t i = left.batches; i < expected.size(); ++i)
       EXPECT_EQ(pull(*rest, files.corpus), expected[i]) << i << " behind " << left.batches;
     EXPECT_TRUE(pull(*rest, files.corpus).empty());

@@ -1,4 +1,4 @@
-// Parses programs as hexadecimal dumps, the form of the malware in Kaggle's BIG 2015.
+// Parses hexadecimal dumps of programs, the form of the malware in Kaggle's data set BIG 2015.
 #pragma once
 
 #include <cstddef>
@@ -10,10 +10,10 @@
 
 namespace penstock {
 
-// The bytes of a dump, in order. A line has an address and then bytes of two hexadecimal digits, each after
-// one space. "??" is an unknown byte, which becomes 0. Lines end with LF or CR LF. `octets` grows if needed
-// and never shrinks; the result is the number of bytes in it. corrupt, with the offset, if a line has another
-// form.
+// Parses a dump into its bytes, in order. A line has an address and then bytes of two hexadecimal digits,
+// each after one space. "??" is an unknown byte, which becomes 0. Lines end with LF or CR LF. `octets` grows
+// if needed and never shrinks; the result is the number of bytes in it. corrupt, with the offset, if a line
+// has another form.
 Result<std::size_t> parse_hex_dump(std::span<const std::byte> text, std::vector<std::uint8_t>& octets);
 
 }  // namespace penstock

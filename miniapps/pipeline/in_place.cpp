@@ -7,15 +7,15 @@
 namespace penstock {
 namespace {
 
-std::uint64_t may_be_open(std::uint64_t objects, const Backend& backend) {
-  const std::uint64_t open = max_open_objects(objects);
-  return backend.caps().zero_copy ? std::min(open, kMostMapped) : open;
+std::uint64_t most_open_objects(std::uint64_t objects, const Backend& backend) {
+  const std::uint64_t most_open = max_open_objects(objects);
+  return backend.caps().zero_copy ? std::min(most_open, kMostMappings) : most_open;
 }
 
 }  // namespace
 
 std::uint64_t objects_to_hold(const Manifest& manifest, const Backend& backend) {
-  return manifest.one_object_per_sample() ? 0 : may_be_open(manifest.objects(), backend);
+  return manifest.one_object_per_sample() ? 0 : most_open_objects(manifest.objects(), backend);
 }
 
 std::string_view why_copied(const Manifest& manifest, const Backend& backend, std::size_t depth,
@@ -25,10 +25,10 @@ std::string_view why_copied(const Manifest& manifest, const Backend& backend, st
   if (caps.emulated) return "the tier is slowed or given faults";
   if (depth != 1) return "--depth is above 1";
   const std::uint64_t objects = manifest.objects();
-  if (!manifest.one_object_per_sample() && may_be_open(objects, backend) == objects) return "";
+  if (!manifest.one_object_per_sample() && most_open_objects(objects, backend) == objects) return "";
   if (objects != manifest.samples())
     return "not all of its objects, which hold several samples, can be held open at once";
-  if (may_be_open(samples, backend) != samples)
+  if (most_open_objects(samples, backend) != samples)
     return "all batches together have more samples than can be open and mapped at once";
   return "";
 }

@@ -1,11 +1,11 @@
 // Threads: the training loop's thread is the consumer. It makes and destroys the loader and calls next() and
-// close(). Each worker thread runs work(), serve(), wait_for_room(), take(), fill(), transform() and
-// record_outcome(). Any thread may call times(), losses(), lost() and stalled().
-// Lock: mutex_, one for all. Nothing holds it during a read, a transform or the consumer's step. BatchPlan
-// moves samples between batches with it held. A SampleLoader is of one worker; HeldObjects has its own lock.
-// Slots of a batch: a slot belongs to one worker from take() to record_outcome(), then to the plan. The batch
-// belongs to the consumer from the return of next() to its next call. Each change of owner takes the lock,
-// which makes the bytes visible to the next owner. So the bytes need no other lock.
+// close(). Each worker thread runs work(), serve(), wait_for_slot(), take_tickets(), fill_slot(), transform()
+// and record_outcome(). Any thread may call times(), losses(), lost() and stalled().
+// Lock: one mutex_ for everything. No thread holds it during a read, a transform or a step. BatchPlan moves
+// samples between batches with it held. One worker owns each SampleLoader; HeldObjects has its own lock.
+// Slots of a batch: a slot belongs to one worker from take_tickets() to record_outcome(), then to the plan.
+// The batch belongs to the consumer from the return of next() to its next call. Each change of owner takes
+// the lock, which makes the bytes visible to the next owner. So the bytes need no other lock.
 // Memory: workers allocate buffers, names and errors. Without memory SampleLoader::request() fails that
 // sample; SampleLoader::next() throws std::bad_alloc, which ends the run. Under the lock the code allocates
 // the order of an epoch, names of bad objects, errors and small lists.
@@ -52,7 +52,7 @@ SampleLoader::SampleLoader(const Manifest& manifest, Backend& backend, HeldObjec
       in_place_(in_place),
       slots_(depth == 1 ? 1 : depth + 1),
       reader_(backend, objects, whole_objects_, slots_.size()) {
-  for (std::size_t i = slots_.size(); i-- > 0;) free_.push_back(static_cast<std::uint32_t>(i));
+  for (std::size_t i = slots_.size(); i-- > 0;) free_slots_.push_back(static_cast<std::uint32_t>(i));
   completions_.reserve(slots_.size());
 }
 
@@ -64,7 +64,7 @@ Result<std::unique_ptr<SampleLoader>> SampleLoader::make(const Manifest& manifes
   return reader;
 }
 
-Result<void> SampleLoader::choose(Slot& slot) {
+Result<void> SampleLoader::locate(Slot& slot) {
   const SampleEntry& entry = manifest_.sample(slot.ticket.index);
   slot.name.assign(manifest_.object_name(entry.object, slot.name_scratch));
   slot.sample = {.offset = entry.offset, .length = entry.length, .object = entry.object};
@@ -73,45 +73,45 @@ Result<void> SampleLoader::choose(Slot& slot) {
 }
 
 void SampleLoader::grow(Slot& slot) const {
-  const auto room = static_cast<std::size_t>(whole_blocks(slot.sample.length));
-  slot.stored.memory.grow(room);
-  slot.room = slot.stored.memory.first(room);
+  const auto bytes = static_cast<std::size_t>(whole_blocks(slot.sample.length));
+  slot.stored.memory.grow(bytes);
+  slot.target = slot.stored.memory.first(bytes);
 }
 
 // By next(): finds the sample's bytes in place. Opens a whole object for each sample, as a read does. Reads
 // the bytes if the back end has none in place: a mapping may have lost pages that the object still has.
-Result<std::uint64_t> SampleLoader::inspect(std::uint32_t index) {
+Result<std::uint64_t> SampleLoader::find_in_place(std::uint32_t index) {
   Slot& slot = slots_[index];
   const SampleList::Sample& sample = slot.sample;
   if (whole_objects_) reader_.close(index);
   PENSTOCK_ASSIGN(Reader* const reader, reader_.reader(index, slot.name, sample.object));
-  const Result<std::span<const std::byte>> seen = reader->view(sample.offset, sample.length);
-  slot.in_place = seen.ok();
+  const Result<std::span<const std::byte>> found = reader->view(sample.offset, sample.length);
+  slot.in_place = found.ok();
   if (slot.in_place) {
-    slot.stored.bytes = *seen;
+    slot.stored.bytes = *found;
     return sample.length;
   }
   grow(slot);
-  PENSTOCK_TRY(reader->read_at(sample.offset, slot.room.first(static_cast<std::size_t>(sample.length))));
+  PENSTOCK_TRY(reader->read_at(sample.offset, slot.target.first(static_cast<std::size_t>(sample.length))));
   return sample.length;
 }
 
 // Every ticket must come back from next(), also after an error in here: the loader must record its outcome.
 void SampleLoader::request(const Ticket& ticket) {
   // At a depth of 1 the caller has the only slot. This call takes it back.
-  if (free_.empty()) set_free(*std::exchange(returned_slot_, std::nullopt));
-  const std::uint32_t index = free_.back();
+  if (free_slots_.empty()) set_free(*std::exchange(returned_slot_, std::nullopt));
+  const std::uint32_t index = free_slots_.back();
   Slot& slot = slots_[index];
-  free_.pop_back();
+  free_slots_.pop_back();
   ++in_flight_;
   slot.ticket = ticket;
   slot.in_flight = true;
   try {
-    Result<void> started = choose(slot);
+    Result<void> started = locate(slot);
     if (started.ok() && !in_place_) grow(slot);
-    if (started.ok() && reader_.queued()) started = reader_.add(index, slot.name, slot.sample, slot.room);
+    if (started.ok() && reader_.queued()) started = reader_.add(index, slot.name, slot.sample, slot.target);
     if (!started.ok()) return completions_.push_back({index, std::move(started).error()});
-    if (!reader_.queued()) waiting_ = index;
+    if (!reader_.queued()) unread_slot_ = index;
   } catch (const std::bad_alloc&) {
     completions_.push_back(
         {index, Error{Errc::exhausted, 0, "no memory left for sample " + std::to_string(ticket.index)}});
@@ -125,10 +125,10 @@ void SampleLoader::move_to(StoredSample& other) {
   other.reader = reader_.take_reader(*returned_slot_);
 }
 
-// At a depth of 1 the object stays open for the next sample. Else every slot could keep one open: closes it.
+// At a depth of 1 the object stays open for the next sample. With more slots each would keep an object open.
 void SampleLoader::set_free(std::uint32_t slot) {
   if (depth_ > 1) reader_.close(slot);
-  free_.push_back(slot);
+  free_slots_.push_back(slot);
 }
 
 // The queue returned nothing although reads are in flight. The slot of the lost sample is not used again: the
@@ -142,34 +142,34 @@ SampleLoader::Slot& SampleLoader::fail_lost_sample() {
 }
 
 SampleLoader::Slot& SampleLoader::next() {
-  // First: this call ends the caller's use of the slot that it got last.
+  // First frees the slot that the caller got last: with this call its use ends.
   if (returned_slot_) set_free(*std::exchange(returned_slot_, std::nullopt));
-  if (waiting_) {
-    const std::uint32_t index = *std::exchange(waiting_, std::nullopt);
+  if (unread_slot_) {
+    const std::uint32_t index = *std::exchange(unread_slot_, std::nullopt);
     Slot& slot = slots_[index];
     completions_.push_back(
-        {index, in_place_ ? inspect(index) : reader_.read(index, slot.name, slot.sample, slot.room)});
+        {index, in_place_ ? find_in_place(index) : reader_.read(index, slot.name, slot.sample, slot.target)});
   } else if (reader_.queued()) {
     reader_.start(completions_.empty() ? Start::with_reap : Start::now);
   }
   if (completions_.empty()) {
-    for (Completion& came : reader_.reap()) completions_.push_back(std::move(came));
+    for (Completion& reaped : reader_.reap()) completions_.push_back(std::move(reaped));
     if (completions_.empty()) return fail_lost_sample();
     std::reverse(completions_.begin(), completions_.end());
   }
-  Completion done = std::move(completions_.back());
+  Completion completion = std::move(completions_.back());
   completions_.pop_back();
   --in_flight_;
-  returned_slot_ = static_cast<std::uint32_t>(done.tag);
+  returned_slot_ = static_cast<std::uint32_t>(completion.tag);
   Slot& slot = slots_[*returned_slot_];
   slot.in_flight = false;
   slot.outcome = success();
-  if (!done.bytes.ok()) {
-    slot.outcome = std::move(done.bytes).error();
-  } else if (*done.bytes != slot.sample.length) {
-    slot.outcome = truncated_error(slot.name, *done.bytes, slot.sample.length - *done.bytes);
+  if (!completion.bytes.ok()) {
+    slot.outcome = std::move(completion.bytes).error();
+  } else if (*completion.bytes != slot.sample.length) {
+    slot.outcome = truncated_error(slot.name, *completion.bytes, slot.sample.length - *completion.bytes);
   } else if (!slot.in_place) {
-    slot.stored.bytes = slot.stored.memory.first(static_cast<std::size_t>(*done.bytes));
+    slot.stored.bytes = slot.stored.memory.first(static_cast<std::size_t>(*completion.bytes));
   }
   return slot;
 }
@@ -186,13 +186,13 @@ BatchLoader::BatchLoader(const LoaderSettings& settings)
           settings.spans == nullptr ? nullptr : &(*settings.spans)[settings.threads]) {}
 
 Result<std::unique_ptr<BatchLoader>> BatchLoader::make(const LoaderSettings& settings) {
-  const std::uint64_t epoch = settings.sampler.per_epoch();
-  const std::uint64_t batch = settings.pool->shape().samples;
-  if (epoch < batch) {
-    return make_error(Errc::invalid_argument, "an epoch has " + std::to_string(epoch) +
+  const std::uint64_t epoch_samples = settings.sampler.per_epoch();
+  const std::uint64_t batch_samples = settings.pool->shape().samples;
+  if (epoch_samples < batch_samples) {
+    return make_error(Errc::invalid_argument, "an epoch has " + std::to_string(epoch_samples) +
                                                   " samples, fewer than one batch of " +
-                                                  std::to_string(batch) + ": choose --batch " +
-                                                  std::to_string(epoch) + " or smaller");
+                                                  std::to_string(batch_samples) + ": choose --batch " +
+                                                  std::to_string(epoch_samples) + " or smaller");
   }
   try {
     std::unique_ptr<BatchLoader> loader(new BatchLoader(settings));
@@ -202,13 +202,13 @@ Result<std::unique_ptr<BatchLoader>> BatchLoader::make(const LoaderSettings& set
         PENSTOCK_ASSIGN(worker.transform, settings.app_transform->make());
         PENSTOCK_ASSIGN(worker.opener, SampleOpener::make(settings.manifest->facts().codec));
       }
-      worker.taken.reserve(settings.depth);
-      worker.unsettled.reserve(settings.depth);
+      worker.taken_tickets.reserve(settings.depth);
+      worker.pending_tickets.reserve(settings.depth);
       worker.timer = StageTimer(kPartFirstOwn + settings.app_transform->stages.size());
       worker.spent_ns = worker.timer.spent_ns();
     }
     // Set before the first thread starts, which may end at once. If one cannot start, ~BatchLoader stops all.
-    loader->working_ = settings.threads;
+    loader->running_workers_ = settings.threads;
     for (Worker& worker : loader->workers_) {
       loader->threads_.emplace_back(
           [self = loader.get(), &worker](const std::stop_token& stop) { self->work(stop, worker); });
@@ -222,9 +222,9 @@ Result<std::unique_ptr<BatchLoader>> BatchLoader::make(const LoaderSettings& set
   }
 }
 
-// Waits for each worker's reads in flight without a limit. close() comes first if the back end may hang.
+// Waits for each worker's reads in flight without a limit. Call close() before it if the back end may hang.
 BatchLoader::~BatchLoader() {
-  for (std::jthread& thread : threads_) thread.request_stop();  // request all before joining the first
+  for (std::jthread& thread : threads_) thread.request_stop();  // request all stops, then join
   threads_.clear();
   if (!in_place()) return;
   // A Reader must be destroyed before the back end that made it.
@@ -236,7 +236,7 @@ BatchLoader::~BatchLoader() {
 bool BatchLoader::close(std::chrono::nanoseconds patience) {
   for (std::jthread& thread : threads_) thread.request_stop();
   std::unique_lock lock(mutex_);
-  return head_changed_.wait_for(lock, patience, [this] { return working_ == 0; });
+  return head_changed_.wait_for(lock, patience, [this] { return running_workers_ == 0; });
 }
 
 bool BatchLoader::stalled() const {
@@ -246,17 +246,17 @@ bool BatchLoader::stalled() const {
 
 // By a worker, with the lock held. It does not allocate: both lists have reserved memory. A worker takes at
 // most its share of the startable samples, so that all workers end at about the same time. False: no work.
-bool BatchLoader::take(Worker& worker) {
-  worker.taken.clear();
-  const std::uint64_t share = (plan_.to_take() + settings_.threads - 1) / settings_.threads;
-  const std::size_t room = worker.reader->depth() - worker.reader->in_flight();
-  while (worker.taken.size() < std::min<std::uint64_t>(room, share)) {
+bool BatchLoader::take_tickets(Worker& worker) {
+  worker.taken_tickets.clear();
+  const std::uint64_t share = (plan_.startable_samples() + settings_.threads - 1) / settings_.threads;
+  const std::size_t free_reads = worker.reader->depth() - worker.reader->in_flight();
+  while (worker.taken_tickets.size() < std::min<std::uint64_t>(free_reads, share)) {
     const std::optional<Ticket> ticket = plan_.take();
     if (!ticket) break;
-    worker.taken.push_back(*ticket);
-    worker.unsettled.push_back(*ticket);
+    worker.taken_tickets.push_back(*ticket);
+    worker.pending_tickets.push_back(*ticket);
   }
-  return !worker.taken.empty() || worker.reader->in_flight() > 0;
+  return !worker.taken_tickets.empty() || worker.reader->in_flight() > 0;
 }
 
 // The whole life of a worker thread. serve() makes its reader and this function destroys it, since a queue
@@ -266,8 +266,8 @@ void BatchLoader::work(const std::stop_token& stop, Worker& worker) {
   std::optional<Error> failure;
   try {
     if (settings_.spans != nullptr)  // each worker has its own buffer
-      worker.timer.follow((*settings_.spans)[static_cast<std::size_t>(&worker - workers_.data())],
-                          settings_.app_transform->stages);
+      worker.timer.record_spans((*settings_.spans)[static_cast<std::size_t>(&worker - workers_.data())],
+                                settings_.app_transform->stages);
     const Result<void> served = serve(stop, worker);
     if (!served.ok()) failure = served.error();
   } catch (const std::bad_alloc&) {
@@ -275,10 +275,10 @@ void BatchLoader::work(const std::stop_token& stop, Worker& worker) {
   } catch (const std::exception& error) {
     failure = Error{Errc::internal, 0, std::string("reading samples: ") + error.what()};
   }
-  // The reader first: it may wait for the back end, and close() takes working_ == 0 as the end of all reads.
+  // Destroys the reader first: it may wait, and close() takes running_workers_ == 0 as the end of all reads.
   worker.reader.reset();
   const std::lock_guard lock(mutex_);
-  --working_;
+  --running_workers_;
   if (failure && !failure_) failure_ = std::move(failure);
   head_changed_.notify_one();
   if (failure_) work_available_.notify_all();
@@ -286,7 +286,7 @@ void BatchLoader::work(const std::stop_token& stop, Worker& worker) {
 
 // By a worker, with the lock held; the wait releases it. The wait ends when a slot can be taken, after a
 // failure or at a stop. A wait that a stop ends is not counted: it was for the end of the run.
-void BatchLoader::wait_for_room(std::unique_lock<std::mutex>& lock, const std::stop_token& stop,
+void BatchLoader::wait_for_slot(std::unique_lock<std::mutex>& lock, const std::stop_token& stop,
                                 Worker& worker) {
   worker.waiting_since = StageTimer::Clock::now();
   if (work_available_.wait(lock, stop, [this] { return failure_ || plan_.can_take(); })) {
@@ -297,29 +297,29 @@ void BatchLoader::wait_for_room(std::unique_lock<std::mutex>& lock, const std::s
   worker.waiting_since.reset();
 }
 
-// The loop of a worker. It takes and settles with the lock, and reads and transforms without it. It tests for
-// a stop after each sample, so a stop waits only for the reads in flight.
+// The loop of a worker. It takes tickets and records outcomes with the lock, and reads and transforms without
+// it. It tests for a stop after each sample, so a stop waits only for the reads in flight.
 Result<void> BatchLoader::serve(const std::stop_token& stop, Worker& worker) {
   PENSTOCK_ASSIGN(worker.reader, SampleLoader::make(*settings_.manifest, *settings_.backend, objects_,
                                                     settings_.depth, in_place()));
   std::unique_lock lock(mutex_);
   while (!stop.stop_requested() && !failure_) {
-    if (!take(worker)) {
-      wait_for_room(lock, stop, worker);
+    if (!take_tickets(worker)) {
+      wait_for_slot(lock, stop, worker);
       continue;
     }
     lock.unlock();
     worker.timer.restart();
     const StageTimer::Clock::time_point begin = worker.timer.last();
-    for (const Ticket& ticket : worker.taken) {
-      // Close the slot's old object before opening another: the number of mappings is limited (kMostMapped).
+    for (const Ticket& ticket : worker.taken_tickets) {
+      // Close the slot's old object before opening another: mappings are limited (kMostMappings).
       if (in_place()) (*settings_.pool)[ticket.pool_index].stored[ticket.slot].reader.reset();
       worker.reader->request(ticket);
     }
     SampleLoader::Slot& sample = worker.reader->next();
-    worker.timer.sample(sample.ticket.epoch, sample.ticket.index);
+    worker.timer.set_sample(sample.ticket.epoch, sample.ticket.index);
     worker.timer.end_part(kPartRead, sample.outcome.ok() ? sample.stored.bytes.size() : 0);
-    Result<void> outcome = fill(worker, sample);
+    Result<void> outcome = fill_slot(worker, sample);
     worker.timer.span(PENSTOCK_LOAD, 0, begin, worker.timer.last(), true);
     lock.lock();
     record_outcome(worker, sample.ticket, std::move(outcome));
@@ -328,10 +328,10 @@ Result<void> BatchLoader::serve(const std::stop_token& stop, Worker& worker) {
 }
 
 Result<void> BatchLoader::transform(Worker& worker, const SampleLoader::Slot& sample,
-                                    std::span<std::byte> room) {
+                                    std::span<std::byte> slot) {
   const auto opened = worker.opener->open(sample.stored.bytes);
   Result<void> applied = opened.ok() ? worker.transform->apply({sample.ticket.epoch, sample.ticket.index},
-                                                               *opened, room, worker.timer)
+                                                               *opened, slot, worker.timer)
                                      : Result<void>(opened.error());
   if (applied.ok()) return applied;
   worker.timer.end_failed_part();
@@ -340,14 +340,14 @@ Result<void> BatchLoader::transform(Worker& worker, const SampleLoader::Slot& sa
   return error;
 }
 
-// By a worker, without the lock: it owns the slot. Throws nothing: the consumer waits until it is settled.
-Result<void> BatchLoader::fill(Worker& worker, SampleLoader::Slot& sample) {
+// By a worker, without the lock: it owns the slot. Never throws: the consumer waits for every outcome.
+Result<void> BatchLoader::fill_slot(Worker& worker, SampleLoader::Slot& sample) {
   const Ticket& ticket = sample.ticket;
   try {
     PENSTOCK_TRY(sample.outcome);
     Batch& batch = (*settings_.pool)[ticket.pool_index];
     if (worker.transform) {
-      PENSTOCK_TRY(transform(worker, sample, batch.room(ticket.slot)));
+      PENSTOCK_TRY(transform(worker, sample, batch.slot_memory(ticket.slot)));
     } else {
       worker.reader->move_to(batch.stored[ticket.slot]);
     }
@@ -363,33 +363,33 @@ Result<void> BatchLoader::fill(Worker& worker, SampleLoader::Slot& sample) {
   }
 }
 
-// By a worker, with the lock held. Takes the slot from the worker. Sets the batch's time before done(), which
-// may make it ready. done() and failed() may move samples between batches. std::bad_alloc ends the run.
+// By a worker, with the lock held. Ends its use of the slot. Sets Batch::filled_at before record_filled(),
+// which may complete the batch. Both calls may move samples between batches. std::bad_alloc ends the run.
 void BatchLoader::record_outcome(Worker& worker, const Ticket& ticket, Result<void> outcome) {
   worker.spent_ns = worker.timer.spent_ns();
-  last_sample_ = worker.timer.last();
-  std::erase_if(worker.unsettled, [&](const Ticket& one) {
+  last_outcome_time_ = worker.timer.last();
+  std::erase_if(worker.pending_tickets, [&](const Ticket& one) {
     return one.batch == ticket.batch && one.slot == ticket.slot && one.index == ticket.index;
   });
-  bool moved = true;
+  bool head_may_change = true;
   if (outcome.ok()) {
     Batch& batch = (*settings_.pool)[ticket.pool_index];
-    batch.ready = std::max(batch.ready, worker.timer.last());
-    moved = plan_.done(ticket);
+    batch.filled_at = std::max(batch.filled_at, worker.timer.last());
+    head_may_change = plan_.record_filled(ticket);
   } else if (settings_.bad_sample == BadSample::skip && blames_sample(outcome.error().code)) {
     // Allocates the name and the reason, but only for the first few objects.
-    named_.name(skipped_object(*settings_.manifest, ticket.index, outcome.error()));
-    moved = plan_.failed(ticket);
+    bad_objects_.name(skipped_object(*settings_.manifest, ticket.index, outcome.error()));
+    head_may_change = plan_.record_failed(ticket);
   } else if (!failure_) {
     failure_ = std::move(outcome).error();
   }
   // Only the consumer waits for head_changed_, but any number of workers wait for work.
-  if (!moved) return;
+  if (!head_may_change) return;
   head_changed_.notify_one();
   if (failure_ || plan_.can_take()) work_available_.notify_all();
 }
 
-// With the lock held. The workers' time in each part, then in waits for a slot (`so_far`: unended ones too).
+// With the lock held. Sums the workers' time: each part, then waits for a slot. `so_far`: also unended waits.
 std::vector<std::uint64_t> BatchLoader::spent_ns(bool so_far) const {
   std::vector<std::uint64_t> sum(workers_.front().spent_ns.size() + 1, 0);
   for (const Worker& worker : workers_) {
@@ -401,16 +401,16 @@ std::vector<std::uint64_t> BatchLoader::spent_ns(bool so_far) const {
 }
 
 // By the consumer, with the lock held. Divides its wait in proportion to the workers' time in each part.
-void BatchLoader::account_wait(StageTimer::Clock::time_point since, const std::vector<std::uint64_t>& before,
-                               const Batch* got) {
-  const std::vector<std::uint64_t> after = spent_ns(true);
-  worked_ns_.resize(after.size(), 0);
-  for (std::size_t i = 0; i < after.size(); ++i) worked_ns_[i] += after[i] - before[i];
-  const std::uint64_t waited = nanoseconds_since(since);
-  const std::uint64_t late =
-      got == nullptr ? 0 : std::min(waited, nanoseconds_since(std::max(since, got->ready)));
-  woke_late_ns_ += late;
-  consumer_waited_ns_ += waited - late;
+void BatchLoader::account_wait(StageTimer::Clock::time_point since,
+                               const std::vector<std::uint64_t>& spent_before, const Batch* batch) {
+  const std::vector<std::uint64_t> spent_after = spent_ns(true);
+  worked_ns_.resize(spent_after.size(), 0);
+  for (std::size_t i = 0; i < spent_after.size(); ++i) worked_ns_[i] += spent_after[i] - spent_before[i];
+  const std::uint64_t waited_ns = nanoseconds_since(since);
+  const std::uint64_t late_ns =
+      batch == nullptr ? 0 : std::min(waited_ns, nanoseconds_since(std::max(since, batch->filled_at)));
+  woke_late_ns_ += late_ns;
+  consumer_waited_ns_ += waited_ns - late_ns;
 }
 
 std::vector<LostTime> BatchLoader::lost() const {
@@ -423,12 +423,12 @@ Result<const Batch*> BatchLoader::next() try {
   std::unique_lock lock(mutex_);
   plan_.request();
   if (plan_.can_take()) work_available_.notify_all();
-  if (failure_ || plan_.head() != BatchPlan::Head::pending) return pull(lock);
-  const std::vector<std::uint64_t> before = spent_ns(true);
+  if (failure_ || plan_.head() != BatchPlan::Head::pending) return wait_for_batch(lock);
+  const std::vector<std::uint64_t> spent_before = spent_ns(true);
   const auto since = StageTimer::Clock::now();
-  Result<const Batch*> got = pull(lock);
-  account_wait(since, before, got.ok() ? *got : nullptr);
-  return got;
+  Result<const Batch*> batch = wait_for_batch(lock);
+  account_wait(since, spent_before, batch.ok() ? *batch : nullptr);
+  return batch;
 } catch (const std::bad_alloc&) {
   return make_error(Errc::exhausted, "no memory left for the order of an epoch");
 }
@@ -436,16 +436,16 @@ Result<const Batch*> BatchLoader::next() try {
 // By the consumer, with the lock held. Sets failure_ (timed_out) and stalled_ if no sample came for
 // `patience`, and allocates only then. Cannot end a worker that hangs in the back end: see close().
 void BatchLoader::check_progress(StageTimer::Clock::time_point waiting_since) {
-  const auto since = std::max(waiting_since, last_sample_);
+  const auto since = std::max(waiting_since, last_outcome_time_);
   if (settings_.patience.count() == 0 || StageTimer::Clock::now() - since < settings_.patience) return;
   std::string what = "no sample has come for " +
                      format_seconds(std::chrono::duration<double>(settings_.patience).count()) +
                      ": the back end is stuck";
-  const auto waiting = std::find_if(workers_.begin(), workers_.end(),
-                                    [](const Worker& worker) { return !worker.unsettled.empty(); });
-  if (waiting != workers_.end()) {
+  const auto waiter = std::find_if(workers_.begin(), workers_.end(),
+                                   [](const Worker& worker) { return !worker.pending_tickets.empty(); });
+  if (waiter != workers_.end()) {
     std::string scratch;
-    const std::uint64_t object = settings_.manifest->sample(waiting->unsettled.front().index).object;
+    const std::uint64_t object = settings_.manifest->sample(waiter->pending_tickets.front().index).object;
     what +=
         "; among those asked for is '" + std::string(settings_.manifest->object_name(object, scratch)) + "'";
   }
@@ -456,7 +456,7 @@ void BatchLoader::check_progress(StageTimer::Clock::time_point waiting_since) {
 
 // By the consumer, with the lock held; the wait releases it. It waits in slices of 50 ms, because a signal
 // does not wake a condition variable. It tests failure_ first: after a failure no batch is handed over.
-Result<const Batch*> BatchLoader::pull(std::unique_lock<std::mutex>& lock) {
+Result<const Batch*> BatchLoader::wait_for_batch(std::unique_lock<std::mutex>& lock) {
   const auto since = StageTimer::Clock::now();
   while (true) {
     if (failure_) return *failure_;
@@ -471,12 +471,12 @@ Result<const Batch*> BatchLoader::pull(std::unique_lock<std::mutex>& lock) {
       case BatchPlan::Head::ended:
         return static_cast<const Batch*>(nullptr);
       case BatchPlan::Head::empty_epoch:
-        return make_error(Errc::corrupt,
-                          "no batch of " + std::to_string(settings_.pool->shape().samples) +
-                              " good samples in a whole epoch of " +
-                              std::to_string(settings_.sampler.per_epoch()) + ": " +
-                              std::to_string(plan_.skipped()) + " are bad, the first: " +
-                              (named_.named.empty() ? std::string("none") : named_.named.front().why));
+        return make_error(
+            Errc::corrupt,
+            "no batch of " + std::to_string(settings_.pool->shape().samples) +
+                " good samples in a whole epoch of " + std::to_string(settings_.sampler.per_epoch()) + ": " +
+                std::to_string(plan_.skipped()) + " are bad, the first: " +
+                (bad_objects_.named.empty() ? std::string("none") : bad_objects_.named.front().why));
       case BatchPlan::Head::pending:
         break;
     }
@@ -494,7 +494,7 @@ std::vector<StageTally> BatchLoader::times() const {
 
 LoaderLosses BatchLoader::losses() const {
   const std::lock_guard lock(mutex_);
-  return {plan_.skipped(), plan_.dropped_tail(), named_.named};
+  return {plan_.skipped(), plan_.dropped_tail(), bad_objects_.named};
 }
 
 }  // namespace penstock

@@ -53,7 +53,7 @@ struct LoaderSettings {
   const Manifest* manifest = nullptr;
   Backend* backend = nullptr;
   const Transform* app_transform = nullptr;
-  BatchPool* pool = nullptr;  // its shape is the batch; it has K + 1 batches
+  BatchPool* pool = nullptr;  // holds K + 1 batches; its shape is the shape of each batch
   Sampler sampler;
   PlanLimits limits;
   unsigned threads = 1;
@@ -77,15 +77,16 @@ class SampleLoader {
   // One sample that the worker asked for with request().
   struct Slot {
     Ticket ticket;
-    std::string name;  // name of its object
-    // Both are valid after next() returned the slot: the sample, or an error that names the object.
+    std::string name;  // name of the object with the sample
+    // Both are valid after next() returned the slot. `outcome` is success, with the sample in `stored`, or an
+    // error that names the object.
     Result<void> outcome;
     StoredSample stored;
 
     // The members below are for SampleLoader alone.
     std::string name_scratch;
     SampleList::Sample sample;
-    std::span<std::byte> room;  // the part of the memory that the read fills
+    std::span<std::byte> target;  // the part of the memory that the read fills
     bool in_flight = false;
     bool in_place = false;
   };
@@ -111,18 +112,18 @@ class SampleLoader {
                bool in_place);
   void set_free(std::uint32_t slot);
   Slot& fail_lost_sample();
-  Result<void> choose(Slot& slot);
+  Result<void> locate(Slot& slot);
   void grow(Slot& slot) const;
-  Result<std::uint64_t> inspect(std::uint32_t index);
+  Result<std::uint64_t> find_in_place(std::uint32_t index);
 
   const Manifest& manifest_;
   const bool whole_objects_;
   const std::size_t depth_;
   const bool in_place_;
   std::vector<Slot> slots_;  // depth + 1, since the caller uses one; only 1 at a depth of 1
-  std::vector<std::uint32_t> free_;
-  std::optional<std::uint32_t> waiting_;  // only at a depth of 1: the slot that next() reads
-  std::vector<Completion> completions_;   // reaped and not returned; next() returns the last one first
+  std::vector<std::uint32_t> free_slots_;
+  std::optional<std::uint32_t> unread_slot_;  // only at a depth of 1: the slot that next() reads
+  std::vector<Completion> completions_;       // complete, not returned yet; next() returns the last one first
   std::size_t in_flight_ = 0;
   std::optional<std::uint32_t> returned_slot_;  // the slot that next() returned last
   SampleReader reader_;  // declared last, so destroyed first: a read in flight may still write to the slots
@@ -133,8 +134,8 @@ class BatchLoader final : public BatchSource {
   // Starts the workers. invalid_argument if an epoch has fewer samples than a batch. exhausted if memory or
   // threads run out.
   static Result<std::unique_ptr<BatchLoader>> make(const LoaderSettings& settings);
-  // Stops the workers and waits for them without a limit. close() is the wait with a limit. Afterwards
-  // samples in place have no bytes.
+  // Stops the workers and waits for them without a limit; close() waits with a limit. Afterwards samples in
+  // place have lost their bytes.
   ~BatchLoader() override;
 
   // next(), close(), make() and the destructor belong to the consumer's thread. Any thread may call the
@@ -151,12 +152,12 @@ class BatchLoader final : public BatchSource {
     std::unique_ptr<SampleTransform> transform;
     std::optional<SampleOpener> opener;
     std::unique_ptr<SampleLoader> reader;  // exists while the worker's thread runs
-    std::vector<Ticket> taken;             // the samples that take() took; serve() requests them
-    std::vector<Ticket> unsettled;         // taken, without an outcome; protected by mutex_
+    std::vector<Ticket> taken_tickets;     // the samples that take_tickets() took; serve() requests them
+    std::vector<Ticket> pending_tickets;   // taken tickets without an outcome; protected by mutex_
     StageTimer timer{1};
-    // mutex_ protects the next three.
-    std::vector<std::uint64_t> spent_ns;  // for each part of the timer, copied in record_outcome()
-    std::uint64_t waited_ns = 0;          // time of ended waits for a slot
+    // mutex_ protects the following three members.
+    std::vector<std::uint64_t> spent_ns;  // time of each part of the timer, copied in record_outcome()
+    std::uint64_t waited_ns = 0;          // time of all waits for a slot that have ended
     std::optional<StageTimer::Clock::time_point> waiting_since;  // set while the worker waits for a slot
   };
 
@@ -164,15 +165,15 @@ class BatchLoader final : public BatchSource {
   bool in_place() const { return settings_.pool->shape().in_place; }
   void work(const std::stop_token& stop, Worker& worker);
   Result<void> serve(const std::stop_token& stop, Worker& worker);
-  void wait_for_room(std::unique_lock<std::mutex>& lock, const std::stop_token& stop, Worker& worker);
-  bool take(Worker& worker);
-  Result<void> fill(Worker& worker, SampleLoader::Slot& sample);
-  Result<void> transform(Worker& worker, const SampleLoader::Slot& sample, std::span<std::byte> room);
-  Result<const Batch*> pull(std::unique_lock<std::mutex>& lock);
+  void wait_for_slot(std::unique_lock<std::mutex>& lock, const std::stop_token& stop, Worker& worker);
+  bool take_tickets(Worker& worker);
+  Result<void> fill_slot(Worker& worker, SampleLoader::Slot& sample);
+  Result<void> transform(Worker& worker, const SampleLoader::Slot& sample, std::span<std::byte> slot);
+  Result<const Batch*> wait_for_batch(std::unique_lock<std::mutex>& lock);
   void check_progress(StageTimer::Clock::time_point waiting_since);
   std::vector<std::uint64_t> spent_ns(bool so_far) const;
-  void account_wait(StageTimer::Clock::time_point since, const std::vector<std::uint64_t>& before,
-                    const Batch* got);
+  void account_wait(StageTimer::Clock::time_point since, const std::vector<std::uint64_t>& spent_before,
+                    const Batch* batch);
   void record_outcome(Worker& worker, const Ticket& ticket, Result<void> outcome);
 
   const LoaderSettings settings_;
@@ -184,15 +185,15 @@ class BatchLoader final : public BatchSource {
   std::condition_variable head_changed_;  // the consumer waits for it: head() changed, or a worker ended
   BatchPlan plan_;
   std::optional<Error> failure_;
-  LoaderLosses named_;  // only the names of bad objects; plan_ counts the samples
+  LoaderLosses bad_objects_;  // only the names of bad objects; plan_ counts the samples
   bool stalled_ = false;
-  std::size_t working_ = 0;                    // workers whose thread still runs or may use the back end
-  StageTimer::Clock::time_point last_sample_;  // when a worker settled its last sample
+  std::size_t running_workers_ = 0;  // workers whose thread still runs or may use the back end
+  StageTimer::Clock::time_point last_outcome_time_;  // when a worker last recorded an outcome
   // Work and waits of all workers while the consumer waited: one entry for each stage, the last one for
   // waits.
   std::vector<std::uint64_t> worked_ns_;
   std::uint64_t consumer_waited_ns_ = 0;  // wait of the consumer until its batch was ready
-  std::uint64_t woke_late_ns_ = 0;        // wait from then until the consumer's thread ran again
+  std::uint64_t woke_late_ns_ = 0;        // wait from the ready batch until the consumer ran again
 
   std::vector<std::jthread> threads_;  // declared last: joined before the members that they use are destroyed
 };

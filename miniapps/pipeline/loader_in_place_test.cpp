@@ -205,7 +205,7 @@ TEST(WhyCopied, SaysWhatItTakesToUseSamplesInPlace) {
       open_tier("t=mmap:" + scratch.path().string() + ",latency=1ms", kNoNamedTiers).value().backend;
   EXPECT_NE(why_copied(manifest, *slowed, 1, 8), "") << "opening and looking would be two operations";
   EXPECT_NE(why_copied(manifest, *mapped, 2, 8), "") << "reads come in any order";
-  EXPECT_NE(why_copied(manifest, *mapped, 1, kMostMapped + 1), "");
+  EXPECT_NE(why_copied(manifest, *mapped, 1, kMostMappings + 1), "");
   EXPECT_TRUE(in_child_process([&] {
     ASSERT_TRUE(leave_descriptors(400));
     EXPECT_EQ(why_copied(manifest, *mapped, 1, 100), "");

@@ -303,7 +303,7 @@ TEST(BatchLoader, NamesADamagedShardOnceAndCountsItsSamples) {
     ASSERT_EQ(losses.named.size(), 2U);
     if (losses.named[0].name == "shardc") std::swap(losses.named[0], losses.named[1]);
     EXPECT_EQ(losses.named[0].name, "shardb");
-    EXPECT_FALSE(losses.named[0].whole);
+    EXPECT_FALSE(losses.named[0].is_one_sample);
     EXPECT_EQ(losses.named[0].samples, 8U);
     EXPECT_EQ(losses.named[0].offset, 20U) << "the first that it lacks bytes of";
     EXPECT_NE(losses.named[0].why.find("'shardb' ends"), std::string::npos) << losses.named[0].why;

@@ -12,7 +12,7 @@ namespace {
 
 using Clock = std::chrono::steady_clock;
 
-// The consumer's thread alone, except for times(), which any thread may call. It has no lock of its own:
+// Only the consumer's thread uses it, except that any thread may call times(). It has no lock of its own:
 // close() stops upstream. next() tests for a signal only in its first call, while upstream loads. It
 // allocates in that call and at the begin of an epoch.
 class MemoryBatches final : public BatchSource {
@@ -21,73 +21,73 @@ class MemoryBatches final : public BatchSource {
                 std::function<Sampler(std::uint64_t samples)> sampler_of)
       : limits_(limits),
         sampler_of_(std::move(sampler_of)),
-        samples_(std::move(samples)),
-        held_(pool.all_samples()),
-        batch_(pool.copy()),
+        sample_source_(std::move(samples)),
+        all_samples_(pool.all_samples()),
+        batch_(pool.copied_batch()),
         epoch_(limits.start.epoch) {}
 
   Result<const Batch*> next() override;
-  std::vector<StageTally> times() const override { return samples_->times(); }
+  std::vector<StageTally> times() const override { return sample_source_->times(); }
   LoaderLosses losses() const override;
   std::vector<LostTime> lost() const override;
-  bool close(std::chrono::nanoseconds patience) override { return samples_->close(patience); }
-  bool stalled() const override { return samples_->stalled(); }
+  bool close(std::chrono::nanoseconds patience) override { return sample_source_->close(patience); }
+  bool stalled() const override { return sample_source_->stalled(); }
 
  private:
   Result<void> load();
   bool begin_epoch();
-  void gather();
+  void copy_batch();
 
   const PlanLimits limits_;
   const std::function<Sampler(std::uint64_t samples)> sampler_of_;
-  const std::unique_ptr<BatchSource> samples_;
-  Batch& held_;
+  const std::unique_ptr<BatchSource> sample_source_;
+  Batch& all_samples_;
   Batch& batch_;
-  std::uint64_t count_ = 0;
+  std::uint64_t loaded_samples_ = 0;
   bool loaded_ = false;
   bool ended_ = false;
-  std::optional<Sampler> sampler_;  // for the samples that upstream gave
+  std::optional<Sampler> sampler_;  // orders the samples that upstream gave
   EpochOrder order_;
   std::uint64_t epoch_;  // the next epoch to begin
-  std::uint64_t handed_ = 0;
+  std::uint64_t handed_batches_ = 0;
   std::uint64_t dropped_tail_ = 0;
-  std::chrono::nanoseconds copied_{0};  // time spent on copying
+  std::chrono::nanoseconds copy_time_{0};  // time spent on copying
 };
 
 Result<void> MemoryBatches::load() {
-  while (count_ < held_.samples()) {
-    PENSTOCK_ASSIGN(const Batch* const sample, samples_->next());
+  while (loaded_samples_ < all_samples_.samples()) {
+    PENSTOCK_ASSIGN(const Batch* const sample, sample_source_->next());
     if (sample == nullptr) break;
     const auto since = Clock::now();
-    std::memcpy(held_.room(static_cast<std::size_t>(count_)).data(), sample->slot(0).data(),
-                held_.slot_bytes);
-    held_.index[static_cast<std::size_t>(count_)] = sample->index[0];
-    held_.label[static_cast<std::size_t>(count_)] = sample->label[0];
-    held_.length[static_cast<std::size_t>(count_)] = sample->length[0];
-    ++count_;
-    copied_ += Clock::now() - since;
+    std::memcpy(all_samples_.slot_memory(static_cast<std::size_t>(loaded_samples_)).data(),
+                sample->slot(0).data(), all_samples_.slot_bytes);
+    all_samples_.index[static_cast<std::size_t>(loaded_samples_)] = sample->index[0];
+    all_samples_.label[static_cast<std::size_t>(loaded_samples_)] = sample->label[0];
+    all_samples_.length[static_cast<std::size_t>(loaded_samples_)] = sample->length[0];
+    ++loaded_samples_;
+    copy_time_ += Clock::now() - since;
   }
-  sampler_ = sampler_of_(count_);
+  sampler_ = sampler_of_(loaded_samples_);
   if (sampler_->per_epoch() >= batch_.samples()) return success();
-  return make_error(Errc::corrupt, "only " + std::to_string(count_) +
+  return make_error(Errc::corrupt, "only " + std::to_string(loaded_samples_) +
                                        " samples are good, too few for a batch of " +
                                        std::to_string(batch_.samples()));
 }
 
 bool MemoryBatches::begin_epoch() {
   if (limits_.epochs != 0 && epoch_ >= limits_.epochs) return false;
-  order_ = sampler_->epoch(epoch_, epoch_ == limits_.start.epoch ? limits_.start.used : 0);
+  order_ = sampler_->epoch(epoch_, epoch_ == limits_.start.epoch ? limits_.start.used_samples : 0);
   ++epoch_;
   return true;
 }
 
-void MemoryBatches::gather() {
+void MemoryBatches::copy_batch() {
   for (std::size_t i = 0; i < batch_.samples(); ++i) {
-    const auto from = static_cast<std::size_t>(order_.next());
-    std::memcpy(batch_.room(i).data(), held_.slot(from).data(), held_.slot_bytes);
-    batch_.index[i] = held_.index[from];
-    batch_.label[i] = held_.label[from];
-    batch_.length[i] = held_.length[from];
+    const auto sample = static_cast<std::size_t>(order_.next());
+    std::memcpy(batch_.slot_memory(i).data(), all_samples_.slot(sample).data(), all_samples_.slot_bytes);
+    batch_.index[i] = all_samples_.index[sample];
+    batch_.label[i] = all_samples_.label[sample];
+    batch_.length[i] = all_samples_.length[sample];
   }
 }
 
@@ -97,31 +97,31 @@ Result<const Batch*> MemoryBatches::next() {
     loaded_ = true;
     ended_ = !begin_epoch();
   }
-  if (ended_ || limits_.reached(handed_)) return static_cast<const Batch*>(nullptr);
+  if (ended_ || limits_.reached(handed_batches_)) return static_cast<const Batch*>(nullptr);
   const auto since = Clock::now();
   if (order_.left() < batch_.samples()) {
     dropped_tail_ += order_.left();
     ended_ = !begin_epoch();
     if (ended_) return static_cast<const Batch*>(nullptr);
   }
-  gather();
-  ++handed_;
+  copy_batch();
+  ++handed_batches_;
   batch_.epoch = epoch_ - 1;
-  batch_.ready = Clock::now();
-  copied_ += batch_.ready - since;
+  batch_.filled_at = Clock::now();
+  copy_time_ += batch_.filled_at - since;
   return static_cast<const Batch*>(&batch_);
 }
 
 LoaderLosses MemoryBatches::losses() const {
-  LoaderLosses losses = samples_->losses();
+  LoaderLosses losses = sample_source_->losses();
   losses.dropped_tail += dropped_tail_;
   return losses;
 }
 
 std::vector<LostTime> MemoryBatches::lost() const {
-  std::vector<LostTime> lost = samples_->lost();
+  std::vector<LostTime> lost = sample_source_->lost();
   for (LostTime& part : lost)
-    if (part.cause == "collate") part.seconds += std::chrono::duration<double>(copied_).count();
+    if (part.cause == "collate") part.seconds += std::chrono::duration<double>(copy_time_).count();
   return lost;
 }
 

@@ -149,13 +149,13 @@ TEST(MemoryBatches, WhatDoesNotFitIsSaid) {
 
 TEST(MemoryBatches, GoOnInTheMiddleOfAnEpoch) {
   const auto whole = drain(*batches_of(23, 4, {.epochs = 3}));
-  PlanLimits limits{.epochs = 3, .start = {.batches = 7, .epoch = 1, .used = 8}};
+  PlanLimits limits{.epochs = 3, .start = {.batches = 7, .epoch = 1, .used_samples = 8}};
   const auto rest = drain(*batches_of(23, 4, limits));
   ASSERT_EQ(rest.size(), 3U);
   EXPECT_TRUE(rest[0].empty());
   EXPECT_EQ(rest[1], std::vector<std::uint64_t>(whole[1].begin() + 8, whole[1].end()));
   EXPECT_EQ(rest[2], whole[2]);
-  limits.start = {.batches = 10, .epoch = 1, .used = 20};  // as after the last step of the epoch
+  limits.start = {.batches = 10, .epoch = 1, .used_samples = 20};  // as after the last step of the epoch
   EXPECT_EQ(drain(*batches_of(23, 4, limits)).at(2), whole[2]);
   limits.batches = 10;
   EXPECT_TRUE(drain(*batches_of(23, 4, limits)).empty());

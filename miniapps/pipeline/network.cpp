@@ -5,7 +5,7 @@ namespace penstock {
 Network alexnet(std::uint32_t classes) {
   using Kind = Layer::Kind;
   const Layer pool{.kind = Kind::max_pool, .kernel = 3, .stride = 2};
-  const Layer narrow{.kind = Kind::convolution, .outputs = 384, .kernel = 3, .padding = 1, .relu = true};
+  const Layer conv_384{.kind = Kind::convolution, .outputs = 384, .kernel = 3, .padding = 1, .relu = true};
   return {
       .side = 224,
       .layers = {
@@ -13,8 +13,8 @@ Network alexnet(std::uint32_t classes) {
           pool,
           {.kind = Kind::convolution, .outputs = 256, .kernel = 5, .padding = 2, .relu = true},
           pool,
-          narrow,
-          narrow,
+          conv_384,
+          conv_384,
           {.kind = Kind::convolution, .outputs = 256, .kernel = 3, .padding = 1, .relu = true},
           pool,
           {.kind = Kind::dense, .outputs = 4096, .relu = true},

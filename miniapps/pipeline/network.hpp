@@ -10,9 +10,9 @@ struct Layer {
   enum class Kind : std::uint8_t { convolution, max_pool, dense };
   Kind kind = Kind::dense;
   std::uint32_t outputs = 0;  // channels or units; unused for a pool, which keeps its input's channels
-  std::uint32_t kernel = 1;   // height and width, as for stride and padding; unused for dense layers
+  std::uint32_t kernel = 1;   // height and width (stride and padding too); unused for dense layers
   std::uint32_t stride = 1;
-  std::uint32_t padding = 0;  // at each side
+  std::uint32_t padding = 0;  // zeros added at each side of the input
   bool relu = false;
 };
 

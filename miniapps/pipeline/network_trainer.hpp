@@ -19,15 +19,15 @@ struct TrainerRequest {
   std::size_t samples = 0;  // samples of each batch
   Axes axes = Axes::nhwc;
   unsigned threads = 0;  // 0: one for each processor
-  // For the initial weights. Those of layer i are uniform in +-sqrt(3 / inputs), drawn by substream i of the
-  // stream "train.network", in the order output, input, line, column. Biases are 0.
+  // Seed of the initial weights. Those of layer i are uniform in +-sqrt(3 / inputs), drawn by substream i of
+  // the stream "train.network", in the order output, input, line, column. Biases are 0.
   std::uint64_t seed = 0;
   float rate = 0.001F;  // learning rate: AlexNet diverges at 0.01 from these weights
   // Called before each part of a layer; an error ends the step. Null: no call.
   Result<void> (*may_go_on)() = nullptr;
 };
 
-// Has the weights and all memory that a step needs. One thread.
+// Owns the weights and all memory that a step needs. For one thread.
 class NetworkTrainer {
  public:
   virtual ~NetworkTrainer() = default;

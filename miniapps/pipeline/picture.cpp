@@ -20,45 +20,46 @@ constexpr std::size_t kPartResize = kPartFirstOwn + 1;
 // The largest factor to shrink a picture by while decoding. No side may become shorter than 4/5 of the
 // result's side. So the usual 500x375 is decoded as 250x188 for a result of 224x224. libjpeg-turbo also has
 // factors such as 7/8 and 6/8, but they are slower than decoding every pixel.
-unsigned most_shrink(const PicturePart& part, const PictureTensor& tensor) {
-  const auto enough = [](std::uint32_t side, unsigned shrink, std::uint32_t asked) {
-    return std::uint64_t{5} * (side / shrink) >= std::uint64_t{4} * asked;
+unsigned largest_shrink(const PicturePart& part, const PictureTensor& tensor) {
+  const auto large_enough = [](std::uint32_t side, unsigned shrink, std::uint32_t target) {
+    return std::uint64_t{5} * (side / shrink) >= std::uint64_t{4} * target;
   };
   for (const unsigned shrink : {8U, 4U, 2U})
-    if (enough(part.width, shrink, tensor.width) && enough(part.height, shrink, tensor.height)) return shrink;
+    if (large_enough(part.width, shrink, tensor.width) && large_enough(part.height, shrink, tensor.height))
+      return shrink;
   return 1;
 }
 
 // The position of a part in a picture that was shrunk while decoding, rounded to whole pixels.
-PicturePart shrunk(const PicturePart& part, unsigned shrink, const Image& image) {
-  const auto nearest = [shrink](std::uint32_t at) { return (at + shrink / 2) / shrink; };
-  PicturePart small;
-  small.left = std::min(nearest(part.left), image.width - 1);
-  small.top = std::min(nearest(part.top), image.height - 1);
-  small.width = std::clamp(nearest(part.left + part.width), small.left + 1, image.width) - small.left;
-  small.height = std::clamp(nearest(part.top + part.height), small.top + 1, image.height) - small.top;
-  return small;
+PicturePart part_after_shrink(const PicturePart& part, unsigned shrink, const Image& image) {
+  const auto shrunk = [shrink](std::uint32_t at) { return (at + shrink / 2) / shrink; };
+  PicturePart result;
+  result.left = std::min(shrunk(part.left), image.width - 1);
+  result.top = std::min(shrunk(part.top), image.height - 1);
+  result.width = std::clamp(shrunk(part.left + part.width), result.left + 1, image.width) - result.left;
+  result.height = std::clamp(shrunk(part.top + part.height), result.top + 1, image.height) - result.top;
+  return result;
 }
 
-constexpr int kDraws = 10;
-constexpr double kLeastArea = 0.08;
-constexpr double kNarrowest = 3.0 / 4.0;
-constexpr double kWidest = 4.0 / 3.0;
+constexpr int kCropDraws = 10;
+constexpr double kLeastCropArea = 0.08;
+constexpr double kNarrowestAspect = 3.0 / 4.0;
+constexpr double kWidestAspect = 4.0 / 3.0;
 
 std::uint32_t rounded(double length) {
   return static_cast<std::uint32_t>(std::lround(length));
 }
 
 // The n-th random number, as an integer from 0 to `most`.
-std::uint32_t up_to(const RandomStream& random, std::uint64_t n, std::uint32_t most) {
+std::uint32_t random_up_to(const RandomStream& random, std::uint64_t n, std::uint32_t most) {
   return static_cast<std::uint32_t>(random.below(n, std::uint64_t{most} + 1));
 }
 
-PicturePart middle(std::uint32_t width, std::uint32_t height) {
+PicturePart middle_crop(std::uint32_t width, std::uint32_t height) {
   const double aspect = static_cast<double>(width) / height;
   PicturePart part{0, 0, width, height};
-  if (aspect < kNarrowest) part.height = std::clamp(rounded(width / kNarrowest), 1U, height);
-  if (aspect > kWidest) part.width = std::clamp(rounded(height * kWidest), 1U, width);
+  if (aspect < kNarrowestAspect) part.height = std::clamp(rounded(width / kNarrowestAspect), 1U, height);
+  if (aspect > kWidestAspect) part.width = std::clamp(rounded(height * kWidestAspect), 1U, width);
   part.left = (width - part.width) / 2;
   part.top = (height - part.height) / 2;
   return part;
@@ -88,25 +89,25 @@ class PictureSampleTransform final : public SampleTransform {
   }
 
  private:
-  // Decodes into image_. Returns the part of it that becomes the tensor.
+  // Decodes into image_. Returns the part of image_ that becomes the tensor.
   Result<PicturePart> decode(std::span<const std::byte> stored, const RandomStream& random) {
     PENSTOCK_ASSIGN(const bool png, is_png_not_jpeg(stored));
     if (png || settings_.decode == DecodeMode::full) {
       PENSTOCK_TRY(png ? decode_png(stored, image_) : jpeg_.decode(stored, image_));
-      return part(image_.width, image_.height, random);
+      return choose_part(image_.width, image_.height, random);
     }
-    PENSTOCK_ASSIGN(const JpegHeader header, jpeg_.header(stored));
-    const PicturePart wanted = part(header.width, header.height, random);
+    PENSTOCK_ASSIGN(const JpegHeader header, jpeg_.read_header(stored));
+    const PicturePart wanted_part = choose_part(header.width, header.height, random);
     if (settings_.decode == DecodeMode::crop) {
-      PENSTOCK_TRY(jpeg_.decode_part(stored, wanted, image_));
+      PENSTOCK_TRY(jpeg_.decode_part(stored, wanted_part, image_));
       return PicturePart{0, 0, image_.width, image_.height};
     }
-    const unsigned shrink = most_shrink(wanted, settings_.tensor);
+    const unsigned shrink = largest_shrink(wanted_part, settings_.tensor);
     PENSTOCK_TRY(jpeg_.decode(stored, image_, shrink));
-    return shrunk(wanted, shrink, image_);
+    return part_after_shrink(wanted_part, shrink, image_);
   }
 
-  PicturePart part(std::uint32_t width, std::uint32_t height, const RandomStream& random) const {
+  PicturePart choose_part(std::uint32_t width, std::uint32_t height, const RandomStream& random) const {
     if (!settings_.random_crop) return {0, 0, width, height};
     return random_resized_crop(width, height, random);
   }
@@ -122,20 +123,20 @@ class PictureSampleTransform final : public SampleTransform {
 }  // namespace
 
 PicturePart random_resized_crop(std::uint32_t width, std::uint32_t height, const RandomStream& random) {
-  const double whole = static_cast<double>(width) * height;
-  const double narrowest = portable_log(kNarrowest);
-  const double widest = portable_log(kWidest);
+  const double whole_area = static_cast<double>(width) * height;
+  const double log_narrowest = portable_log(kNarrowestAspect);
+  const double log_widest = portable_log(kWidestAspect);
   std::uint64_t n = 0;
-  for (int draw = 0; draw < kDraws; ++draw) {
-    const double area = whole * (kLeastArea + (1.0 - kLeastArea) * random.uniform(n++));
-    const double aspect = portable_exp(narrowest + (widest - narrowest) * random.uniform(n++));
-    const std::uint32_t part_width = rounded(std::sqrt(area * aspect));
-    const std::uint32_t part_height = rounded(std::sqrt(area / aspect));
+  for (int draw = 0; draw < kCropDraws; ++draw) {
+    const double crop_area = whole_area * (kLeastCropArea + (1.0 - kLeastCropArea) * random.uniform(n++));
+    const double aspect = portable_exp(log_narrowest + (log_widest - log_narrowest) * random.uniform(n++));
+    const std::uint32_t part_width = rounded(std::sqrt(crop_area * aspect));
+    const std::uint32_t part_height = rounded(std::sqrt(crop_area / aspect));
     if (part_width == 0 || part_height == 0 || part_width > width || part_height > height) continue;
-    return {up_to(random, n, width - part_width), up_to(random, n + 1, height - part_height), part_width,
-            part_height};
+    return {random_up_to(random, n, width - part_width), random_up_to(random, n + 1, height - part_height),
+            part_width, part_height};
   }
-  return middle(width, height);
+  return middle_crop(width, height);
 }
 
 Result<DecodeMode> parse_decode(std::string_view name) {

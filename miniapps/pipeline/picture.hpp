@@ -41,13 +41,14 @@ struct PictureSettings {
 // range.
 PicturePart random_resized_crop(std::uint32_t width, std::uint32_t height, const RandomStream& random);
 
-// The random numbers of one sample in one epoch.
+// The random numbers for cropping and mirroring one sample in one epoch.
 inline RandomStream augment_stream(std::uint64_t seed, const SampleKey& key) {
   return RandomStream(seed, "train.augment").substream(key.epoch).substream(key.index);
 }
 
-// For JPEG and PNG, which it tells apart by their first bytes. A PNG is always decoded in full. The stages
-// are "decode" and "resize"; "resize" also crops, mirrors and normalises, in one pass.
+// Makes the transform of JPEG and PNG samples; their first bytes show which of the two they are. A PNG is
+// always decoded in full. The stages are "decode" and "resize"; "resize" also crops, mirrors and normalises,
+// in one pass.
 Transform picture_transform(const PictureSettings& settings);
 
 }  // namespace penstock

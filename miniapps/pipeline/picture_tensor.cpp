@@ -32,28 +32,29 @@ std::string_view name_of(PixelType type) {
   return type == PixelType::f32 ? "f32" : type == PixelType::f16 ? "f16" : "u8";
 }
 
-// Without branches, so that compilers can convert several numbers at a time.
+// Converts to the bits of a binary16, without branches, so that compilers can convert several numbers at a
+// time.
 std::uint32_t half_bits(float value) {
   constexpr std::uint32_t kInfinity = 255U << 23U;
-  // 2^16: from here on the result is infinity. Below it, 65520 and above round to infinity as well.
+  // The bits of 2^16. From there on the result is infinity. Below it, 65520 and above round to infinity.
   constexpr std::uint32_t kLeastInfinite = 143U << 23U;
-  constexpr std::uint32_t kLeastNormal = 113U << 23U;  // 2^-14
-  // Its ulp is the ulp of the smallest (denormal) halves.
+  constexpr std::uint32_t kLeastNormal = 113U << 23U;  // bits of 2^-14
+  // Adding it rounds a float to a multiple of 2^-24, the distance between denormal binary16 numbers.
   constexpr float kDenormalMagic = 0.5F;
   const std::uint32_t bits = std::bit_cast<std::uint32_t>(value);
   const std::uint32_t sign = (bits >> 16U) & 0x8000U;
   const std::uint32_t magnitude = bits & 0x7FFFFFFFU;
-  const std::uint32_t odd = (magnitude >> 13U) & 1U;
-  const std::uint32_t normal = (magnitude - (112U << 23U) + 0xFFFU + odd) >> 13U;
-  const std::uint32_t denormal =
+  const std::uint32_t odd_bit = (magnitude >> 13U) & 1U;
+  const std::uint32_t normal_bits = (magnitude - (112U << 23U) + 0xFFFU + odd_bit) >> 13U;
+  const std::uint32_t denormal_bits =
       std::bit_cast<std::uint32_t>(std::bit_cast<float>(magnitude) + kDenormalMagic) -
       std::bit_cast<std::uint32_t>(kDenormalMagic);
-  const std::uint32_t special = magnitude > kInfinity ? 0x7E00U : 0x7C00U;
-  const std::uint32_t finite = magnitude < kLeastNormal ? denormal : normal;
-  return sign | (magnitude >= kLeastInfinite ? special : finite);
+  const std::uint32_t special_bits = magnitude > kInfinity ? 0x7E00U : 0x7C00U;
+  const std::uint32_t finite_bits = magnitude < kLeastNormal ? denormal_bits : normal_bits;
+  return sign | (magnitude >= kLeastInfinite ? special_bits : finite_bits);
 }
 
-// GCC and clang translate it to the vector instructions of the machine.
+// Four floats. GCC and clang compile arithmetic on them to vector instructions of the machine.
 using Floats = float __attribute__((vector_size(16)));
 using Ints = std::int32_t __attribute__((vector_size(16)));
 constexpr std::size_t kLanes = 4;
@@ -75,48 +76,50 @@ __attribute__((target("avx,f16c"))) std::size_t put_halves_by_eight(std::span<co
   }
   return i;
 }
-// clang 14 does not know the name f16c in __builtin_cpu_supports().
-bool has_halves() {
-  static const bool has = [] {
+// Whether the processor converts to binary16. clang 14 does not know the name f16c in
+// __builtin_cpu_supports().
+bool has_f16c() {
+  static const bool supported = [] {
     unsigned a = 0;
     unsigned b = 0;
     unsigned c = 0;
     unsigned d = 0;
     return __builtin_cpu_supports("avx") != 0 && __get_cpuid(1, &a, &b, &c, &d) != 0 && (c & bit_F16C) != 0;
   }();
-  return has;
+  return supported;
 }
 #else
 std::size_t put_halves_by_eight(std::span<const float>, std::uint16_t*) {
   return 0;
 }
-bool has_halves() {
+bool has_f16c() {
   return false;
 }
 #endif
 
 void put_halves(std::span<const float> from, std::uint16_t* out) {
-  std::size_t i = has_halves() ? put_halves_by_eight(from, out) : 0;
+  std::size_t i = has_f16c() ? put_halves_by_eight(from, out) : 0;
   for (; i < from.size(); ++i) out[i] = static_cast<std::uint16_t>(half_bits(from[i]));
 }
 
 // Rounds to nearest, halves up. The clamped numbers are not negative, so adding 0.5 and truncating is enough.
 void put_octets(std::span<const float> from, std::uint8_t* out) {
-  constexpr float kMost = 255.0F;
+  constexpr float kLargest = 255.0F;
   constexpr float kHalf = 0.5F;
   std::size_t i = 0;
   for (; i + kLanes <= from.size(); i += kLanes) {
-    Floats kept = load(from.data() + i);
-    kept = kept < 0.0F ? Floats{} : kept;
-    kept = kept > kMost ? Floats{kMost, kMost, kMost, kMost} : kept;
-    const Ints whole = __builtin_convertvector(kept + kHalf, Ints);
-    for (std::size_t lane = 0; lane < kLanes; ++lane) out[i + lane] = static_cast<std::uint8_t>(whole[lane]);
+    Floats clamped = load(from.data() + i);
+    clamped = clamped < 0.0F ? Floats{} : clamped;
+    clamped = clamped > kLargest ? Floats{kLargest, kLargest, kLargest, kLargest} : clamped;
+    const Ints integers = __builtin_convertvector(clamped + kHalf, Ints);
+    for (std::size_t lane = 0; lane < kLanes; ++lane)
+      out[i + lane] = static_cast<std::uint8_t>(integers[lane]);
   }
   for (; i < from.size(); ++i)
-    out[i] = static_cast<std::uint8_t>(static_cast<int>(std::clamp(from[i], 0.0F, kMost) + kHalf));
+    out[i] = static_cast<std::uint8_t>(static_cast<int>(std::clamp(from[i], 0.0F, kLargest) + kHalf));
 }
 
-void put(std::span<const float> from, std::byte* to, PixelType type) {
+void put_numbers(std::span<const float> from, std::byte* to, PixelType type) {
   if (type == PixelType::f32) {
     std::memcpy(to, from.data(), from.size_bytes());
   } else if (type == PixelType::f16) {
@@ -127,12 +130,12 @@ void put(std::span<const float> from, std::byte* to, PixelType type) {
 }
 
 // Separates red, green and blue of a line: planes[c * width + x] = line[3 * x + c].
-void part_channels(std::span<const float> line, std::size_t width, float* planes) {
+void split_channels(std::span<const float> line, std::size_t width, float* planes) {
   std::size_t x = 0;
   for (; x + kLanes <= width; x += kLanes) {
-    const Floats a = load(line.data() + 3 * x);      // r g b r
-    const Floats b = load(line.data() + 3 * x + 4);  // g b r g
-    const Floats c = load(line.data() + 3 * x + 8);  // b r g b
+    const Floats a = load(line.data() + 3 * x);      // red green blue red
+    const Floats b = load(line.data() + 3 * x + 4);  // green blue red green
+    const Floats c = load(line.data() + 3 * x + 8);  // blue red green blue
     const Floats red = __builtin_shufflevector(__builtin_shufflevector(a, b, 0, 3, 6, 6), c, 0, 1, 2, 5);
     const Floats green = __builtin_shufflevector(__builtin_shufflevector(a, b, 1, 4, 7, 7), c, 0, 1, 2, 6);
     const Floats blue = __builtin_shufflevector(__builtin_shufflevector(a, b, 2, 5, 5, 5), c, 0, 1, 4, 7);
@@ -144,8 +147,8 @@ void part_channels(std::span<const float> line, std::size_t width, float* planes
     for (std::size_t channel = 0; channel < 3; ++channel) planes[channel * width + x] = line[3 * x + channel];
 }
 
-// The loops over whole lines do nearly all the work. Where the dynamic loader can choose between versions,
-// they are compiled for wider vectors as well.
+// The loops over whole lines do nearly all the work. They are compiled for AVX2 as well where the dynamic
+// loader can choose between versions of a function.
 #if defined(__x86_64__) && defined(__gnu_linux__) && !defined(__clang__) && \
     !defined(PENSTOCK_ADDRESS_SANITIZER) && !defined(PENSTOCK_THREAD_SANITIZER)
 #define PENSTOCK_WIDE __attribute__((target_clones("avx2", "default")))
@@ -154,11 +157,11 @@ void part_channels(std::span<const float> line, std::size_t width, float* planes
 #endif
 
 PENSTOCK_WIDE void blend_lines(const std::uint8_t* __restrict upper, const std::uint8_t* __restrict lower,
-                               float towards, std::size_t count, float* __restrict out) {
+                               float fraction, std::size_t count, float* __restrict out) {
   for (std::size_t i = 0; i < count; ++i) {
     const auto a = static_cast<float>(static_cast<int>(upper[i]));
     const auto b = static_cast<float>(static_cast<int>(lower[i]));
-    out[i] = a + (b - a) * towards;
+    out[i] = a + (b - a) * fraction;
   }
 }
 
@@ -195,25 +198,25 @@ PENSTOCK_WIDE void add_up_lines(const std::uint8_t* __restrict source, std::size
   }
 }
 
-// out[x] is between line[first[x]] and line[first[x] + step], at the fraction towards[x]. A pixel has three
-// floats, but four are read and written. The next pixel overwrites the fourth; after the last pixel it is the
-// extra number of `out`.
+// out[x] is between line[first[x]] and line[first[x] + step]; fractions[x] is the weight of the second. A
+// pixel has three floats, but four are read and written. The next pixel overwrites the fourth; after the last
+// pixel it is the extra number of `out`.
 PENSTOCK_WIDE void blend_pixels(const float* __restrict line, const std::uint32_t* __restrict first,
-                                std::uint32_t step, const float* __restrict towards, std::uint32_t width,
+                                std::uint32_t step, const float* __restrict fractions, std::uint32_t width,
                                 float* __restrict out) {
   for (std::uint32_t x = 0; x < width; ++x) {
     const Floats left = load(line + first[x]);
     const Floats right = load(line + first[x] + step);
-    const Floats pixel = left + (right - left) * towards[x];
+    const Floats pixel = left + (right - left) * fractions[x];
     std::memcpy(out + std::size_t{3} * x, &pixel, sizeof pixel);
   }
 }
 
 template <std::uint32_t kTaps>
-__attribute__((always_inline)) inline void add_up_counted(const float* __restrict line,
-                                                          const std::uint32_t* __restrict first,
-                                                          const float* __restrict weights,
-                                                          std::uint32_t width, float* __restrict out) {
+__attribute__((always_inline)) inline void add_up_taps(const float* __restrict line,
+                                                       const std::uint32_t* __restrict first,
+                                                       const float* __restrict weights, std::uint32_t width,
+                                                       float* __restrict out) {
   for (std::uint32_t x = 0; x < width; ++x, weights += kTaps) {
     const float* const at = line + first[x];
     Floats sum = load(at) * weights[0];
@@ -226,17 +229,17 @@ __attribute__((always_inline)) inline void add_up_counted(const float* __restric
 PENSTOCK_WIDE void add_up_pixels(const float* __restrict line, const std::uint32_t* __restrict first,
                                  std::uint32_t taps, const float* __restrict weights, std::uint32_t width,
                                  float* __restrict out) {
-  switch (taps) {  // most pictures shrink to half their size or less
+  switch (taps) {  // the usual numbers of taps have unrolled loops
     case 3:
-      return add_up_counted<3>(line, first, weights, width, out);
+      return add_up_taps<3>(line, first, weights, width, out);
     case 4:
-      return add_up_counted<4>(line, first, weights, width, out);
+      return add_up_taps<4>(line, first, weights, width, out);
     case 5:
-      return add_up_counted<5>(line, first, weights, width, out);
+      return add_up_taps<5>(line, first, weights, width, out);
     case 6:
-      return add_up_counted<6>(line, first, weights, width, out);
+      return add_up_taps<6>(line, first, weights, width, out);
     case 7:
-      return add_up_counted<7>(line, first, weights, width, out);
+      return add_up_taps<7>(line, first, weights, width, out);
     default:
       break;
   }
@@ -248,15 +251,15 @@ PENSTOCK_WIDE void add_up_pixels(const float* __restrict line, const std::uint32
   }
 }
 
-// The source positions of a target position: `first` to below `end`. Same support, centres and bounds as
-// precompute_coeffs in Pillow's Resample.c.
+// The source positions that contribute to a target position: `first` to below `end`. Support, centres and
+// bounds are those of precompute_coeffs in Pillow's Resample.c.
 struct Support {
   std::uint32_t first = 0;
   std::uint32_t end = 0;
 };
-Support support_of(double centre, double reach, std::uint32_t source_size) {
-  return {static_cast<std::uint32_t>(std::max(std::lround(centre - reach), 0L)),
-          std::min(static_cast<std::uint32_t>(std::lround(centre + reach)), source_size)};
+Support support_of(double centre, double half_width, std::uint32_t source_size) {
+  return {static_cast<std::uint32_t>(std::max(std::lround(centre - half_width), 0L)),
+          std::min(static_cast<std::uint32_t>(std::lround(centre + half_width)), source_size)};
 }
 
 }  // namespace
@@ -303,66 +306,66 @@ void Resizer::begin(const Image& image, const PicturePart& part, bool mirrored) 
   part_width_ = part.width;
   // One more float, since a pixel of three floats is read as four.
   line_.resize(std::max(line_.size(), std::size_t{3} * part.width + 1));
-  Axis& columns = columns_of_[mirrored ? 1 : 0];
+  Axis& columns = columns_by_mirror_[mirrored ? 1 : 0];
   compute_taps(columns, part.width, width_, 3, mirrored);
   columns_ = &columns;
   compute_taps(rows_, part.height, height_, 1, false);
 }
 
 void Resizer::line(std::uint32_t y, std::span<float> out) {
-  const std::size_t floats = std::size_t{3} * part_width_;
-  const std::uint8_t* const source = pixels_ + rows_.first[y] * stride_;
+  const std::size_t float_count = std::size_t{3} * part_width_;
+  const std::uint8_t* const source = pixels_ + rows_.first_source[y] * stride_;
   if (filter_ == ResizeFilter::bilinear) {
-    blend_lines(source, source + rows_.step * stride_, rows_.weights[y], floats, line_.data());
-    blend_pixels(line_.data(), columns_->first.data(), columns_->step, columns_->weights.data(), width_,
-                 out.data());
+    blend_lines(source, source + rows_.step * stride_, rows_.weights[y], float_count, line_.data());
+    blend_pixels(line_.data(), columns_->first_source.data(), columns_->step, columns_->weights.data(),
+                 width_, out.data());
     return;
   }
   add_up_lines(source, stride_, std::span(rows_.weights).subspan(std::size_t{y} * rows_.taps, rows_.taps),
-               floats, line_.data());
-  add_up_pixels(line_.data(), columns_->first.data(), columns_->taps, columns_->weights.data(), width_,
+               float_count, line_.data());
+  add_up_pixels(line_.data(), columns_->first_source.data(), columns_->taps, columns_->weights.data(), width_,
                 out.data());
 }
 
 void Resizer::compute_taps(Axis& axis, std::uint32_t source_size, std::uint32_t target_size,
                            std::uint32_t unit, bool mirrored) const {
-  if (source_size == axis.source) return;
-  axis.source = source_size;
-  axis.first.resize(target_size);
+  if (source_size == axis.source_size) return;
+  axis.source_size = source_size;
+  axis.first_source.resize(target_size);
   const double ratio = static_cast<double>(source_size) / target_size;
-  const auto place = [&](std::uint32_t i) { return mirrored ? target_size - 1 - i : i; };
+  const auto target_index = [&](std::uint32_t i) { return mirrored ? target_size - 1 - i : i; };
   if (filter_ == ResizeFilter::bilinear) {
     axis.step = source_size > 1 ? unit : 0;
     axis.weights.resize(target_size);
-    const std::uint32_t last_first = source_size > 1 ? source_size - 2 : 0;
+    const std::uint32_t last_neighbour = source_size > 1 ? source_size - 2 : 0;
     for (std::uint32_t i = 0; i < target_size; ++i) {
       const double at = std::clamp((i + 0.5) * ratio - 0.5, 0.0, static_cast<double>(source_size - 1));
-      const std::uint32_t neighbour = std::min(static_cast<std::uint32_t>(at), last_first);
-      axis.first[place(i)] = neighbour * unit;
-      axis.weights[place(i)] = static_cast<float>(at - neighbour);
+      const std::uint32_t neighbour = std::min(static_cast<std::uint32_t>(at), last_neighbour);
+      axis.first_source[target_index(i)] = neighbour * unit;
+      axis.weights[target_index(i)] = static_cast<float>(at - neighbour);
     }
     return;
   }
-  const double reach = std::max(ratio, 1.0);  // half width of the triangle
+  const double half_width = std::max(ratio, 1.0);  // of the triangle filter, in source pixels
   const auto centre_of = [ratio](std::uint32_t i) { return (i + 0.5) * ratio; };
   axis.taps = 1;
   for (std::uint32_t i = 0; i < target_size; ++i) {
-    const Support support = support_of(centre_of(i), reach, source_size);
+    const Support support = support_of(centre_of(i), half_width, source_size);
     axis.taps = std::max(axis.taps, support.end - support.first);
   }
   axis.weights.assign(std::size_t{axis.taps} * target_size, 0.0F);
   for (std::uint32_t i = 0; i < target_size; ++i) {
-    const Support support = support_of(centre_of(i), reach, source_size);
+    const Support support = support_of(centre_of(i), half_width, source_size);
     const auto weight = [&](std::uint32_t at) {
-      return std::max(0.0, 1.0 - std::abs((at + 0.5 - centre_of(i)) / reach));
+      return std::max(0.0, 1.0 - std::abs((at + 0.5 - centre_of(i)) / half_width));
     };
     double sum = 0;
     for (std::uint32_t at = support.first; at < support.end; ++at) sum += weight(at);
     const std::uint32_t from = std::min(support.first, source_size - axis.taps);
-    axis.first[place(i)] = from * unit;
-    float* const to = axis.weights.data() + std::size_t{place(i)} * axis.taps;
+    axis.first_source[target_index(i)] = from * unit;
+    float* const weights_to = axis.weights.data() + std::size_t{target_index(i)} * axis.taps;
     for (std::uint32_t at = support.first; at < support.end; ++at)
-      to[at - from] = static_cast<float>(weight(at) / sum);
+      weights_to[at - from] = static_cast<float>(weight(at) / sum);
   }
 }
 
@@ -390,19 +393,19 @@ void LineWriter::normalise(std::span<const float> from, float* to) const {
 }
 
 void LineWriter::write(std::uint32_t y, std::span<float> line, std::span<std::byte> slot) {
-  const std::size_t one = pixel_bytes(tensor_.type);
+  const std::size_t element_bytes = pixel_bytes(tensor_.type);
   if (tensor_.axes == Axes::nhwc) {
-    std::byte* const to = slot.data() + y * line.size() * one;
-    if (tensor_.type == PixelType::f32) return normalise(line, reinterpret_cast<float*>(to));
+    std::byte* const target = slot.data() + y * line.size() * element_bytes;
+    if (tensor_.type == PixelType::f32) return normalise(line, reinterpret_cast<float*>(target));
     if (tensor_.type == PixelType::f16) normalise(line, line.data());
-    return put(line, to, tensor_.type);
+    return put_numbers(line, target, tensor_.type);
   }
   if (tensor_.type != PixelType::u8) normalise(line, line.data());
   const std::size_t width = tensor_.width;
-  part_channels(line, width, planar_.data());
+  split_channels(line, width, planar_.data());
   for (std::size_t channel = 0; channel < 3; ++channel)
-    put(std::span(planar_).subspan(channel * width, width),
-        slot.data() + (channel * tensor_.height + y) * width * one, tensor_.type);
+    put_numbers(std::span(planar_).subspan(channel * width, width),
+                slot.data() + (channel * tensor_.height + y) * width * element_bytes, tensor_.type);
 }
 
 }  // namespace penstock

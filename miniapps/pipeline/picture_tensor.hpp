@@ -56,8 +56,8 @@ enum class ResizeFilter : std::uint8_t {
 };
 Result<ResizeFilter> parse_resize(std::string_view name);
 
-// Resizes pictures, or parts of them, to one size, line by line, without keeping the aspect. One thread. It
-// uses its memory again: a picture of the same size as the one before allocates nothing.
+// Resizes pictures, or parts of them, to one size, line by line, without keeping the aspect. For one thread.
+// It reuses its memory: a picture of the same size as the one before allocates nothing.
 class Resizer {
  public:
   Resizer(ResizeFilter filter, std::uint32_t width, std::uint32_t height);
@@ -72,11 +72,11 @@ class Resizer {
  private:
   // For each target position, the source positions that contribute to it.
   struct Axis {
-    std::uint32_t source = 0;  // the source size that it is prepared for
-    std::uint32_t taps = 0;    // antialias: number of source positions of each target position
+    std::uint32_t source_size = 0;  // the source size that it is prepared for
+    std::uint32_t taps = 0;         // antialias: number of source positions of each target position
     // Bilinear: distance from the first neighbour to the second; 0 if the source has one pixel.
     std::uint32_t step = 0;
-    std::vector<std::uint32_t> first;  // first source position of each target position
+    std::vector<std::uint32_t> first_source;  // first source position of each target position
     std::vector<float> weights;  // bilinear: weight of the second neighbour; antialias: `taps` weights each
   };
   void compute_taps(Axis& axis, std::uint32_t source_size, std::uint32_t target_size, std::uint32_t unit,
@@ -88,13 +88,13 @@ class Resizer {
   const std::uint8_t* pixels_ = nullptr;  // the part's first pixel
   std::size_t stride_ = 0;                // bytes from one line of the whole picture to the next
   std::uint32_t part_width_ = 0;
-  std::array<Axis, 2> columns_of_;  // not mirrored, and mirrored
+  std::array<Axis, 2> columns_by_mirror_;  // [0] for pictures as they are, [1] for mirrored ones
   const Axis* columns_ = nullptr;
   Axis rows_;
   std::vector<float> line_;  // the source lines of one result line, combined
 };
 
-// Writes a picture line by line into its slot. One thread. It uses its memory again.
+// Writes a picture line by line into its slot. For one thread. It reuses its memory.
 class LineWriter {
  public:
   explicit LineWriter(const PictureTensor& tensor);
@@ -107,7 +107,7 @@ class LineWriter {
   void normalise(std::span<const float> from, float* to) const;
 
   const PictureTensor tensor_;
-  std::array<float, 12> scale_{};  // for 12 numbers in a row, which are four pixels
+  std::array<float, 12> scale_{};  // factors of 12 successive numbers, which are four pixels
   std::array<float, 12> shift_{};
   std::vector<float> planar_;  // the line, one channel after another
 };

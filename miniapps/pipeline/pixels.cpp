@@ -14,9 +14,9 @@ float value_at(const std::byte* values, std::size_t i) {
 
 // With a constant number of planes the compiler turns the loop into vector loads, shuffles and stores.
 template <std::size_t N>
-void interleave(std::span<const Plane> given, std::size_t pixels, float* out) {
+void interleave(std::span<const Plane> input, std::size_t pixels, float* out) {
   std::array<Plane, N> planes;
-  for (std::size_t c = 0; c < N; ++c) planes[c] = given[c];
+  for (std::size_t c = 0; c < N; ++c) planes[c] = input[c];
   for (std::size_t i = 0; i < pixels; ++i)
     for (std::size_t c = 0; c < N; ++c)
       out[i * N + c] = value_at(planes[c].values, i) * planes[c].scale + planes[c].shift;

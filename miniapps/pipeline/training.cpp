@@ -16,14 +16,14 @@ double seconds(std::int64_t ns) {
 }
 
 // AU of one epoch as DLIO calculates it. Needs at least one step.
-double dlio_epoch(std::span<const StepTimes> steps) {
-  std::int64_t computing = 0;
-  std::int64_t wall = steps.back().end_ns - steps.front().end_ns;
+double dlio_epoch_utilization(std::span<const StepTimes> steps) {
+  std::int64_t computing_ns = 0;
+  std::int64_t wall_ns = steps.back().end_ns - steps.front().end_ns;
   for (const StepTimes& step : steps.subspan(1)) {
-    computing += step.end_ns - step.handed_ns;
-    wall -= step.observer_ns;
+    computing_ns += step.end_ns - step.handed_ns;
+    wall_ns -= step.observer_ns;
   }
-  return wall > 0 ? static_cast<double>(computing) / static_cast<double>(wall) : 0.0;
+  return wall_ns > 0 ? static_cast<double>(computing_ns) / static_cast<double>(wall_ns) : 0.0;
 }
 
 double dlio_utilization(std::span<const StepTimes> steps) {
@@ -33,7 +33,7 @@ double dlio_utilization(std::span<const StepTimes> steps) {
     const auto next = std::find_if(steps.begin(), steps.end(),
                                    [&](const StepTimes& step) { return step.epoch != steps.front().epoch; });
     const auto count = static_cast<std::size_t>(next - steps.begin());
-    sum += dlio_epoch(steps.first(count));
+    sum += dlio_epoch_utilization(steps.first(count));
     epochs += 1;
     steps = steps.subspan(count);
   }
@@ -69,24 +69,24 @@ class Loop {
         start_(start),
         observers_(observers),
         ranks_(ranks),
-        together_(start) {}
+        ranks_met_at_(start) {}
 
   TrainingRun run() {
-    Result<bool> more = true;
-    while (more.ok() && *more) more = step();
+    Result<bool> goes_on = true;
+    while (goes_on.ok() && *goes_on) goes_on = step();
     if (ranks_ != nullptr && !end_announced_) {
-      StepTimes unused;
-      const Result<bool> left = arrive(false, unused);
-      if (more.ok() && !left.ok()) more = left.error();
+      StepTimes unused_times;
+      const Result<bool> announced = wait_for_ranks(false, unused_times);
+      if (goes_on.ok() && !announced.ok()) goes_on = announced.error();
     }
-    if (!more.ok()) run_.failure = std::move(more).error();
+    if (!goes_on.ok()) run_.failure = std::move(goes_on).error();
     return std::move(run_);
   }
 
  private:
   // By the training loop's thread, as all functions here. Makes one step. True: there may be another one.
   Result<bool> step();
-  Result<bool> arrive(bool made, StepTimes& times);
+  Result<bool> wait_for_ranks(bool made, StepTimes& times);
   Result<std::int64_t> before_step(const Batch* next);
   Result<bool> after_step(const Batch& batch);
   Result<bool> do_collective_work();
@@ -99,7 +99,7 @@ class Loop {
   const SteadyTime start_;
   const std::span<StepObserver* const> observers_;
   Communicator* const ranks_;       // null: this rank makes its steps alone
-  SteadyTime together_;             // when all ranks were last together
+  SteadyTime ranks_met_at_;         // when all ranks last met in wait_for_ranks()
   std::int64_t collective_ns_ = 0;  // time in do_collective_work() since the last step
   bool end_announced_ = false;      // the other ranks know that this rank makes no further step
   TrainingRun run_;
@@ -112,12 +112,12 @@ Result<bool> Loop::step() {
     run_.observer_after_ns = collective_ns_ + observer_ns;
     return false;
   }
-  const SteadyTime handed = std::chrono::steady_clock::now();
+  const SteadyTime handed_at = std::chrono::steady_clock::now();
   PENSTOCK_ASSIGN(const Step step, accelerator_.step(*batch));
   StepTimes times{
       .epoch = batch->epoch,
       .payload_bytes = std::accumulate(batch->length.begin(), batch->length.end(), std::uint64_t{0}),
-      .handed_ns = since_start(handed),
+      .handed_ns = since_start(handed_at),
       .begin_ns = since_start(step.begin),
       .deadline_ns = since_start(step.deadline),
       .end_ns = since_start(step.end),
@@ -127,35 +127,35 @@ Result<bool> Loop::step() {
       .observer_ns = collective_ns_ + observer_ns,
       .collective_ns = collective_ns_};
   if (ranks_ != nullptr) {
-    PENSTOCK_ASSIGN(const bool by_all, arrive(true, times));
-    if (!by_all) {  // the input of another rank has ended, which ends the run for all ranks
+    PENSTOCK_ASSIGN(const bool made_by_all, wait_for_ranks(true, times));
+    if (!made_by_all) {  // the input of another rank has ended, which ends the run for all ranks
       PENSTOCK_ASSIGN(const std::int64_t after_ns, before_step(nullptr));
       run_.observer_after_ns = collective_ns_ + after_ns;
       return false;
     }
-    accelerator_.set_step_end(together_);
+    accelerator_.set_step_end(ranks_met_at_);
     if (times.straggler_ns == 0) ++run_.steps_arrived_last;
   }
   collective_ns_ = 0;
   run_.batch = batch->samples();
   run_.steps.push_back(times);
-  PENSTOCK_ASSIGN(const bool more, after_step(*batch));
-  if (!more) return false;
+  PENSTOCK_ASSIGN(const bool goes_on, after_step(*batch));
+  if (!goes_on) return false;
   return do_collective_work();
 }
 
-// Every observer gets the step, even if an earlier one has enough.
+// Every observer gets the step, even if an earlier observer has ended the run.
 Result<bool> Loop::after_step(const Batch& batch) {
-  bool more = true;
+  bool all_go_on = true;
   for (StepObserver* const observer : observers_) {
     PENSTOCK_ASSIGN(const bool goes_on, observer->after_step(run_.steps.size() - 1, batch));
-    more = more && goes_on;
+    all_go_on = all_go_on && goes_on;
   }
-  return more;
+  return all_go_on;
 }
 
-// Collective if an observer has such work. It first waits for all ranks: a rank that has failed would make
-// the others wait for ever in do_collective_work(). False: the run ends.
+// Collective if an observer has collective work. It first waits for all ranks: a rank that has failed would
+// make the others wait for ever in do_collective_work(). False: the run ends.
 Result<bool> Loop::do_collective_work() {
   const std::uint64_t steps = run_.steps.size();
   const auto has_work = [steps](const StepObserver* observer) {
@@ -164,15 +164,15 @@ Result<bool> Loop::do_collective_work() {
   if (std::none_of(observers_.begin(), observers_.end(), has_work)) return true;
   const SteadyTime since = std::chrono::steady_clock::now();
   if (ranks_ != nullptr) {
-    StepTimes unused;
-    PENSTOCK_ASSIGN(const bool all, arrive(true, unused));
-    if (!all) return false;
+    StepTimes unused_times;
+    PENSTOCK_ASSIGN(const bool all_arrived, wait_for_ranks(true, unused_times));
+    if (!all_arrived) return false;
   }
   for (StepObserver* const observer : observers_)
     if (has_work(observer)) PENSTOCK_TRY(observer->do_collective_work(steps));
-  const SteadyTime over = std::chrono::steady_clock::now();
-  accelerator_.set_step_end(over);
-  collective_ns_ = std::chrono::duration_cast<std::chrono::nanoseconds>(over - since).count();
+  const SteadyTime end = std::chrono::steady_clock::now();
+  accelerator_.set_step_end(end);
+  collective_ns_ = std::chrono::duration_cast<std::chrono::nanoseconds>(end - since).count();
   return true;
 }
 
@@ -180,32 +180,32 @@ Result<bool> Loop::do_collective_work() {
 // their end.
 Result<std::int64_t> Loop::before_step(const Batch* next) {
   const SteadyTime since = std::chrono::steady_clock::now();
-  bool did = false;
+  bool any_took_time = false;
   for (StepObserver* const observer : observers_) {
     PENSTOCK_ASSIGN(const bool took_time, observer->before_step(run_.steps.size(), next));
-    did = did || took_time;
+    any_took_time = any_took_time || took_time;
   }
-  if (!did) return 0;
-  const SteadyTime over = std::chrono::steady_clock::now();
-  accelerator_.set_step_end(over);
-  return std::chrono::duration_cast<std::chrono::nanoseconds>(over - since).count();
+  if (!any_took_time) return 0;
+  const SteadyTime end = std::chrono::steady_clock::now();
+  accelerator_.set_step_end(end);
+  return std::chrono::duration_cast<std::chrono::nanoseconds>(end - since).count();
 }
 
 // Collective: waits for all ranks, and puts the parts of the wait into `times`. `made`: this rank made the
-// step. False: it cannot and ends its training; it calls this once. Returns whether every rank made the step.
-// If not, no rank makes another one.
-Result<bool> Loop::arrive(bool made, StepTimes& times) {
-  const SteadyTime came = std::chrono::steady_clock::now();
-  const double since = std::chrono::duration<double, std::nano>(came - together_).count();
-  std::array<double, 2> most{since, made ? 0.0 : 1.0};
+// step. A rank that cannot make a step passes false, once, and ends its training. Returns whether every rank
+// made the step. If not, no rank makes another one.
+Result<bool> Loop::wait_for_ranks(bool made, StepTimes& times) {
+  const SteadyTime arrived = std::chrono::steady_clock::now();
+  const double since_met_ns = std::chrono::duration<double, std::nano>(arrived - ranks_met_at_).count();
+  std::array<double, 2> maxima{since_met_ns, made ? 0.0 : 1.0};
   end_announced_ = true;
-  PENSTOCK_TRY(ranks_->all_reduce(std::span<double>(most), Reduction::max));
-  together_ = std::chrono::steady_clock::now();
-  const std::int64_t waited_ns = (together_ - came).count();
-  times.next_may_begin_ns = since_start(together_);
-  times.straggler_ns = std::min(waited_ns, static_cast<std::int64_t>(most[0] - since));
+  PENSTOCK_TRY(ranks_->all_reduce(std::span<double>(maxima), Reduction::max));
+  ranks_met_at_ = std::chrono::steady_clock::now();
+  const std::int64_t waited_ns = (ranks_met_at_ - arrived).count();
+  times.next_may_begin_ns = since_start(ranks_met_at_);
+  times.straggler_ns = std::min(waited_ns, static_cast<std::int64_t>(maxima[0] - since_met_ns));
   times.barrier_ns = waited_ns - times.straggler_ns;
-  end_announced_ = most[1] != 0.0;
+  end_announced_ = maxima[1] != 0.0;
   return !end_announced_;
 }
 
@@ -223,34 +223,35 @@ TrainingRun run_training(BatchSource& input, Accelerator& accelerator, SteadyTim
 TrainingFigures figures(const TrainingRun& run, std::chrono::nanoseconds nominal_step) {
   TrainingFigures result;
   if (run.steps.empty()) return result;
-  const StepTimes& first = run.steps.front();
-  const StepTimes& last = run.steps.back();
-  result.wall_s = seconds(std::max(last.end_ns, last.next_may_begin_ns) + run.observer_after_ns);
-  result.first_batch_s = seconds(first.handed_ns);
-  std::int64_t waited = 0;
-  std::int64_t free = 0;
-  std::int64_t computed = 0;
-  std::int64_t straggled = 0;
-  std::int64_t in_observers = 0;
+  const StepTimes& first_step = run.steps.front();
+  const StepTimes& last_step = run.steps.back();
+  result.wall_s = seconds(std::max(last_step.end_ns, last_step.next_may_begin_ns) + run.observer_after_ns);
+  result.first_batch_s = seconds(first_step.handed_ns);
+  std::int64_t waited_ns = 0;
+  std::int64_t free_ns = 0;
+  std::int64_t computed_ns = 0;
+  std::int64_t straggled_ns = 0;
+  std::int64_t observers_ns = 0;
   for (const StepTimes& step : run.steps) {
-    waited += step.begin_ns - free - step.observer_ns;
-    in_observers += step.observer_ns;
-    free = step.next_may_begin_ns;
-    computed += step.busy_ns;
-    straggled += step.straggler_ns;
+    waited_ns += step.begin_ns - free_ns - step.observer_ns;
+    observers_ns += step.observer_ns;
+    free_ns = step.next_may_begin_ns;
+    computed_ns += step.busy_ns;
+    straggled_ns += step.straggler_ns;
     result.payload_bytes += static_cast<double>(step.payload_bytes);
   }
-  result.input_wait_s = seconds(waited);
-  result.straggler_s = seconds(straggled);
-  result.barrier_s = seconds(free - waited - computed - straggled - in_observers);
-  result.observer_s = seconds(in_observers + run.observer_after_ns);
+  result.input_wait_s = seconds(waited_ns);
+  result.straggler_s = seconds(straggled_ns);
+  result.barrier_s = seconds(free_ns - waited_ns - computed_ns - straggled_ns - observers_ns);
+  result.observer_s = seconds(observers_ns + run.observer_after_ns);
   result.steps_arrived_last = run.steps_arrived_last;
   result.samples = static_cast<double>(run.steps.size()) * static_cast<double>(run.batch);
   if (nominal_step.count() > 0) result.step_overshoot = median_overshoot(run.steps);
-  if (computed == 0 || run.steps.size() < 2) return result;
-  result.utilization = static_cast<double>(computed - first.busy_ns) /
-                       static_cast<double>(last.end_ns - std::min(first.deadline_ns, first.end_ns) -
-                                           in_observers + first.observer_ns);
+  if (computed_ns == 0 || run.steps.size() < 2) return result;
+  result.utilization =
+      static_cast<double>(computed_ns - first_step.busy_ns) /
+      static_cast<double>(last_step.end_ns - std::min(first_step.deadline_ns, first_step.end_ns) -
+                          observers_ns + first_step.observer_ns);
   result.utilization_dlio = dlio_utilization(run.steps);
   return result;
 }
@@ -261,11 +262,11 @@ double input_overlap(double input_wait_s, double input_alone_s) {
 
 double input_alone_s(const TrainingRun& alone, std::uint64_t steps) {
   if (alone.steps.empty()) return 0;
-  const double first = seconds(alone.steps.front().end_ns);
-  if (alone.steps.size() < 2) return first;
-  const double pace =
-      (seconds(alone.steps.back().end_ns) - first) / static_cast<double>(alone.steps.size() - 1);
-  return first + pace * static_cast<double>(steps - 1);
+  const double first_s = seconds(alone.steps.front().end_ns);
+  if (alone.steps.size() < 2) return first_s;
+  const double s_per_step =
+      (seconds(alone.steps.back().end_ns) - first_s) / static_cast<double>(alone.steps.size() - 1);
+  return first_s + s_per_step * static_cast<double>(steps - 1);
 }
 
 }  // namespace penstock

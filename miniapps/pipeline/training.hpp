@@ -25,7 +25,7 @@ using SteadyTime = std::chrono::steady_clock::time_point;
 // The times of one step.
 struct Step {
   SteadyTime begin;  // when the accelerator had the batch and had ended the step before
-  // Begin + nominal time. Equal to `end` for an accelerator without a nominal time.
+  // `begin` + nominal time. Equal to `end` for an accelerator without a nominal time.
   SteadyTime deadline;
   SteadyTime end;                       // when the caller learned that the step is over
   std::chrono::nanoseconds busy{0};     // time that the accelerators computed; the mean if there are several
@@ -37,43 +37,45 @@ class Accelerator {
  public:
   virtual ~Accelerator() = default;
 
-  virtual std::chrono::nanoseconds nominal_step() const = 0;  // mean; 0: unknown
-  // Whether steps take time. If they do, input can run during them.
+  virtual std::chrono::nanoseconds nominal_step() const = 0;  // the mean over steps; 0: unknown
+  // Whether steps take time. If they do, input can be loaded during steps.
   virtual bool computes() const { return nominal_step().count() > 0; }
-  // Whether it can use batches with this layout (Transform::layout); invalid_argument, with the remedy, if
-  // not.
-  virtual Result<void> takes(std::string_view /*layout*/) const { return success(); }
+  // Success if it can use batches with this layout (Transform::layout), else invalid_argument with the
+  // remedy.
+  virtual Result<void> check_layout(std::string_view /*layout*/) const { return success(); }
   // Prepares for batches with this layout and number of samples; it may need memory and seconds. Call it
-  // once, before the first step. Errors are those of takes(), exhausted and interrupted.
-  virtual Result<void> prepare(std::string_view layout, std::size_t /*samples*/) { return takes(layout); }
+  // once, before the first step. Errors are those of check_layout(), exhausted and interrupted.
+  virtual Result<void> prepare(std::string_view layout, std::size_t /*samples*/) {
+    return check_layout(layout);
+  }
   // Occupies the accelerator with `batch` and returns when the step is over. Errc::interrupted within 100 ms
   // once interrupted(); `cpu` first ends its current part of a layer.
   virtual Result<Step> step(const Batch& batch) = 0;
-  // Adds its metrics after the last step (accelerator_metrics.hpp).
+  // Adds the accelerator's metrics (accelerator_metrics.hpp) to the record. Call it after the last step.
   virtual void record(Trial& /*trial*/) const {}
-  // All ranks have ended the step at this time: the next step begins no earlier.
+  // Tells it that all ranks have ended the step at this time: the next step begins no earlier.
   virtual void set_step_end(SteadyTime when) = 0;
 };
 
 // The accelerator "none": ends each step at once.
 std::unique_ptr<Accelerator> no_accelerator();
 
-// When one step happened, in nanoseconds since the start of the run.
+// The times of one step, in nanoseconds since the start of the run.
 struct StepTimes {
   std::uint64_t epoch = 0;
   std::uint64_t payload_bytes = 0;
   std::int64_t handed_ns = 0;  // when next() returned its batch
-  std::int64_t begin_ns = 0;   // as in Step
+  std::int64_t begin_ns = 0;   // as Step::begin
   std::int64_t deadline_ns = 0;
   std::int64_t end_ns = 0;
   std::int64_t nominal_ns = 0;
-  std::int64_t busy_ns = 0;  // as in Step
-  // The next step could begin: its deadline, or when all ranks had ended it.
+  std::int64_t busy_ns = 0;  // as Step::busy
+  // When the next step could begin: at the deadline of this one, or when all ranks had ended it.
   std::int64_t next_may_begin_ns = 0;
   // Parts of the time from end_ns to next_may_begin_ns, with several ranks.
-  std::int64_t straggler_ns = 0;  // waited for the last rank to arrive; 0: this was the last one
-  std::int64_t barrier_ns = 0;    // the ranks then took to synchronise
-  std::int64_t observer_ns = 0;   // spent in observers between the step before and handed_ns
+  std::int64_t straggler_ns = 0;  // wait for the last rank to arrive; 0: this rank was the last
+  std::int64_t barrier_ns = 0;    // time that the ranks then needed to synchronise
+  std::int64_t observer_ns = 0;   // time in observers between the step before and handed_ns
   // Part of observer_ns: spent in do_collective_work(), directly after the step before.
   std::int64_t collective_ns = 0;
 };
@@ -82,7 +84,7 @@ struct TrainingRun {
   std::vector<StepTimes> steps;          // steps that all ranks ended
   std::uint64_t batch = 0;               // samples of a step
   std::uint64_t steps_arrived_last = 0;  // steps that this rank ended as the last of several ranks
-  std::int64_t observer_after_ns = 0;    // spent in observers after the last step
+  std::int64_t observer_after_ns = 0;    // time in observers after the last step
   std::optional<Error> failure;          // why the run ended early; Errc::interrupted after Ctrl-C
 };
 
@@ -126,12 +128,12 @@ TrainingRun run_training(BatchSource& input, Accelerator& accelerator, SteadyTim
 // accelerators computed, straggler_s, barrier_s or observer_s. The one exception: without other ranks, the
 // overshoot of the last step is in none.
 struct TrainingFigures {
-  double wall_s = 0;         // until the end of the last step, or of a before_step() after it
-  double first_batch_s = 0;  // until the accelerator had its first batch
-  double input_wait_s = 0;   // the accelerator waited for a batch, including the first one
-  double straggler_s = 0;    // waited for ranks that ended their steps later
-  double barrier_s = 0;      // ranks and accelerators synchronised at the end of steps
-  double observer_s = 0;     // spent in before_step() and do_collective_work()
+  double wall_s = 0;         // time until the end of the last step, or of a before_step() after it
+  double first_batch_s = 0;  // time until the accelerator had its first batch
+  double input_wait_s = 0;   // time that the accelerator waited for batches, the first included
+  double straggler_s = 0;    // time that it waited for ranks that ended their steps later
+  double barrier_s = 0;      // time that ranks and accelerators synchronised at the end of steps
+  double observer_s = 0;     // time in before_step() and do_collective_work()
   double samples = 0;
   double payload_bytes = 0;
   std::uint64_t steps_arrived_last = 0;  // as in TrainingRun

@@ -2,7 +2,7 @@
 
 namespace penstock {
 
-void StageTimer::follow(SpanBuffer& spans, std::span<const std::string_view> stages) {
+void StageTimer::record_spans(SpanBuffer& spans, std::span<const std::string_view> stages) {
   spans_ = &spans;
   part_components_ = {PENSTOCK_READ};
   for (const std::string_view stage : stages)
@@ -10,8 +10,8 @@ void StageTimer::follow(SpanBuffer& spans, std::span<const std::string_view> sta
   thread_ = span_thread();
 }
 
-void StageTimer::note(std::size_t part, std::uint64_t bytes, Clock::time_point now) {
-  spans_->add({.begin_ns = span_ns(last_),
+void StageTimer::add_part_span(std::size_t part, std::uint64_t bytes, Clock::time_point now) {
+  spans_->add({.begin_ns = span_ns(last_end_),
                .end_ns = span_ns(now),
                .number = index_,
                .bytes = bytes,
@@ -22,8 +22,8 @@ void StageTimer::note(std::size_t part, std::uint64_t bytes, Clock::time_point n
                .reserved = 0});
 }
 
-void StageTimer::note_span(penstock_component component, unsigned detail, Clock::time_point begin,
-                           Clock::time_point end, bool of_sample) {
+void StageTimer::add_other_span(penstock_component component, unsigned detail, Clock::time_point begin,
+                                Clock::time_point end, bool of_sample) {
   spans_->add({.begin_ns = span_ns(begin),
                .end_ns = span_ns(end),
                .number = of_sample ? index_ : PENSTOCK_NO_NUMBER,

@@ -19,49 +19,49 @@
 namespace penstock {
 
 // Measures the parts of one worker's time. end_part(part) adds the time since the last call to `part`. Each
-// call reads the clock once (about 25 ns). One thread. With a span buffer, each part also becomes a span, for
-// the sample that sample() named last.
+// call reads the clock once (about 25 ns). For one thread. With a span buffer, each part also becomes a span,
+// for the sample that set_sample() named last.
 class StageTimer {
  public:
   using Clock = std::chrono::steady_clock;
 
   explicit StageTimer(std::size_t parts) : spent_ns_(parts, 0) {}
 
-  // Also records spans. The parts are reading and these stages. Borrows the buffer; call it in the thread
-  // that ends the parts.
-  void follow(SpanBuffer& spans, std::span<const std::string_view> stages);
-  void sample(std::uint64_t epoch, std::uint64_t index) {
+  // Makes the timer record spans as well. Part 0 is reading, and the other parts are these stages. Borrows
+  // the buffer; call it in the thread that ends the parts.
+  void record_spans(SpanBuffer& spans, std::span<const std::string_view> stages);
+  void set_sample(std::uint64_t epoch, std::uint64_t index) {
     epoch_ = epoch;
     index_ = index;
   }
 
-  void restart() { last_ = Clock::now(); }
+  void restart() { last_end_ = Clock::now(); }
   // `bytes` goes only into the span.
   Clock::time_point end_part(std::size_t part, std::uint64_t bytes = 0) {
     const Clock::time_point now = Clock::now();
-    spent_ns_[part] += static_cast<std::uint64_t>((now - last_).count());
-    if (spans_ != nullptr) note(part, bytes, now);
-    last_ = now;
-    under_way_ = part + 1;
+    spent_ns_[part] += static_cast<std::uint64_t>((now - last_end_).count());
+    if (spans_ != nullptr) add_part_span(part, bytes, now);
+    last_end_ = now;
+    current_part_ = part + 1;
     return now;
   }
   // A sample failed in the part after the last one that ended: adds the time to that part.
-  void end_failed_part() { end_part(std::min(under_way_, spent_ns_.size() - 1)); }
-  // Adds a span that is not a part. Does nothing without a buffer.
+  void end_failed_part() { end_part(std::min(current_part_, spent_ns_.size() - 1)); }
+  // Records a span that is not one of the parts. Does nothing without a buffer.
   void span(penstock_component component, unsigned detail, Clock::time_point begin, Clock::time_point end,
             bool of_sample) {
-    if (spans_ != nullptr) note_span(component, detail, begin, end, of_sample);
+    if (spans_ != nullptr) add_other_span(component, detail, begin, end, of_sample);
   }
-  Clock::time_point last() const { return last_; }
+  Clock::time_point last() const { return last_end_; }
   const std::vector<std::uint64_t>& spent_ns() const { return spent_ns_; }
 
  private:
-  void note(std::size_t part, std::uint64_t bytes, Clock::time_point now);
-  void note_span(penstock_component component, unsigned detail, Clock::time_point begin,
-                 Clock::time_point end, bool of_sample);
+  void add_part_span(std::size_t part, std::uint64_t bytes, Clock::time_point now);
+  void add_other_span(penstock_component component, unsigned detail, Clock::time_point begin,
+                      Clock::time_point end, bool of_sample);
 
-  Clock::time_point last_{};
-  std::size_t under_way_ = 0;
+  Clock::time_point last_end_{};
+  std::size_t current_part_ = 0;
   std::vector<std::uint64_t> spent_ns_;
   SpanBuffer* spans_ = nullptr;
   std::vector<std::uint16_t> part_components_;  // by part: the penstock_component of its spans
@@ -70,18 +70,18 @@ class StageTimer {
   std::uint64_t index_ = 0;
 };
 
-// The first parts, which every app has. The transform's own parts follow.
+// Part 0 is reading, in every app. The transform's own stages are the parts from kPartFirstOwn on.
 inline constexpr std::size_t kPartRead = 0;
 inline constexpr std::size_t kPartFirstOwn = 1;
 
 // Identifies a sample in an epoch, for random numbers.
 struct SampleKey {
   std::uint64_t epoch = 0;
-  std::uint64_t index = 0;  // in the manifest
+  std::uint64_t index = 0;  // index of the sample in the manifest
 };
 
 // Turns the stored bytes of a sample into one slot of the batch. Each worker has its own object and uses it
-// without a lock. It uses its memory again for each sample.
+// without a lock. The object reuses its memory for each sample.
 class SampleTransform {
  public:
   virtual ~SampleTransform() = default;

@@ -42,7 +42,7 @@ Result<std::vector<Tier>> open_both(const Options& options, NamedTiers named) {
   return tiers;
 }
 
-// A missing folder may be a mistyped name, so it is an error; the measurement must not make it.
+// An error if the folder is missing: its name may be mistyped, and the measurement must not make it.
 Result<void> check_folder(const Tier& tier, std::string_view option) {
   const auto missing = missing_folder(tier);
   if (!missing) return success();
@@ -51,7 +51,8 @@ Result<void> check_folder(const Tier& tier, std::string_view option) {
                                 missing->native(), option));
 }
 
-// Checks the file that -o would replace. Without its plan, copies could never be reverted.
+// Checks the file that -o would replace. If it is a plan that was applied, its copies could never be reverted
+// without it.
 Result<void> check_replaced(const std::string& path) {
   std::error_code failed;
   if (!std::filesystem::is_regular_file(path, failed) || std::filesystem::file_size(path, failed) == 0)
@@ -60,7 +61,7 @@ Result<void> check_replaced(const std::string& path) {
   if (!plan.ok())
     return make_error(Errc::already_exists,
                       fmt::format("'{}' is there and no staging plan: choose another name for -o", path));
-  if (!plan->stage) return success();
+  if (!plan->should_stage) return success();
   const Result<bool> started = is_started(*plan);
   if (!started.ok())
     return make_error(started.error().code,
@@ -74,7 +75,7 @@ Result<void> check_replaced(const std::string& path) {
                                 path, plan->fast.name));
 }
 
-PlannedTier planned(const Tier& tier) {
+PlannedTier planned_tier(const Tier& tier) {
   return {.name = tier.name, .spec = tier.spec, .root = tier.root};
 }
 
@@ -144,8 +145,8 @@ Result<int> run_advise(const CommandContext& context) {
   if (advice.capacity < request.capacity)
     note(fmt::format("tier '{}' has room for {} alone", tiers[1].name,
                      format_bytes(static_cast<double>(advice.capacity), context.output)));
-  advice.plan.slow = planned(tiers[0]);
-  advice.plan.fast = planned(tiers[1]);
+  advice.plan.slow = planned_tier(tiers[0]);
+  advice.plan.fast = planned_tier(tiers[1]);
   if (options.given("output")) PENSTOCK_TRY(save_staging_plan(advice.plan, options.text("output")));
   if (context.output.json) {
     Json json = advice_json(advice, work);
@@ -156,30 +157,30 @@ Result<int> run_advise(const CommandContext& context) {
   print_text(advice_text(advice, work, context.output));
   if (!options.given("output"))
     print_text("nothing was written: -o PLAN keeps the list\n");
-  else if (advice.plan.stage)
+  else if (advice.plan.should_stage)
     print_text(fmt::format("next: penstock stage apply {}\n", options.text("output")));
   return 0;
 }
 
-constexpr std::string_view kAdvise = "What to stage";
-constexpr std::string_view kMeasure = "How the tiers are measured";
+constexpr std::string_view kAdviseGroup = "What to stage";
+constexpr std::string_view kMeasureGroup = "How the tiers are measured";
 constexpr OptionSpec kAdviseOptions[] = {
     {.name = "slow",
      .role = OptionRole::target,
      .value = "TIER",
      .help = "the tier that holds what the session read: a folder, or TIER",
-     .group = kAdvise},
+     .group = kAdviseGroup},
     {.name = "fast",
      .role = OptionRole::target,
      .value = "TIER",
      .help = "the tier to stage to",
-     .group = kAdvise},
+     .group = kAdviseGroup},
     {.name = "capacity",
      .role = OptionRole::work,
      .type = OptionType::size,
      .value = "SIZE",
      .help = "of the fast tier, to be used at most",
-     .group = kAdvise,
+     .group = kAdviseGroup,
      .at_least = 1},
     {.name = "policy",
      .role = OptionRole::work,
@@ -188,20 +189,20 @@ constexpr OptionSpec kAdviseOptions[] = {
      .help =
          "density: most time saved for a byte first, as far as it makes the epoch shorter; threshold: all "
          "files below a size; best-single: one file; first-come: as they were first read (to compare with)",
-     .group = kAdvise},
+     .group = kAdviseGroup},
     {.name = "threads",
      .role = OptionRole::work,
      .type = OptionType::integer,
      .value = "N",
      .help = "that the program will read by (as many as the session saw, if not given)",
-     .group = kAdvise,
+     .group = kAdviseGroup,
      .at_least = 1},
     {.name = "epochs",
      .role = OptionRole::work,
      .type = OptionType::integer,
      .value = "N",
      .help = "that are still to come: a copy that pays later is not advised",
-     .group = kAdvise,
+     .group = kAdviseGroup,
      .at_least = 1},
     {.name = "cache",
      .role = OptionRole::work,
@@ -210,24 +211,24 @@ constexpr OptionSpec kAdviseOptions[] = {
      .fallback = "asis",
      .help = "asis: what lies in this machine's page cache now costs nothing on either tier; cold: as if "
              "nothing did",
-     .group = kAdvise},
+     .group = kAdviseGroup},
     {.name = "include",
      .role = OptionRole::work,
      .value = "GLOB",
      .help = "only files that match, as for profile report",
-     .group = kAdvise,
+     .group = kAdviseGroup,
      .repeated = true},
     {.name = "exclude",
      .role = OptionRole::work,
      .value = "GLOB",
      .help = "not these",
-     .group = kAdvise,
+     .group = kAdviseGroup,
      .repeated = true},
     {.name = "output",
      .role = OptionRole::output,
      .value = "PLAN",
      .help = "write the plan to this file",
-     .group = kAdvise,
+     .group = kAdviseGroup,
      .alias = "o"},
     {.name = "min-time",
      .role = OptionRole::repeat,
@@ -235,20 +236,20 @@ constexpr OptionSpec kAdviseOptions[] = {
      .value = "TIME",
      .fallback = "250ms",
      .help = "of each repeat of each size of files and number of threads",
-     .group = kMeasure},
+     .group = kMeasureGroup},
     {.name = "repeat",
      .role = OptionRole::repeat,
      .type = OptionType::integer,
      .value = "N",
      .fallback = "3",
      .help = "repeats, from which the interval comes",
-     .group = kMeasure,
+     .group = kMeasureGroup,
      .at_least = 1},
     {.name = "speeds",
      .role = OptionRole::target,
      .value = "RESULTS",
      .help = "measure nothing: take records that `penstock tiers --probe` made of the same two TIERs",
-     .group = kMeasure,
+     .group = kMeasureGroup,
      .repeated = true},
     {.name = "seed",
      .role = OptionRole::repeat,
@@ -256,7 +257,7 @@ constexpr OptionSpec kAdviseOptions[] = {
      .value = "N",
      .fallback = "1",
      .help = "of what is drawn at random",
-     .group = kMeasure,
+     .group = kMeasureGroup,
      .at_least = 0},
 };
 

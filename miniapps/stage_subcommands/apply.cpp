@@ -19,21 +19,22 @@
 namespace penstock {
 namespace {
 
-constexpr std::size_t kNamed = 5;  // files that a message names at most
+constexpr std::size_t kMostNamedFiles = 5;  // files that a message names at most
 
 // The path of the link farm. Adds it to the state, which apply saves before any part of the farm exists.
 Result<std::filesystem::path> begin_farm(const Options& options, StagedTiers& tiers, StagedState& state) {
   const std::filesystem::path farm =
       std::filesystem::absolute(options.text("link-farm")).lexically_normal().string();
-  std::string place = farm.string();
-  while (place.size() > 1 && place.ends_with('/')) place.pop_back();
-  const bool ours = std::find(state.farms.begin(), state.farms.end(), place) != state.farms.end();
-  PENSTOCK_TRY(check_farm(place, tiers.slow, tiers.fast, ours));
-  if (!ours) state.farms.push_back(place);
+  std::string farm_path = farm.string();
+  while (farm_path.size() > 1 && farm_path.ends_with('/')) farm_path.pop_back();
+  const bool made_by_plan =
+      std::find(state.link_farms.begin(), state.link_farms.end(), farm_path) != state.link_farms.end();
+  PENSTOCK_TRY(check_farm(farm_path, tiers.slow, tiers.fast, made_by_plan));
+  if (!made_by_plan) state.link_farms.push_back(farm_path);
   for (const Tier* tier : {&tiers.slow, &tiers.fast})
     if (tier->backend->caps().emulated)
       warn(fmt::format("tier '{}' is emulated: who reads through the links goes past that", tier->name));
-  return std::filesystem::path(place);
+  return std::filesystem::path(farm_path);
 }
 
 Json to_json(const StagingPlan& plan, const ApplyOutcome& files, const FarmOutcome& links) {
@@ -71,7 +72,7 @@ std::string to_text(const StagingPlan& plan, const ApplyOutcome& files, const Fa
 
 void report_changed(const ApplyOutcome& outcome) {
   if (outcome.changed.empty()) return;
-  for (std::size_t i = 0; i < std::min(outcome.changed.size(), kNamed); ++i)
+  for (std::size_t i = 0; i < std::min(outcome.changed.size(), kMostNamedFiles); ++i)
     warn(fmt::format("not copied: {}", printable(outcome.changed[i])));
   warn(fmt::format(
       "{} of the originals were changed since the plan was made, and are read from where they are: "
@@ -85,7 +86,7 @@ void report_old_links(const StagedState& state, const ApplyOutcome& outcome) {
       std::any_of(outcome.changed_names.begin(), outcome.changed_names.end(),
                   [&](const std::string& name) { return state.copied.contains(name); });
   if (!copied_before) return;
-  for (const std::string& farm : state.farms)
+  for (const std::string& farm : state.link_farms)
     warn(
         fmt::format("the links in '{}' still lead to copies of what these originals were: "
                     "--link-farm with that folder makes them anew",
@@ -119,7 +120,7 @@ Result<ApplyOutcome> apply(const CommandContext& context, const StagingPlan& pla
 
 Result<int> run_apply(const CommandContext& context) {
   PENSTOCK_ASSIGN(const StagingPlan plan, load_staging_plan(context.positionals.front()));
-  if (!plan.stage) {
+  if (!plan.should_stage) {
     if (context.output.json)
       print_json(to_json(plan, {.complete = true}, {}));
     else
@@ -130,7 +131,7 @@ Result<int> run_apply(const CommandContext& context) {
   FarmOutcome links;
   const Result<ApplyOutcome> done = apply(context, plan, tiers, links);
   if (!done.ok()) {
-    // If nothing was started, nothing must stay on the tier.
+    // If no file was copied yet, nothing of this apply must stay on the tier.
     const auto started = load_staged_state(*tiers.fast.backend, plan.id);
     if (!started.ok() && started.error().code == Errc::not_found) forget_plan(tiers, plan.id);
     return done.error();
@@ -143,20 +144,20 @@ Result<int> run_apply(const CommandContext& context) {
   return done->complete && done->changed.empty() ? 0 : 1;
 }
 
-constexpr std::string_view kCopying = "Copying";
+constexpr std::string_view kCopyingGroup = "Copying";
 constexpr OptionSpec kApplyOptions[] = {
     {.name = "link-farm",
      .role = OptionRole::target,
      .value = "DIR",
      .help = "make a folder of links there, to the copy where there is one, else to the original, for "
              "programs that know nothing of tiers; revert takes it away",
-     .group = kCopying},
+     .group = kCopyingGroup},
     {.name = "threads",
      .role = OptionRole::work,
      .type = OptionType::integer,
      .value = "N",
      .help = "workers",
-     .group = kCopying,
+     .group = kCopyingGroup,
      .at_least = 1},
 };
 

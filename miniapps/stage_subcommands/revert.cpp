@@ -19,7 +19,7 @@
 namespace penstock {
 namespace {
 
-constexpr std::size_t kMostNamed = 5;
+constexpr std::size_t kMostNamedEntries = 5;
 
 Json to_json(const StagingPlan& plan, const RevertOutcome& outcome) {
   return {{"kind", "reverted"},
@@ -43,8 +43,8 @@ std::string to_text(const StagingPlan& plan, const RevertOutcome& outcome, const
   return text + (outcome.complete ? "\n" : "\ninterrupted: the same command goes on from there\n");
 }
 
-int show(const CommandContext& context, const StagingPlan& plan, const RevertOutcome& outcome) {
-  for (std::size_t i = 0; i < std::min(outcome.kept.size(), kMostNamed); ++i)
+int report_reverted(const CommandContext& context, const StagingPlan& plan, const RevertOutcome& outcome) {
+  for (std::size_t i = 0; i < std::min(outcome.kept.size(), kMostNamedEntries); ++i)
     warn(fmt::format("not removed: {}", printable(outcome.kept[i])));
   if (!outcome.kept.empty())
     warn(fmt::format(
@@ -59,7 +59,7 @@ int show(const CommandContext& context, const StagingPlan& plan, const RevertOut
 
 int nothing_there(const CommandContext& context, const StagingPlan& plan) {
   note(fmt::format("nothing of this plan is on tier '{}'", plan.fast.name));
-  return show(context, plan, {.complete = true});
+  return report_reverted(context, plan, {.complete = true});
 }
 
 Result<int> run_revert(const CommandContext& context) {
@@ -74,19 +74,19 @@ Result<int> run_revert(const CommandContext& context) {
   }
   PENSTOCK_TRY(state);
   // Links are removed first, so that no program finds a link without a target.
-  std::vector<std::string> others;
-  for (const std::string& farm : state->farms) {
+  std::vector<std::string> foreign_entries;
+  for (const std::string& farm : state->link_farms) {
     if (!farm_is_there(farm))
       warn(fmt::format(
           "'{}', where links were made, is not there: if it was moved, its links to copies lead nowhere now",
           printable(farm)));
     PENSTOCK_ASSIGN(const std::vector<std::string> kept, remove_farm(farm, tiers.slow, tiers.fast));
-    for (const std::string& one : kept) others.push_back(fmt::format("'{}': no link of ours", one));
+    for (const std::string& one : kept) foreign_entries.push_back(fmt::format("'{}': no link of ours", one));
   }
   PENSTOCK_ASSIGN(RevertOutcome outcome,
                   revert_plan(plan, tiers, *state, threads_of(context), context.output.progress));
-  outcome.kept.insert(outcome.kept.end(), others.begin(), others.end());
-  return show(context, plan, outcome);
+  outcome.kept.insert(outcome.kept.end(), foreign_entries.begin(), foreign_entries.end());
+  return report_reverted(context, plan, outcome);
 }
 
 constexpr OptionSpec kRevertOptions[] = {

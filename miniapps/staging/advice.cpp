@@ -14,17 +14,17 @@ namespace penstock {
 namespace {
 
 constexpr int kResamples = 400;
-constexpr double kLowest = 2.5;  // percent
-constexpr double kHighest = 97.5;
+constexpr double kLowestPercentile = 2.5;
+constexpr double kHighestPercentile = 97.5;
 
-// The number of requests that the page cache does not answer.
+// The number of requests for bytes that are not in the page cache.
 double uncached(const FileThatWasRead& file) {
   return file.requests * (1 - file.cached);
 }
 
 // Times of all cells of both tiers: the medians, the medians shifted by their errors, or means of repeats
 // drawn at random.
-struct Times {
+struct TierTimes {
   CellTimes slow;
   CellTimes fast;
 };
@@ -59,7 +59,7 @@ class Advisor {
             }};
   }
 
-  double epoch(const ReadDemand& slow, const ReadDemand& fast, const Times& times) const {
+  double epoch(const ReadDemand& slow, const ReadDemand& fast, const TierTimes& times) const {
     return epoch_seconds(slow_time(slow, times), fast_time(fast, times), program_);
   }
 
@@ -73,44 +73,45 @@ class Advisor {
     return outcome;
   }
 
-  // The interval of the gain has three parts: repeats drawn at random 400 times; each draw with no overlap of
-  // the tiers and with the greatest possible overlap; and both tiers off by the errors of their repeats, in
-  // opposite directions. The errors of different sizes are not assumed to cancel: the files were chosen by
-  // the same measurements, and the choice prefers sizes where noise favours the fast tier.
+  // The interval of the gain covers three uncertainties. Repeats are drawn at random 400 times. For each
+  // draw, the gain is calculated without overlap of the tiers and with the greatest possible overlap. And the
+  // times of both tiers are shifted by their errors, in opposite directions. The errors of different sizes
+  // are not assumed to cancel: the files were chosen by the same measurements, and the choice prefers sizes
+  // where noise favours the fast tier.
   PredictedGain predict(const PolicyOutcome& outcome) const {
     ReadDemand slow{};
     ReadDemand fast{};
-    ReadDemand all{};  // on the slow tier if nothing is staged
-    ReadDemand none{};
+    ReadDemand all{};  // the demand on the slow tier if nothing is staged
+    ReadDemand nothing{};
     add_demands(items_, outcome.chosen, slow, fast);
-    add_demands(items_, {}, all, none);
+    add_demands(items_, {}, all, nothing);
     PredictedGain gain{
-        .before_s = epoch(all, none, medians_), .after_s = outcome.after_s, .gain = outcome.gain};
+        .before_s = epoch(all, nothing, medians_), .after_s = outcome.after_s, .gain = outcome.gain};
     const RandomStream random(request_.seed, "staging gain");
-    std::uint64_t drawn = 0;
-    const auto draw = [&](std::size_t n) { return static_cast<std::size_t>(random.below(drawn++, n)); };
-    std::vector<double> lows;
-    std::vector<double> highs;
+    std::uint64_t drawn_count = 0;
+    const auto draw = [&](std::size_t n) { return static_cast<std::size_t>(random.below(drawn_count++, n)); };
+    std::vector<double> low_gains;
+    std::vector<double> high_gains;
     for (int i = 0; i < kResamples; ++i) {
-      const Times times{drawn_times(speeds_.slow, draw), drawn_times(speeds_.fast, draw)};
-      const double together = epoch(all, none, times) / epoch(slow, fast, times) - 1;
-      const double apart =
-          epoch_without_overlap(all, none, times) / epoch_without_overlap(slow, fast, times) - 1;
-      lows.push_back(std::min(together, apart));
-      highs.push_back(std::max(together, apart));
+      const TierTimes times{drawn_times(speeds_.slow, draw), drawn_times(speeds_.fast, draw)};
+      const double with_overlap = epoch(all, nothing, times) / epoch(slow, fast, times) - 1;
+      const double without_overlap =
+          epoch_without_overlap(all, nothing, times) / epoch_without_overlap(slow, fast, times) - 1;
+      low_gains.push_back(std::min(with_overlap, without_overlap));
+      high_gains.push_back(std::max(with_overlap, without_overlap));
     }
     const CellTimes slow_errors = time_errors(speeds_.slow);
     const CellTimes fast_errors = time_errors(speeds_.fast);
-    const auto gain_at = [&](double side) {
-      const Times times{shift_times(medians_.slow, slow_errors, side),
-                        shift_times(medians_.fast, fast_errors, -side)};
-      return epoch(all, none, times) / epoch(slow, fast, times) - 1;
+    const auto gain_at = [&](double sign) {
+      const TierTimes times{shift_times(medians_.slow, slow_errors, sign),
+                            shift_times(medians_.fast, fast_errors, -sign)};
+      return epoch(all, nothing, times) / epoch(slow, fast, times) - 1;
     };
-    gain.low = std::min({percentile(lows, kLowest), gain_at(-1), gain.gain});
-    gain.high = std::max({percentile(highs, kHighest), gain_at(1), gain.gain});
+    gain.low = std::min({percentile(low_gains, kLowestPercentile), gain_at(-1), gain.gain});
+    gain.high = std::max({percentile(high_gains, kHighestPercentile), gain_at(1), gain.gain});
     gain.copy_s = copy_seconds(outcome.chosen);
-    const double saved = gain.before_s - gain.after_s;
-    if (saved > 0) gain.break_even_epochs = gain.copy_s / saved;
+    const double saved_s = gain.before_s - gain.after_s;
+    if (saved_s > 0) gain.break_even_epochs = gain.copy_s / saved_s;
     return gain;
   }
 
@@ -119,13 +120,13 @@ class Advisor {
   double threads() const { return program_.threads; }
 
  private:
-  DemandTime slow_time(const ReadDemand& demand, const Times& times) const {
+  DemandTime slow_time(const ReadDemand& demand, const TierTimes& times) const {
     return DemandTime(speeds_.slow, times.slow, demand);
   }
-  DemandTime fast_time(const ReadDemand& demand, const Times& times) const {
+  DemandTime fast_time(const ReadDemand& demand, const TierTimes& times) const {
     return DemandTime(speeds_.fast, times.fast, demand);
   }
-  double epoch_without_overlap(const ReadDemand& slow, const ReadDemand& fast, const Times& times) const {
+  double epoch_without_overlap(const ReadDemand& slow, const ReadDemand& fast, const TierTimes& times) const {
     return epoch_seconds_without_overlap(slow_time(slow, times), fast_time(fast, times), program_);
   }
 
@@ -157,16 +158,16 @@ class Advisor {
   const TierSpeeds& speeds_;
   const AdviceRequest& request_;
   const ProgramThreads program_;
-  const Times medians_;
+  const TierTimes medians_;
   std::vector<StagingItem> items_;
 };
 
 std::string epochs_text(double epochs) {
-  const auto whole = static_cast<std::uint64_t>(std::ceil(epochs));
-  return fmt::format("{} epoch{}", whole, whole == 1 ? "" : "s");
+  const auto whole_epochs = static_cast<std::uint64_t>(std::ceil(epochs));
+  return fmt::format("{} epoch{}", whole_epochs, whole_epochs == 1 ? "" : "s");
 }
 
-// Why not to stage; "" if it is worth it.
+// Why staging does not help; "" if it helps.
 std::string why_not(const Advice& advice, const SessionWork& work, const AdviceRequest& request) {
   const PredictedGain& gain = advice.plan.predicted;
   const double bytes = static_cast<double>(std::max<std::uint64_t>(work.bytes(), 1));
@@ -205,7 +206,7 @@ Result<Advice> advise(const SessionWork& work, const TierSpeeds& speeds, const A
   Advice advice;
   advice.slow = advisor.slow_line();
   advice.fast = advisor.fast_line();
-  const double room = free_bytes == UINT64_MAX ? 1e19 : static_cast<double>(free_bytes) * kRoomTaken;
+  const double room = free_bytes == UINT64_MAX ? 1e19 : static_cast<double>(free_bytes) * kUsableShare;
   advice.capacity = static_cast<std::uint64_t>(std::min(static_cast<double>(request.capacity), room));
   PENSTOCK_ASSIGN(PolicyOutcome wanted, advisor.outcome(request.policy, advice.capacity));
   advice.outcomes.push_back(std::move(wanted));
@@ -216,15 +217,15 @@ Result<Advice> advise(const SessionWork& work, const TierSpeeds& speeds, const A
   }
   StagingPlan& plan = advice.plan;
   plan.id = random_id(16);
-  plan.made = utc_now();
+  plan.made_at = utc_now();
   plan.policy = request.policy;
-  plan.capacity = advice.capacity;
+  plan.capacity_bytes = advice.capacity;
   plan.threads = static_cast<unsigned>(advisor.threads());
   const PolicyOutcome& chosen = advice.outcomes.front();
   plan.predicted = advisor.predict(chosen);
   plan.reason = why_not(advice, work, request);
-  plan.stage = plan.reason.empty();
-  if (!plan.stage) return advice;
+  plan.should_stage = plan.reason.empty();
+  if (!plan.should_stage) return advice;
   plan.reason = fmt::format("an epoch takes {:.4g} s in place of {:.4g} s", plan.predicted.after_s,
                             plan.predicted.before_s);
   for (const std::size_t i : chosen.chosen)

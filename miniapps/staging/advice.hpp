@@ -19,7 +19,7 @@ namespace penstock {
 // With a smaller gain, staging is not worth it.
 inline constexpr double kLeastGain = 0.01;
 // A plan uses at most this part of the fast tier's free bytes, since file systems round sizes up.
-inline constexpr double kRoomTaken = 0.98;
+inline constexpr double kUsableShare = 0.98;
 
 struct AdviceRequest {
   std::string policy = "density";
@@ -35,15 +35,15 @@ struct PolicyOutcome {
   std::string policy;
   Chosen chosen;
   std::uint64_t bytes = 0;
-  double after_s = 0;  // seconds of one epoch
+  double after_s = 0;  // seconds of one epoch when these files are staged
   double gain = 0;
 };
 
 struct Advice {
-  StagingPlan plan;                     // follows from the input alone, except `made` and `id`
+  StagingPlan plan;                     // the same for the same input, except `made` and `id`
   std::vector<PolicyOutcome> outcomes;  // the requested policy first, then the others
-  std::uint64_t capacity = 0;           // in use: the requested one or, if less, the free bytes
-  LineFit slow;                         // with the program's number of threads
+  std::uint64_t capacity = 0;  // bytes that may be used: the requested ones or, if less, the free ones
+  LineFit slow;                // for the program's number of threads
   LineFit fast;
 };
 

@@ -60,7 +60,7 @@ AdviceRequest within(std::uint64_t capacity, std::string policy = "density") {
 TEST(Advice, ThePapersCaseIsWorthStaging) {
   const auto advice = advise(malware(), disk_and_optane(), within(1U << 30U, "threshold=2MB"), UINT64_MAX);
   ASSERT_OK(advice);
-  ASSERT_TRUE(advice->plan.stage) << advice->plan.reason;
+  ASSERT_TRUE(advice->plan.should_stage) << advice->plan.reason;
   EXPECT_EQ(advice->plan.files.size(), 40U);
   const double before = 100 * kLatency + 450e6 / kDisk;
   const double after = 60 * kLatency + 414e6 / kDisk + 40 * 1e-4 + 36e6 / kOptane;
@@ -112,7 +112,7 @@ TEST(Advice, TwoTiersThatAreAlikeAreNotStagedBetween) {
         for (auto& of_threads : table->read_s)
           for (std::vector<double>& repeats : of_threads)
             for (double& seconds : repeats) seconds *= std::max(draw(random), 0.1);
-      staged += advise(malware(), alike, within(1U << 30U), UINT64_MAX)->plan.stage ? 1 : 0;
+      staged += advise(malware(), alike, within(1U << 30U), UINT64_MAX)->plan.should_stage ? 1 : 0;
     }
     EXPECT_LE(staged, 3) << "of 100, with noise of " << noise;
   }
@@ -128,10 +128,10 @@ TEST(Advice, OfOneRepeatAloneNothingSmallIsBelieved) {
   const auto little =
       advise(malware(), {once(kLatency), once(0.9 * kLatency)}, within(1U << 30U), UINT64_MAX);
   ASSERT_OK(little);
-  EXPECT_FALSE(little->plan.stage);
+  EXPECT_FALSE(little->plan.should_stage);
   const auto much = advise(malware(), {once(kLatency), once(0.1 * kLatency)}, within(1U << 30U), UINT64_MAX);
   ASSERT_OK(much);
-  EXPECT_TRUE(much->plan.stage) << much->plan.reason;
+  EXPECT_TRUE(much->plan.should_stage) << much->plan.reason;
 }
 
 TEST(Advice, CopyingHasPaidAfterSomeEpochs) {
@@ -143,7 +143,7 @@ TEST(Advice, CopyingHasPaidAfterSomeEpochs) {
   AdviceRequest few = within(36'000'000);
   few.epochs = 1;
   const auto not_enough = advise(malware(), disk_and_optane(), few, UINT64_MAX);
-  EXPECT_FALSE(not_enough->plan.stage);
+  EXPECT_FALSE(not_enough->plan.should_stage);
   EXPECT_NE(not_enough->plan.reason.find("pays after"), std::string::npos);
   EXPECT_TRUE(not_enough->plan.files.empty());
 }
@@ -153,7 +153,7 @@ TEST(Advice, SaysWhyNot) {
                          std::uint64_t free) {
     const auto advice = advise(work, speeds, request, free);
     EXPECT_OK(advice);
-    EXPECT_FALSE(advice->plan.stage);
+    EXPECT_FALSE(advice->plan.should_stage);
     return advice->plan.reason;
   };
   const TierSpeeds same{table_of(kLatency, kDisk), table_of(kLatency, kDisk)};

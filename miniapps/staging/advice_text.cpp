@@ -27,9 +27,9 @@ std::string session_text(const SessionWork& work, const Output& output) {
   const auto left_out = [&](std::uint64_t count, const char* why) {
     if (count != 0) text += fmt::format("left out: {} {}\n", format_count(count), why);
   };
-  left_out(work.gone, "that are not there any more");
-  left_out(work.changed, "that are shorter than the session saw");
-  left_out(work.written, "that the program writes itself");
+  left_out(work.gone_files, "that are not there any more");
+  left_out(work.shrunk_files, "that are shorter than the session saw");
+  left_out(work.written_files, "that the program writes itself");
   left_out(work.odd_names, "whose names are no UTF-8, or too long");
   if (const double cached = work.cached_bytes(); cached > 0)
     text +=
@@ -52,17 +52,17 @@ std::string tier_text(const PlannedTier& tier, const LineFit& fit, unsigned thre
 
 std::string policies_table(const Advice& advice, const SessionWork& work, const Output& output) {
   Table table({{"policy", Align::left}, {"files"}, {"staged"}, {"of the bytes"}, {"epoch"}, {"gain"}});
-  const double all = static_cast<double>(std::max<std::uint64_t>(work.bytes(), 1));
+  const double total_bytes = static_cast<double>(std::max<std::uint64_t>(work.bytes(), 1));
   for (const PolicyOutcome& outcome : advice.outcomes)
     table.row({outcome.policy, format_count(outcome.chosen.size()),
                format_bytes(static_cast<double>(outcome.bytes), output),
-               format_percent(static_cast<double>(outcome.bytes) / all), format_seconds(outcome.after_s),
-               signed_percent(outcome.gain)});
+               format_percent(static_cast<double>(outcome.bytes) / total_bytes),
+               format_seconds(outcome.after_s), signed_percent(outcome.gain)});
   return table.text();
 }
 
 std::string verdict_text(const StagingPlan& plan, const SessionWork& work, const Output& output) {
-  if (!plan.stage) return fmt::format("don't stage: {}\n", plan.reason);
+  if (!plan.should_stage) return fmt::format("don't stage: {}\n", plan.reason);
   std::uint64_t largest = 0;
   for (const PlannedFile& file : plan.files) largest = std::max(largest, file.bytes);
   const PredictedGain& gain = plan.predicted;
@@ -104,10 +104,10 @@ Json advice_json(const Advice& advice, const SessionWork& work) {
                         {"gain", outcome.gain}});
   return {{"kind", "staging_advice"},
           {"id", plan.id},
-          {"verdict", plan.stage ? "stage" : "don't stage"},
+          {"verdict", plan.should_stage ? "stage" : "don't stage"},
           {"reason", plan.reason},
           {"policy", plan.policy},
-          {"capacity", plan.capacity},
+          {"capacity", plan.capacity_bytes},
           {"threads", plan.threads},
           {"session",
            {{"files", work.files.size()},
@@ -119,9 +119,9 @@ Json advice_json(const Advice& advice, const SessionWork& work) {
             {"observed_s", work.observed_s},
             {"think_s", work.think_s},
             {"by_spans", work.by_spans},
-            {"gone", work.gone},
-            {"changed", work.changed},
-            {"written", work.written},
+            {"gone", work.gone_files},
+            {"changed", work.shrunk_files},
+            {"written", work.written_files},
             {"odd_names", work.odd_names}}},
           {"slow", tier_json_of(plan.slow, advice.slow)},
           {"fast", tier_json_of(plan.fast, advice.fast)},

@@ -11,10 +11,10 @@ namespace penstock {
 namespace {
 
 constexpr std::size_t kMostCuts = 2048;  // the most positions at which best_cut() calculates an epoch
-constexpr double kAsGood = 1.001;        // an epoch longer by this factor but with fewer files is as good
-constexpr double kExactPays = 0.995;     // if density saves this part of the maximum, best_fit() is not tried
+constexpr double kEquallyGood = 1.001;   // an epoch longer by this factor but with fewer files is as good
+constexpr double kGoodEnough = 0.995;    // if density saves this part of the maximum, best_fit() is not tried
 
-// Indices of items that save time and fit by themselves.
+// Indices of the items that save time and whose size is at most the capacity.
 std::vector<std::size_t> candidates(const StagingProblem& problem) {
   std::vector<std::size_t> all;
   for (std::size_t i = 0; i < problem.items.size(); ++i)
@@ -69,17 +69,18 @@ std::size_t best_cut(const StagingProblem& problem, const Chosen& order) {
                                          [](const auto& a, const auto& b) { return a.second < b.second; });
   if (shortest->second >= cuts.front().second) return 0;
   return std::find_if(cuts.begin(), cuts.end(),
-                      [&](const auto& cut) { return cut.second <= shortest->second * kAsGood; })
+                      [&](const auto& cut) { return cut.second <= shortest->second * kEquallyGood; })
       ->first;
 }
 
-double saved(const StagingProblem& problem, const Chosen& chosen) {
+double saved_seconds(const StagingProblem& problem, const Chosen& chosen) {
   return std::accumulate(chosen.begin(), chosen.end(), 0.0,
                          [&](double sum, std::size_t i) { return sum + problem.items[i].saved_s; });
 }
 
-// An upper limit of what any choice saves: the densest items first, and a part of the last one.
-double most_saved(const StagingProblem& problem) {
+// An upper limit of the seconds that any choice can save. Takes the densest items first, and only a part of
+// the item that no longer fits.
+double most_saved_seconds(const StagingProblem& problem) {
   double sum = 0;
   std::uint64_t left = problem.capacity;
   for (const std::size_t i : by_falling_density(problem)) {
@@ -93,15 +94,16 @@ double most_saved(const StagingProblem& problem) {
 
 Chosen density_policy(const StagingProblem& problem) {
   Chosen best = by_density(problem);
-  // best_fit() fills the tier. If by_density() ended before the tier was full, a full tier is worse, so it is
-  // not tried.
-  const bool uncut = best.size() == fill(problem, by_falling_density(problem)).size();
-  const bool exact_pays = uncut && saved(problem, best) < most_saved(problem) * kExactPays;
+  // best_fit() fills the tier. If by_density() ended before the tier was full, a full tier is worse, so
+  // best_fit() is not tried.
+  const bool tier_full = best.size() == fill(problem, by_falling_density(problem)).size();
+  const bool try_best_fit =
+      tier_full && saved_seconds(problem, best) < most_saved_seconds(problem) * kGoodEnough;
   const auto consider = [&](Chosen other) {
-    if (problem.epoch_with(other) * kAsGood < problem.epoch_with(best)) best = std::move(other);
+    if (problem.epoch_with(other) * kEquallyGood < problem.epoch_with(best)) best = std::move(other);
   };
   consider(best_single(problem));
-  if (exact_pays) consider(best_fit(problem));
+  if (try_best_fit) consider(best_fit(problem));
   return best;
 }
 
@@ -172,26 +174,27 @@ Chosen best_single(const StagingProblem& problem) {
 Chosen best_fit(const StagingProblem& problem) {
   const std::vector<std::size_t> all = candidates(problem);
   if (all.empty() || all.size() > kExactItems) return {};
-  const std::uint64_t unit = std::max<std::uint64_t>((problem.capacity + kExactUnits - 1) / kExactUnits, 1);
-  const std::size_t room = static_cast<std::size_t>(problem.capacity / unit);
-  std::vector<double> best(room + 1, 0.0);  // the most seconds that this many units can save
-  std::vector<std::vector<bool>> taken(all.size(), std::vector<bool>(room + 1));
+  const std::uint64_t unit_bytes =
+      std::max<std::uint64_t>((problem.capacity + kExactUnits - 1) / kExactUnits, 1);
+  const std::size_t capacity_units = static_cast<std::size_t>(problem.capacity / unit_bytes);
+  std::vector<double> best(capacity_units + 1, 0.0);  // best[n]: the most seconds that n units can save
+  std::vector<std::vector<bool>> takes_item(all.size(), std::vector<bool>(capacity_units + 1));
   for (std::size_t n = 0; n < all.size(); ++n) {
     const StagingItem& item = problem.items[all[n]];
-    const std::size_t units = static_cast<std::size_t>((item.bytes + unit - 1) / unit);
-    for (std::size_t filled = room + 1; filled-- > units;) {
-      const double with = best[filled - units] + item.saved_s;
-      if (with <= best[filled]) continue;
-      best[filled] = with;
-      taken[n][filled] = true;
+    const std::size_t units = static_cast<std::size_t>((item.bytes + unit_bytes - 1) / unit_bytes);
+    for (std::size_t used_units = capacity_units + 1; used_units-- > units;) {
+      const double with_item = best[used_units - units] + item.saved_s;
+      if (with_item <= best[used_units]) continue;
+      best[used_units] = with_item;
+      takes_item[n][used_units] = true;
     }
   }
   Chosen chosen;
-  std::size_t filled = room;
+  std::size_t used_units = capacity_units;
   for (std::size_t n = all.size(); n-- > 0;) {
-    if (!taken[n][filled]) continue;
+    if (!takes_item[n][used_units]) continue;
     chosen.push_back(all[n]);
-    filled -= static_cast<std::size_t>((problem.items[all[n]].bytes + unit - 1) / unit);
+    used_units -= static_cast<std::size_t>((problem.items[all[n]].bytes + unit_bytes - 1) / unit_bytes);
   }
   return sorted(std::move(chosen));
 }

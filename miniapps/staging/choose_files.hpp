@@ -16,10 +16,11 @@ namespace penstock {
 
 struct StagingItem {
   std::uint64_t bytes = 0;  // space that the file takes on the fast tier
-  // Per epoch if only this file is moved: its reading time on the slow tier minus that on the fast tier.
+  // The seconds per epoch that are saved if only this file is moved: its reading time on the slow tier minus
+  // that on the fast tier.
   double saved_s = 0;
   std::int64_t first_ns = 0;  // when it was first read
-  // Of the file in one epoch: on the slow tier, and on the fast tier once it is there.
+  // The demand of this file in one epoch: on the slow tier, or on the fast tier if it is staged.
   ReadDemand slow{};
   ReadDemand fast{};
 };
@@ -50,8 +51,9 @@ using StagingPolicy = std::function<Chosen(const StagingProblem&)>;
 // without eviction.
 Result<StagingPolicy> parse_policy(std::string_view text);
 
-// The parts of `density`. by_density(): in the order of saved_s / bytes, ending where the epoch is shortest.
-// If several ends are within 0.1% of it, takes the one with the fewest files.
+// The policy "density" takes the best of these three choices. by_density(): takes items in the order of
+// saved_s / bytes, and ends where the epoch is shortest. If several ends are within 0.1% of it, takes the one
+// with the fewest files.
 Chosen by_density(const StagingProblem& problem);
 Chosen best_single(const StagingProblem& problem);
 // The choice with the greatest sum of saved_s that fits. Exact if the capacity is at most kExactUnits bytes;

@@ -22,12 +22,13 @@ Error failed_at(const std::error_code& code, std::string_view operation, const f
 
 bool is_inside(const fs::path& inner, const fs::path& outer) {
   std::error_code failed;
-  const fs::path below = fs::weakly_canonical(inner, failed);
-  const fs::path above = fs::weakly_canonical(outer, failed);
-  return !failed && std::ranges::mismatch(above, below).in1 == above.end();
+  const fs::path inner_path = fs::weakly_canonical(inner, failed);
+  const fs::path outer_path = fs::weakly_canonical(outer, failed);
+  return !failed && std::ranges::mismatch(outer_path, inner_path).in1 == outer_path.end();
 }
 
-// The names of the farm that is being made, and of the one that it replaces until that is removed.
+// new_farm(): the path of a farm while it is being made. old_farm(): the path to which a replaced farm is
+// renamed before it is removed.
 fs::path new_farm(const fs::path& farm) {
   return farm.native() + ".penstock-new";
 }
@@ -45,7 +46,7 @@ class LinkFarmMaker {
   }
 
   Result<FarmOutcome> run() {
-    PENSTOCK_TRY(folder(""));
+    PENSTOCK_TRY(link_folder(""));
     return outcome_;
   }
 
@@ -55,7 +56,7 @@ class LinkFarmMaker {
     return next != names_.end() && next->starts_with(folder + "/");
   }
 
-  Result<void> folder(const std::string& name) {
+  Result<void> link_folder(const std::string& name) {
     PENSTOCK_TRY(check_interrupt());
     std::error_code failed;
     fs::create_directories(farm_ / name, failed);
@@ -64,17 +65,17 @@ class LinkFarmMaker {
     if (failed) return failed_at(failed, "cannot list", slow_ / name);
     for (; entries != fs::directory_iterator(); entries.increment(failed)) {
       if (failed) return failed_at(failed, "cannot list", slow_ / name);
-      PENSTOCK_TRY(entry(*entries, name.empty() ? entries->path().filename().string()
-                                                : name + "/" + entries->path().filename().string()));
+      PENSTOCK_TRY(link_entry(*entries, name.empty() ? entries->path().filename().string()
+                                                     : name + "/" + entries->path().filename().string()));
     }
     return success();
   }
 
-  Result<void> entry(const fs::directory_entry& there, const std::string& name) {
+  Result<void> link_entry(const fs::directory_entry& entry, const std::string& name) {
     std::error_code failed;
-    const bool folder_here = there.is_directory(failed);
-    if (folder_here && (!there.is_symlink(failed) || something_staged_below(name))) return folder(name);
-    const bool staged = !folder_here && names_.contains(name) && fs::is_regular_file(fast_ / name, failed);
+    const bool is_folder = entry.is_directory(failed);
+    if (is_folder && (!entry.is_symlink(failed) || something_staged_below(name))) return link_folder(name);
+    const bool staged = !is_folder && names_.contains(name) && fs::is_regular_file(fast_ / name, failed);
     const fs::path target = (staged ? fast_ : slow_) / name;
     fs::create_symlink(target, farm_ / name, failed);
     if (failed) return failed_at(failed, "cannot make the link", farm_ / name);
@@ -102,29 +103,29 @@ bool is_link_of_ours(const fs::path& target, const Tier& slow, const Tier& fast)
 // `kept`.
 void remove_links(const fs::path& path, const Tier& slow, const Tier& fast, std::vector<std::string>& kept) {
   std::error_code failed;
-  const fs::file_status what = fs::symlink_status(path, failed);
-  if (what.type() == fs::file_type::not_found) return;
-  const bool link =
-      what.type() == fs::file_type::symlink && is_link_of_ours(fs::read_symlink(path, failed), slow, fast);
-  if (!link && what.type() != fs::file_type::directory) {
+  const fs::file_status status = fs::symlink_status(path, failed);
+  if (status.type() == fs::file_type::not_found) return;
+  const bool is_our_link =
+      status.type() == fs::file_type::symlink && is_link_of_ours(fs::read_symlink(path, failed), slow, fast);
+  if (!is_our_link && status.type() != fs::file_type::directory) {
     kept.push_back(path.string());
     return;
   }
-  const std::size_t before = kept.size();
-  std::vector<fs::path> below;
-  if (!link)
+  const std::size_t kept_before = kept.size();
+  std::vector<fs::path> children;
+  if (!is_our_link)
     for (fs::directory_iterator entries(path, failed); !failed && entries != fs::directory_iterator();
          entries.increment(failed))
-      below.push_back(entries->path());
-  for (const fs::path& one : below) remove_links(one, slow, fast, kept);
-  if (kept.size() != before) return;
+      children.push_back(entries->path());
+  for (const fs::path& one : children) remove_links(one, slow, fast, kept);
+  if (kept.size() != kept_before) return;
   fs::remove(path, failed);
   if (failed) kept.push_back(path.string());
 }
 
 }  // namespace
 
-Result<void> check_farm(const fs::path& farm, const Tier& slow, const Tier& fast, bool ours) {
+Result<void> check_farm(const fs::path& farm, const Tier& slow, const Tier& fast, bool made_by_plan) {
   for (const Tier* tier : {&slow, &fast}) {
     if (!tier->backend->native_path(""))
       return make_error(
@@ -136,7 +137,7 @@ Result<void> check_farm(const fs::path& farm, const Tier& slow, const Tier& fast
           fmt::format("'{}' is inside tier '{}': put the links somewhere else", farm.native(), tier->name));
   }
   std::error_code failed;
-  if (ours || !fs::exists(fs::symlink_status(farm, failed))) return success();
+  if (made_by_plan || !fs::exists(fs::symlink_status(farm, failed))) return success();
   if (fs::is_directory(fs::symlink_status(farm, failed)) && fs::is_empty(farm, failed) && !failed)
     return success();
   return make_error(
@@ -148,8 +149,8 @@ Result<void> check_farm(const fs::path& farm, const Tier& slow, const Tier& fast
 Result<FarmOutcome> make_farm(const fs::path& farm, const StagingPlan& plan,
                               const std::set<std::string>& out_of_date, const Tier& slow, const Tier& fast,
                               bool progress) {
-  const fs::path made = new_farm(farm);
-  const fs::path before = old_farm(farm);
+  const fs::path new_path = new_farm(farm);
+  const fs::path old_path = old_farm(farm);
   const auto clear = [&](const fs::path& path) -> Result<void> {
     std::vector<std::string> kept;
     remove_links(path, slow, fast, kept);
@@ -158,21 +159,21 @@ Result<FarmOutcome> make_farm(const fs::path& farm, const StagingPlan& plan,
                       fmt::format("'{}' holds what is no link of ours: '{}'", path.native(),
                                   *std::min_element(kept.begin(), kept.end())));
   };
-  PENSTOCK_TRY(clear(made));
-  PENSTOCK_TRY(clear(before));
-  Result<FarmOutcome> done = LinkFarmMaker(made, plan, out_of_date, slow, fast, progress).run();
+  PENSTOCK_TRY(clear(new_path));
+  PENSTOCK_TRY(clear(old_path));
+  Result<FarmOutcome> done = LinkFarmMaker(new_path, plan, out_of_date, slow, fast, progress).run();
   if (!done.ok()) {
-    static_cast<void>(clear(made));
+    static_cast<void>(clear(new_path));
     return done;
   }
   std::error_code failed;
   if (fs::exists(fs::symlink_status(farm, failed))) {
-    fs::rename(farm, before, failed);
+    fs::rename(farm, old_path, failed);
     if (failed) return failed_at(failed, "cannot replace", farm);
   }
-  fs::rename(made, farm, failed);
+  fs::rename(new_path, farm, failed);
   if (failed) return failed_at(failed, "cannot make the folder", farm);
-  PENSTOCK_TRY(clear(before));
+  PENSTOCK_TRY(clear(old_path));
   done->path = farm.string();
   return done;
 }

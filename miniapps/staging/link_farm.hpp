@@ -20,9 +20,10 @@ struct FarmOutcome {
   std::uint64_t to_slow = 0;
 };
 
-// Whether a farm may be made at `farm`: it does not exist, is empty, or was made by this plan (`ours`); it is
-// in neither tier; both tiers are folders. The error contains what to do.
-Result<void> check_farm(const std::filesystem::path& farm, const Tier& slow, const Tier& fast, bool ours);
+// Whether a farm may be made at `farm`: it does not exist, is empty, or was made by this plan
+// (`made_by_plan`); it is in neither tier; both tiers are folders. The error contains what to do.
+Result<void> check_farm(const std::filesystem::path& farm, const Tier& slow, const Tier& fast,
+                        bool made_by_plan);
 
 // Makes the farm under a temporary name and renames it when it is complete; replaces an existing farm. A
 // folder that is a link becomes a link in the farm, unless a file below it is staged. A file of the plan that

@@ -1,5 +1,5 @@
 // Threads: one thread of the command calls the functions of the header. write_part() and baseline_read()
-// start threads and join them. The writing threads share only the atomic `next`.
+// start threads and join them. The writing threads share only the atomic `next_file`.
 // Lock: the probe's folder has a lock file (ProbeFolder), so that no other probe removes it.
 // Memory: each writing thread has a buffer of 1 MiB. Names and errors allocate.
 // Ctrl-C: checked between written pieces of 1 MiB and after each measurement. The probe's folder is removed,
@@ -33,20 +33,20 @@ namespace {
 
 using Clock = std::chrono::steady_clock;
 
-constexpr std::size_t kParts = 6;               // groups of files, by size
-constexpr std::size_t kFilesOfPart = 256;       // at most, read on the slow tier
-constexpr std::uint64_t kWritten = 16U << 20U;  // bytes of each size on the fast tier, or kFewest files
-constexpr std::uint64_t kFewest = 2;
+constexpr std::size_t kMostParts = 6;                // groups of files of nearly one size
+constexpr std::size_t kMostFilesOfPart = 256;        // files of a part that are read on the slow tier
+constexpr std::uint64_t kWrittenBytes = 16U << 20U;  // written for each size, but at least kFewestFiles
+constexpr std::uint64_t kFewestFiles = 2;
 constexpr std::uint64_t kMostWrittenFiles = 64;
 constexpr int kMostRepeats = 64;
-constexpr double kLongestRead = 64U << 20U;  // reading more of a file adds no information
+constexpr double kLongestReadBytes = 64U << 20U;  // reading more of a file adds no information
 
 // The sizes that `penstock tiers --probe` reads.
-constexpr double kBlock = 4U << 10U;
-constexpr double kSmallFile = 112U << 10U;
-constexpr double kLargeFile = 16U << 20U;
+constexpr double kRandomReadBytes = 4U << 10U;
+constexpr double kSmallFileBytes = 112U << 10U;
+constexpr double kLargeFileBytes = 16U << 20U;
 
-static_assert(kParts <= kMostSizes);
+static_assert(kMostParts <= kMostSizes);
 
 double seconds_since(Clock::time_point start) {
   return std::chrono::duration<double>(Clock::now() - start).count();
@@ -56,7 +56,8 @@ double mean_bytes(const SampleList& files) {
   return static_cast<double>(files.bytes()) / static_cast<double>(files.size());
 }
 
-// The positions in steps of the golden ratio: any first part of them has about the mean size of all.
+// The positions below `count` in steps of about the golden ratio. So the first n of these files have, for any
+// n, about the mean size of all.
 std::vector<std::size_t> spread_order(std::size_t count) {
   std::size_t step = std::max<std::size_t>(static_cast<std::size_t>(static_cast<double>(count) * 0.618), 1);
   while (std::gcd(step, count) != 1) ++step;
@@ -68,7 +69,7 @@ std::vector<std::size_t> spread_order(std::size_t count) {
 // The bytes of one read by the program: the whole file or, if it seeks in the file, one request.
 std::uint64_t length_of(const FileThatWasRead& file) {
   return static_cast<std::uint64_t>(
-      std::clamp(std::min(static_cast<double>(file.bytes), file.request_bytes), 1.0, kLongestRead));
+      std::clamp(std::min(static_cast<double>(file.bytes), file.request_bytes), 1.0, kLongestReadBytes));
 }
 
 // Splits the files by size, so that each part has files of nearly one size.
@@ -80,10 +81,10 @@ std::vector<SampleList> parts_of(const SessionWork& work) {
             [](const FileThatWasRead* a, const FileThatWasRead* b) { return length_of(*a) < length_of(*b); });
   std::vector<SampleList> parts;
   std::size_t begin = 0;
-  for (std::size_t n = 1; n <= kParts; ++n) {
-    const std::size_t end = by_size.size() * n / kParts;
+  for (std::size_t n = 1; n <= kMostParts; ++n) {
+    const std::size_t end = by_size.size() * n / kMostParts;
     if (end == begin) continue;
-    const std::size_t count = std::min(end - begin, kFilesOfPart);
+    const std::size_t count = std::min(end - begin, kMostFilesOfPart);
     SampleList part;
     for (const std::size_t i : spread_order(count)) {
       const FileThatWasRead& file = *by_size[begin + i * (end - begin) / count];
@@ -110,7 +111,7 @@ class TierProbe {
     for (std::size_t t = 0; t < probe_.threads.size(); ++t) {
       std::vector<SizeSeen> seen;
       for (const SampleList& part : parts) {
-        say(part, probe_.threads[t]);
+        note_progress(part, probe_.threads[t]);
         PENSTOCK_ASSIGN(seen.emplace_back(), read_part(part, probe_.threads[t]));
       }
       const std::vector<double> times = times_at(table.sizes, seen);
@@ -120,7 +121,7 @@ class TierProbe {
   }
 
  private:
-  void say(const SampleList& part, unsigned threads) const {
+  void note_progress(const SampleList& part, unsigned threads) const {
     if (probe_.note)
       probe_.note(fmt::format("{}: files of {}, {} thread{}", tier_.name,
                               format_size(static_cast<std::uint64_t>(mean_bytes(part))), threads,
@@ -138,40 +139,42 @@ class TierProbe {
   Result<SizeSeen> read_part(const SampleList& part, unsigned threads) {
     const ReadPlan plan{.samples = part, .backend = *tier_.backend, .whole_objects = true, .order = {}};
     double seconds = 0;
-    LoopDone all;
+    LoopDone total;
     if (!evicts()) {
       // One read for each thread before the clock starts uses up the burst that a rate limit of the tier
       // allows.
-      PENSTOCK_TRY(baseline_read(plan, threads, {.first = next_, .samples = threads}));
-      next_ += threads;
+      PENSTOCK_TRY(baseline_read(plan, threads, {.first_read = next_file_, .samples = threads}));
+      next_file_ += threads;
       const Clock::time_point start = Clock::now();
-      PENSTOCK_ASSIGN(const LoopDone done,
-                      baseline_read(plan, threads, {.first = next_, .at = start + probe_.min_time}));
+      PENSTOCK_ASSIGN(
+          const LoopDone done,
+          baseline_read(plan, threads, {.first_read = next_file_, .deadline = start + probe_.min_time}));
       seconds = seconds_since(start);
-      next_ += done.samples;
-      all = done;
+      next_file_ += done.samples;
+      total = done;
     }
     for (int repeat = 0; evicts() && repeat < kMostRepeats &&
                          seconds < std::chrono::duration<double>(probe_.min_time).count();
          ++repeat) {
       evict_files(part);
       const Clock::time_point start = Clock::now();
-      PENSTOCK_ASSIGN(const LoopDone done,
-                      baseline_read(plan, threads,
-                                    {.first = next_, .samples = part.size(), .at = start + probe_.min_time}));
+      PENSTOCK_ASSIGN(
+          const LoopDone done,
+          baseline_read(plan, threads,
+                        {.first_read = next_file_, .samples = part.size(), .deadline = start + probe_.min_time}));
       seconds += seconds_since(start);
-      all.samples += done.samples;
-      all.bytes += done.bytes;
-      next_ += done.samples;
+      total.samples += done.samples;
+      total.bytes += done.bytes;
+      next_file_ += done.samples;
     }
     PENSTOCK_TRY(check_interrupt());
-    const auto files = static_cast<double>(std::max<std::uint64_t>(all.samples, 1));
-    return SizeSeen{.bytes = static_cast<double>(all.bytes) / files, .seconds = seconds / files};
+    const auto files = static_cast<double>(std::max<std::uint64_t>(total.samples, 1));
+    return SizeSeen{.bytes = static_cast<double>(total.bytes) / files, .seconds = seconds / files};
   }
 
   Tier& tier_;
   const SpeedProbe& probe_;
-  std::uint64_t next_ = 0;
+  std::uint64_t next_file_ = 0;
 };
 
 // Fills the buffer with bytes that no device or file system can compress.
@@ -200,39 +203,40 @@ Result<SampleList> write_part(Tier& tier, const ProbeFolder& folder, const Sampl
                               std::size_t number, const SpeedProbe& probe, std::vector<double>& write_s) {
   SampleList part;
   const auto bytes = static_cast<std::uint64_t>(std::round(mean_bytes(like)));
-  const std::uint64_t most =
-      std::clamp(kWritten / std::max<std::uint64_t>(bytes, 1), kFewest, kMostWrittenFiles);
+  const std::uint64_t most_files =
+      std::clamp(kWrittenBytes / std::max<std::uint64_t>(bytes, 1), kFewestFiles, kMostWrittenFiles);
   const auto name = [&](std::uint64_t i) { return folder.object(fmt::format("size-{}", number), i); };
-  std::atomic<std::uint64_t> next{0};
-  const unsigned threads = static_cast<unsigned>(std::min<std::uint64_t>(probe.copy_threads, most));
+  std::atomic<std::uint64_t> next_file{0};
+  const unsigned threads = static_cast<unsigned>(std::min<std::uint64_t>(probe.copy_threads, most_files));
   const Clock::time_point start = Clock::now();
   const auto write = [&](unsigned thread) -> Result<void> {
     Buffer buffer(std::size_t{1} << 20U);
     fill_with_noise(buffer, probe.seed + thread);
     while (true) {
-      const std::uint64_t i = next.load();
-      if (i >= most || (i >= kFewest && Clock::now() - start > probe.min_time)) return success();
-      if (const std::uint64_t mine = next.fetch_add(1); mine < most)
-        PENSTOCK_TRY(write_file(tier, name(mine), bytes, buffer));
+      const std::uint64_t i = next_file.load();
+      if (i >= most_files || (i >= kFewestFiles && Clock::now() - start > probe.min_time)) return success();
+      if (const std::uint64_t index = next_file.fetch_add(1); index < most_files)
+        PENSTOCK_TRY(write_file(tier, name(index), bytes, buffer));
     }
   };
   PENSTOCK_TRY(on_threads(threads, write));
-  const std::uint64_t count = std::min(next.load(), most);
+  const std::uint64_t count = std::min(next_file.load(), most_files);
   write_s.push_back(seconds_since(start) / static_cast<double>(count));
   for (std::uint64_t i = 0; i < count; ++i) part.add(name(i), bytes);
   return part;
 }
 
 Result<void> check_room(Tier& fast, const std::vector<SampleList>& parts) {
-  std::uint64_t wanted = 0;
+  std::uint64_t needed_bytes = 0;
   for (const SampleList& part : parts)
-    wanted += std::max<std::uint64_t>(kWritten, kFewest * static_cast<std::uint64_t>(mean_bytes(part)));
+    needed_bytes +=
+        std::max<std::uint64_t>(kWrittenBytes, kFewestFiles * static_cast<std::uint64_t>(mean_bytes(part)));
   const auto free = fast.backend->names().free_bytes();
-  if (!free.ok() || *free >= wanted) return success();
+  if (!free.ok() || *free >= needed_bytes) return success();
   return make_error(Errc::no_space,
                     fmt::format("measuring tier '{}' writes {} there, and {} are free: make room, or "
                                 "take --speeds from records of `penstock tiers --probe`",
-                                fast.name, format_size(wanted), format_size(*free)));
+                                fast.name, format_size(needed_bytes), format_size(*free)));
 }
 
 const Metric* metric_of(const Record& record, const char* name) {
@@ -252,24 +256,27 @@ std::optional<unsigned> clients_of(const Record& record) {
   return threads->get<unsigned>();
 }
 
-// Adds the record, of one number of clients, as a row of the table. False if it lacks what is needed.
-bool take_record(const Record& record, SpeedTable& table) {
+// Adds a record, which has one number of clients, as a row of the table. False if the record lacks a metric
+// that the row needs.
+bool add_record(const Record& record, SpeedTable& table) {
   const std::optional<unsigned> clients = clients_of(record);
   const Metric* const small = metric_of(record, "read.small_files.112k.1.ops_per_s");
   const Metric* const large = metric_of(record, "read.sequential.1m.1.bytes_per_s");
   if (!clients || *clients == 0 || small == nullptr || large == nullptr) return false;
   // In records of older versions, the rate of small files is the best of several loops, some with read-ahead
   // or more threads than clients. A program that reads one file after the other waits for each at least as
-  // long as for a random block. So the time is at least that.
-  const Metric* const seek = metric_of(record, "read.random.4k.1.ops_per_s");
+  // long as for a random block. So the time of a file is at least the time of a random block and of the
+  // remaining bytes.
+  const Metric* const random_read = metric_of(record, "read.random.4k.1.ops_per_s");
   std::vector<std::vector<double>> row(2);
   for (std::size_t i = 0; i < std::min(small->samples.size(), large->samples.size()); ++i) {
     if (!(small->samples[i] > 0) || !(large->samples[i] > 0)) continue;
     double small_s = 1 / small->samples[i];
-    if (seek != nullptr && seek->value() > 0)
-      small_s = std::max(small_s, 1 / seek->value() + (kSmallFile - kBlock) / large->samples[i]);
+    if (random_read != nullptr && random_read->value() > 0)
+      small_s = std::max(small_s,
+                         1 / random_read->value() + (kSmallFileBytes - kRandomReadBytes) / large->samples[i]);
     row[0].push_back(small_s);
-    row[1].push_back(row[0].back() + (kLargeFile - kSmallFile) / large->samples[i]);
+    row[1].push_back(row[0].back() + (kLargeFileBytes - kSmallFileBytes) / large->samples[i]);
   }
   if (row[0].empty()) return false;
   table.threads.push_back(*clients);
@@ -277,23 +284,23 @@ bool take_record(const Record& record, SpeedTable& table) {
   const Metric* const write = metric_of(record, "write.sequential.1m.1.bytes_per_s");
   const Metric* const create = metric_of(record, "metadata.create.ops_per_s");
   if (write == nullptr || create == nullptr || !(write->value() > 0) || !(create->value() > 0)) return true;
-  table.write_s = {1 / create->value() + kSmallFile / write->value(),
-                   1 / create->value() + kLargeFile / write->value()};
+  table.write_s = {1 / create->value() + kSmallFileBytes / write->value(),
+                   1 / create->value() + kLargeFileBytes / write->value()};
   return true;
 }
 
 Result<SpeedTable> recorded_table(const Tier& tier, std::span<const Record> records) {
-  std::vector<const Record*> about;
+  std::vector<const Record*> tier_records;
   for (const Record& record : records)
-    if (is_about(record, tier) && clients_of(record)) about.push_back(&record);
+    if (is_about(record, tier) && clients_of(record)) tier_records.push_back(&record);
   // Of several records with the same number of clients, the last counts.
-  std::stable_sort(about.begin(), about.end(),
+  std::stable_sort(tier_records.begin(), tier_records.end(),
                    [](const Record* a, const Record* b) { return *clients_of(*a) < *clients_of(*b); });
   SpeedTable table;
-  table.sizes = {kSmallFile, kLargeFile};
-  for (std::size_t i = 0; i < about.size(); ++i)
-    if (i + 1 == about.size() || *clients_of(*about[i]) != *clients_of(*about[i + 1]))
-      take_record(*about[i], table);
+  table.sizes = {kSmallFileBytes, kLargeFileBytes};
+  for (std::size_t i = 0; i < tier_records.size(); ++i)
+    if (i + 1 == tier_records.size() || *clients_of(*tier_records[i]) != *clients_of(*tier_records[i + 1]))
+      add_record(*tier_records[i], table);
   if (!table.threads.empty()) return table;
   return make_error(Errc::not_found,
                     fmt::format("no record of `tiers` among these is of tier '{}': make one with "
@@ -323,11 +330,12 @@ Result<TierSpeeds> probe_speeds(Tier& slow, Tier& fast, const SessionWork& work,
   folder.occupy();
   std::vector<SampleList> written;
   for (const SampleList& part : parts) {
-    PENSTOCK_ASSIGN(SampleList own,
+    PENSTOCK_ASSIGN(SampleList files,
                     write_part(fast, folder, part, written.size(), probe, speeds.fast.write_s));
-    written.push_back(std::move(own));
+    written.push_back(std::move(files));
   }
-  // The tiers take turns, and each round measures all cells: a slow minute affects both tiers and all cells.
+  // The two tiers are measured alternately, and each round measures all cells. So a slow minute affects both
+  // tiers and all cells.
   TierProbe of_slow(slow, probe);
   TierProbe of_fast(fast, probe);
   for (std::size_t repeat = 0; repeat < probe.repeats; ++repeat) {

@@ -20,7 +20,7 @@ namespace penstock {
 struct SpeedProbe {
   std::vector<unsigned> threads;         // numbers of reading threads, ascending from 1
   unsigned copy_threads = 1;             // threads that write the files on the fast tier
-  std::chrono::nanoseconds min_time{0};  // for each repeat of each size and number of threads
+  std::chrono::nanoseconds min_time{0};  // for each measurement of one size with one number of threads
   std::size_t repeats = 1;
   bool cold = true;  // files are evicted from the page cache before each repeat
   std::uint64_t seed = 0;
@@ -41,9 +41,9 @@ std::vector<unsigned> probe_threads(unsigned most);
 // one: open, read, close (datagen/yardsticks/baseline.hpp).
 Result<TierSpeeds> probe_speeds(Tier& slow, Tier& fast, const SessionWork& work, const SpeedProbe& probe);
 
-// The same from records of `penstock tiers --probe`, which has one small and one large file size. Uses the
-// records whose TIER argument has the same text. not_found if a tier has none, with the command that makes
-// one.
+// The speeds of both tiers from records of `penstock tiers --probe`, which has one small and one large file
+// size. Uses the records whose TIER argument has the same text. not_found if a tier has none, with the
+// command that makes one.
 Result<TierSpeeds> recorded_speeds(const Tier& slow, const Tier& fast, std::span<const Record> records);
 
 }  // namespace penstock

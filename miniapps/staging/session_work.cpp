@@ -22,7 +22,8 @@ namespace {
 
 namespace fs = std::filesystem;
 
-// The ways a path may begin with the root: as given, and with its symbolic links resolved.
+// The beginnings that a path below the root may have: the root as given, and with its symbolic links
+// resolved.
 std::vector<std::string> roots_of(const fs::path& root) {
   std::vector<std::string> roots{fs::absolute(root).lexically_normal().string()};
   std::error_code failed;
@@ -34,8 +35,9 @@ std::vector<std::string> roots_of(const fs::path& root) {
 
 // The part of the path after a root; "" if it is below none.
 std::string below_root(const std::vector<std::string>& roots, std::string_view path) {
-  const bool plain = path.find("/.") == std::string_view::npos && path.find("//") == std::string_view::npos;
-  const std::string normal = plain ? std::string(path) : fs::path(path).lexically_normal().string();
+  const bool is_normal =
+      path.find("/.") == std::string_view::npos && path.find("//") == std::string_view::npos;
+  const std::string normal = is_normal ? std::string(path) : fs::path(path).lexically_normal().string();
   for (const std::string& root : roots)
     if (normal.size() > root.size() && normal.starts_with(root)) return normal.substr(root.size());
   return "";
@@ -50,12 +52,12 @@ bool is_utf8(const std::string& name) {
   }
 }
 
-bool is_ours(std::string_view name) {
+bool is_penstock_file(std::string_view name) {
   return name.starts_with(".penstock/") || name.find("/.penstock/") != std::string_view::npos;
 }
 
 // What was read of one file, under all of its names ("a//b", a path through a link to the root).
-struct Found {
+struct FileReads {
   std::uint64_t bytes = 0;  // bytes that were read
   std::uint64_t requests = 0;
   std::uint64_t seen_size = 0;
@@ -63,7 +65,7 @@ struct Found {
   double busy_s = 0;
   bool written = false;
 
-  void take(const FileSum& file) {
+  void add(const FileSum& file) {
     const LayerSum& all = file.all;
     const bool mapped = all.bytes_read == 0 && file.mapped_bytes != 0;
     bytes += mapped ? file.mapped_bytes : all.bytes_read;
@@ -74,9 +76,9 @@ struct Found {
     written = written || all.bytes_written != 0;
   }
 };
-using FoundFiles = std::map<std::string, Found>;
+using FoundFiles = std::map<std::string, FileReads>;
 
-Error nothing_there(const Tier& slow, const std::map<std::string, std::uint64_t>& folders) {
+Error nothing_read_error(const Tier& slow, const std::map<std::string, std::uint64_t>& folders) {
   const auto most = std::max_element(folders.begin(), folders.end(),
                                      [](const auto& a, const auto& b) { return a.second < b.second; });
   const std::string hint =
@@ -103,15 +105,15 @@ Result<FoundFiles> find_files(const FileSums& sums, const SessionFilter& filter,
         const std::string name = below_root(roots, file.path);
         if (name.empty())
           elsewhere[fs::path(file.path).parent_path().string()] += file.all.bytes_read;
-        else if (!is_ours(name))
-          found[name].take(file);
+        else if (!is_penstock_file(name))
+          found[name].add(file);
       });
   if (found.empty() && left_out)
     return make_error(Errc::not_found,
                       fmt::format("all that the session read below {}, the root of tier '{}', is left out: "
                                   "mend --include or --exclude",
                                   slow.root, slow.name));
-  if (found.empty()) return nothing_there(slow, elsewhere);
+  if (found.empty()) return nothing_read_error(slow, elsewhere);
   return found;
 }
 
@@ -124,8 +126,8 @@ Reading reading_of_calls(const FileSums& sums, const Tier& slow, const FoundFile
   std::int64_t last = INT64_MIN;
   sums.each_entry([&](const penstock_counters& counters, const ProcessFile& process_file,
                       std::string_view path, unsigned) {
-    const bool above = counters.layer == PENSTOCK_MPIIO || counters.layer >= PENSTOCK_HDF5;
-    if (above || counters.bytes_read == 0 || !found.contains(below_root(roots, path))) return;
+    const bool is_upper_layer = counters.layer == PENSTOCK_MPIIO || counters.layer >= PENSTOCK_HDF5;
+    if (is_upper_layer || counters.bytes_read == 0 || !found.contains(below_root(roots, path))) return;
     const ThreadReading& thread = add_reading(threads, counters, process_file);
     reading.bytes += counters.bytes_read;
     first = std::min(first, thread.first_ns);
@@ -148,22 +150,22 @@ double epochs_of(const FoundFiles& found) {
   return std::max(*middle, 1.0);
 }
 
-void take_file(const std::string& name, const Found& found, const Tier& slow, SessionWork& work) {
-  struct stat now {};
+void take_file(const std::string& name, const FileReads& found, const Tier& slow, SessionWork& work) {
+  struct stat current {};
   const std::string path = (fs::path(slow.root) / name).string();
   if (found.written) {
-    ++work.written;
-  } else if (::stat(path.c_str(), &now) != 0 || !S_ISREG(now.st_mode)) {
-    ++work.gone;
+    ++work.written_files;
+  } else if (::stat(path.c_str(), &current) != 0 || !S_ISREG(current.st_mode)) {
+    ++work.gone_files;
   } else if (!is_utf8(name) || !check_object_name(name).ok()) {
     ++work.odd_names;
-  } else if (static_cast<std::uint64_t>(now.st_size) < found.seen_size) {
-    ++work.changed;
+  } else if (static_cast<std::uint64_t>(current.st_size) < found.seen_size) {
+    ++work.shrunk_files;
   } else {
     FileThatWasRead& file = work.files.emplace_back();
     file.name = name;
-    file.bytes = static_cast<std::uint64_t>(now.st_size);
-    file.mtime_ns = std::int64_t{now.st_mtim.tv_sec} * 1'000'000'000 + now.st_mtim.tv_nsec;
+    file.bytes = static_cast<std::uint64_t>(current.st_size);
+    file.mtime_ns = std::int64_t{current.st_mtim.tv_sec} * 1'000'000'000 + current.st_mtim.tv_nsec;
     const auto requests = static_cast<double>(std::max<std::uint64_t>(found.requests, 1));
     file.requests = requests / work.epochs;
     file.request_bytes = static_cast<double>(found.bytes) / requests;
@@ -175,8 +177,8 @@ Result<void> look_into_cache(const Tier& slow, SessionWork& work) {
   return parallel_for(work.files.size(), worker_threads(0), 16,
                       [&](unsigned, std::uint64_t i) -> Result<void> {
                         FileThatWasRead& file = work.files[i];
-                        const auto there = residency(fs::path(slow.root) / file.name);
-                        if (there.ok() && there->verified) file.cached = there->fraction();
+                        const auto resident = residency(fs::path(slow.root) / file.name);
+                        if (resident.ok() && resident->verified) file.cached = resident->fraction();
                         return success();
                       });
 }
@@ -210,18 +212,18 @@ Result<SessionWork> work_of(const Session& session, const SessionFilter& filter,
         Errc::not_found,
         fmt::format("of the {} files that the session read below {} none is there as it was: {} are "
                     "gone, {} are shorter, {} were written by the program itself",
-                    found.size(), slow.root, work.gone, work.changed, work.written));
-  std::uint64_t read = 0;
-  for (const auto& [name, file] : found) read += file.bytes;
-  work.epoch_bytes = static_cast<std::uint64_t>(static_cast<double>(read) / work.epochs);
+                    found.size(), slow.root, work.gone_files, work.shrunk_files, work.written_files));
+  std::uint64_t bytes_read = 0;
+  for (const auto& [name, file] : found) bytes_read += file.bytes;
+  work.epoch_bytes = static_cast<std::uint64_t>(static_cast<double>(bytes_read) / work.epochs);
   Reading reading = reading_of_spans(session);
   work.by_spans = reading.bytes != 0;
   if (!work.by_spans) reading = reading_of_calls(sums, slow, found);
   work.threads = static_cast<unsigned>(std::max<std::uint64_t>(reading.threads, 1));
   if (reading.bytes != 0) {
-    const double part = static_cast<double>(work.epoch_bytes) / static_cast<double>(reading.bytes);
-    work.observed_s = reading.wall_s * part;
-    work.think_s = std::max(reading.wall_s * work.threads - reading.busy_s, 0.0) * part;
+    const double epoch_share = static_cast<double>(work.epoch_bytes) / static_cast<double>(reading.bytes);
+    work.observed_s = reading.wall_s * epoch_share;
+    work.think_s = std::max(reading.wall_s * work.threads - reading.busy_s, 0.0) * epoch_share;
   }
   if (look_in_cache) PENSTOCK_TRY(look_into_cache(slow, work));
   return work;

@@ -20,7 +20,7 @@ struct FileThatWasRead {
   std::uint64_t bytes = 0;    // its size now
   std::int64_t mtime_ns = 0;  // its modification time now
   double requests = 0;        // per epoch: reads that do not begin where the previous one ended
-  double request_bytes = 0;   // of each request
+  double request_bytes = 0;   // mean bytes of one request
   double cached = 0;          // fraction of the file in this machine's page cache now
   std::int64_t first_ns = 0;  // when it was first read
 };
@@ -31,13 +31,13 @@ struct SessionWork {
   std::uint64_t epoch_bytes = 0;
   unsigned threads = 1;   // threads that read at the same time
   double observed_s = 0;  // seconds of one epoch
-  double think_s = 0;     // of one epoch: the sum of the seconds that these threads did not read
+  double think_s = 0;     // thread-seconds of one epoch in which these threads did not read
   bool by_spans = false;  // true: the program itself reported its reading; false: from its calls
   // Numbers of files that were left out, by reason.
-  std::uint64_t gone = 0;       // no regular file of that name exists now
-  std::uint64_t changed = 0;    // shorter than in the session
-  std::uint64_t written = 0;    // by the program itself: a copy would be out of date at once
-  std::uint64_t odd_names = 0;  // the name is not UTF-8 or is too long
+  std::uint64_t gone_files = 0;     // no regular file of that name exists now
+  std::uint64_t shrunk_files = 0;   // shorter than in the session
+  std::uint64_t written_files = 0;  // written by the program itself: a copy would be out of date at once
+  std::uint64_t odd_names = 0;      // the name is not UTF-8 or is too long
 
   std::uint64_t bytes() const;
   double cached_bytes() const;

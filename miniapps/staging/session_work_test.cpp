@@ -135,9 +135,9 @@ TEST_F(SessionWorkTest, LeavesOutWhatCannotBeStaged) {
   const auto found = work();
   ASSERT_OK(found);
   ASSERT_EQ(found->files.size(), 1U);
-  EXPECT_EQ(found->gone, 1U);
-  EXPECT_EQ(found->changed, 1U);
-  EXPECT_EQ(found->written, 1U);
+  EXPECT_EQ(found->gone_files, 1U);
+  EXPECT_EQ(found->shrunk_files, 1U);
+  EXPECT_EQ(found->written_files, 1U);
   EXPECT_EQ(found->odd_names, 1U);
 }
 

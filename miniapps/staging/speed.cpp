@@ -12,17 +12,17 @@ namespace penstock {
 namespace {
 
 constexpr int kHalvings = 60;
-constexpr double kShortest = 1e-12;  // seconds
+constexpr double kShortestSeconds = 1e-12;  // shorter times count as this, so that none is 0
 constexpr double kUnknownError = 0.1;
-// Standard error of the median over that of the mean, for normal samples: sqrt(pi / 2).
+// The standard error of the median divided by that of the mean, for normal samples: sqrt(pi / 2).
 constexpr double kMedianOverMean = 1.2533;
 
 // The 97.5% quantile of Student's t distribution.
-double student_t(std::size_t freedom) {
-  constexpr std::array<double, 10> kFew{12.706, 4.303, 3.182, 2.776, 2.571,
-                                        2.447,  2.365, 2.306, 2.262, 2.228};
-  if (freedom <= kFew.size()) return kFew[freedom - 1];
-  return 1.96 + 2.5 / static_cast<double>(freedom);
+double student_t(std::size_t degrees) {
+  constexpr std::array<double, 10> kFewDegrees{12.706, 4.303, 3.182, 2.776, 2.571,
+                                               2.447,  2.365, 2.306, 2.262, 2.228};
+  if (degrees <= kFewDegrees.size()) return kFewDegrees[degrees - 1];
+  return 1.96 + 2.5 / static_cast<double>(degrees);
 }
 
 }  // namespace
@@ -37,11 +37,11 @@ ReadDemand SpeedTable::reads_of(double bytes) const {
     demand[0] = 1;
     return demand;
   }
-  const auto behind = std::lower_bound(sizes.begin() + 1, sizes.end() - 1, bytes);
-  const auto high = static_cast<std::size_t>(behind - sizes.begin());
-  const double part = (bytes - sizes[high - 1]) / (sizes[high] - sizes[high - 1]);
+  const auto upper = std::lower_bound(sizes.begin() + 1, sizes.end() - 1, bytes);
+  const auto high = static_cast<std::size_t>(upper - sizes.begin());
+  const double upper_share = (bytes - sizes[high - 1]) / (sizes[high] - sizes[high - 1]);
   // Below the smallest size nothing was measured; fewer bytes are assumed to take the same time.
-  demand[high] = std::max(part, 0.0);
+  demand[high] = std::max(upper_share, 0.0);
   demand[high - 1] = 1 - demand[high];
   return demand;
 }
@@ -56,31 +56,31 @@ CellTimes median_times(const SpeedTable& table) {
 }
 
 CellTimes time_errors(const SpeedTable& table) {
-  CellTimes errors;  // first the relative variance of one repeat, then the error
+  CellTimes errors;  // at first the relative variances of one repeat, at the end the errors
   double squares = 0;
-  std::size_t freedom = 0;
+  std::size_t degrees = 0;
   for (const auto& of_threads : table.read_s) {
     auto& row = errors.emplace_back();
     for (const std::vector<double>& repeats : of_threads) {
       row.push_back(-1);
       if (repeats.size() < 2) continue;
       const double sum = std::accumulate(repeats.begin(), repeats.end(), 0.0);
-      const double mean = std::max(sum / static_cast<double>(repeats.size()), kShortest);
-      double own = 0;
-      for (const double one : repeats) own += (one / mean - 1) * (one / mean - 1);
-      row.back() = own / static_cast<double>(repeats.size() - 1);
-      squares += own;
-      freedom += repeats.size() - 1;
+      const double mean = std::max(sum / static_cast<double>(repeats.size()), kShortestSeconds);
+      double square_sum = 0;
+      for (const double one : repeats) square_sum += (one / mean - 1) * (one / mean - 1);
+      row.back() = square_sum / static_cast<double>(repeats.size() - 1);
+      squares += square_sum;
+      degrees += repeats.size() - 1;
     }
   }
-  const double pooled = freedom == 0 ? 0 : squares / static_cast<double>(freedom);
+  const double pooled = degrees == 0 ? 0 : squares / static_cast<double>(degrees);
   for (std::size_t t = 0; t < errors.size(); ++t)
     for (std::size_t k = 0; k < errors[t].size(); ++k) {
       double& cell = errors[t][k];
       const auto repeats = static_cast<double>(std::max<std::size_t>(table.read_s[t][k].size(), 1));
-      cell = freedom == 0
+      cell = degrees == 0
                  ? kUnknownError
-                 : student_t(freedom) * kMedianOverMean * std::sqrt(std::max(cell, pooled) / repeats);
+                 : student_t(degrees) * kMedianOverMean * std::sqrt(std::max(cell, pooled) / repeats);
     }
   return errors;
 }
@@ -96,24 +96,25 @@ CellTimes shift_times(CellTimes times, const CellTimes& errors, double error_cou
 std::vector<double> times_at(const std::vector<double>& sizes, const std::vector<SizeSeen>& seen) {
   std::vector<double> times;
   for (std::size_t i = 0; i < sizes.size(); ++i) {
-    const SizeSeen& own = seen[i];
-    double time = own.seconds;
-    if (seen.size() > 1 && own.bytes > 0) {
+    const SizeSeen& measured = seen[i];
+    double time = measured.seconds;
+    if (seen.size() > 1 && measured.bytes > 0) {
       const SizeSeen& low = seen[i == 0 ? 0 : i - 1];
       const SizeSeen& high = seen[i == 0 ? 1 : i];
       const double slope = high.bytes > low.bytes
                                ? std::max((high.seconds - low.seconds) / (high.bytes - low.bytes), 0.0)
                                : 0.0;
-      const double in_proportion = own.seconds * sizes[i] / own.bytes;
-      time = std::clamp(own.seconds + slope * (sizes[i] - own.bytes), std::min(own.seconds, in_proportion),
-                        std::max(own.seconds, in_proportion));
+      const double in_proportion = measured.seconds * sizes[i] / measured.bytes;
+      time = std::clamp(measured.seconds + slope * (sizes[i] - measured.bytes),
+                        std::min(measured.seconds, in_proportion), std::max(measured.seconds, in_proportion));
     }
     times.push_back(time);
   }
   return times;
 }
 
-// Least squares of the relative errors (a + b s - t) / t.
+// Minimizes the squares of the relative errors (a + b s - t) / t: a is the latency, b the seconds per byte, s
+// a size and t its time.
 LineFit fit_line(const SpeedTable& table, const CellTimes& times, std::size_t thread_index) {
   const std::vector<double>& seconds = times[thread_index];
   double w0 = 0;
@@ -122,7 +123,7 @@ LineFit fit_line(const SpeedTable& table, const CellTimes& times, std::size_t th
   double y0 = 0;
   double y1 = 0;
   for (std::size_t i = 0; i < table.sizes.size(); ++i) {
-    const double t = std::max(seconds[i], kShortest);
+    const double t = std::max(seconds[i], kShortestSeconds);
     const double s = table.sizes[i];
     w0 += 1 / (t * t);
     w1 += s / (t * t);
@@ -130,8 +131,8 @@ LineFit fit_line(const SpeedTable& table, const CellTimes& times, std::size_t th
     y0 += 1 / t;
     y1 += s / t;
   }
-  const double root = w0 * w2 - w1 * w1;
-  const double slope = table.sizes.size() > 1 && root > 0 ? (w0 * y1 - w1 * y0) / root : 0.0;
+  const double determinant = w0 * w2 - w1 * w1;
+  const double slope = table.sizes.size() > 1 && determinant > 0 ? (w0 * y1 - w1 * y0) / determinant : 0.0;
   if (slope > 0) {
     const double latency = (y0 - slope * w1) / w0;
     if (latency >= 0) return {.latency_s = latency, .bytes_per_s = 1 / slope};
@@ -140,40 +141,42 @@ LineFit fit_line(const SpeedTable& table, const CellTimes& times, std::size_t th
   if (table.sizes.size() > 1)
     return {.latency_s = y0 / w0, .bytes_per_s = std::numeric_limits<double>::infinity()};
   return {.latency_s = 0,
-          .bytes_per_s = table.sizes.front() / std::max(seconds.front(), kShortest),
+          .bytes_per_s = table.sizes.front() / std::max(seconds.front(), kShortestSeconds),
           .only_size = table.sizes.front()};
 }
 
 DemandTime::DemandTime(const SpeedTable& table, const CellTimes& times, const ReadDemand& demand) {
-  const bool nothing = std::all_of(demand.begin(), demand.end(), [](double part) { return part == 0; });
-  if (nothing) return;
+  const bool is_empty = std::all_of(demand.begin(), demand.end(), [](double part) { return part == 0; });
+  if (is_empty) return;
   for (std::size_t i = 0; i < table.threads.size(); ++i) {
     double seconds = 0;
     for (std::size_t k = 0; k < table.sizes.size(); ++k) seconds += demand[k] * times[i][k];
-    rates_.emplace_back(table.threads[i], 1 / std::max(seconds, kShortest));
+    rates_.emplace_back(table.threads[i], 1 / std::max(seconds, kShortestSeconds));
   }
 }
 
 double DemandTime::seconds(double threads) const {
   if (rates_.empty()) return 0;
   if (threads <= 0) return std::numeric_limits<double>::infinity();
-  std::pair<double, double> before(0, 0);
+  std::pair<double, double> previous(0, 0);
   for (const auto& [count, rate] : rates_) {
     if (threads <= count)
-      return 1 / (before.second + (rate - before.second) * (threads - before.first) / (count - before.first));
-    before = {count, rate};
+      return 1 / (previous.second +
+                  (rate - previous.second) * (threads - previous.first) / (count - previous.first));
+    previous = {count, rate};
   }
   return 1 / rates_.back().second;
 }
 
 double DemandTime::threads_for(double seconds) const {
   if (rates_.empty()) return 0;
-  const double wanted = 1 / seconds;
-  std::pair<double, double> before(0, 0);
+  const double wanted_rate = 1 / seconds;
+  std::pair<double, double> previous(0, 0);
   for (const auto& [count, rate] : rates_) {
-    if (rate >= wanted)
-      return before.first + (count - before.first) * (wanted - before.second) / (rate - before.second);
-    before = {count, rate};
+    if (rate >= wanted_rate)
+      return previous.first +
+             (count - previous.first) * (wanted_rate - previous.second) / (rate - previous.second);
+    previous = {count, rate};
   }
   return std::numeric_limits<double>::infinity();
 }
@@ -189,7 +192,7 @@ double epoch_seconds(const DemandTime& slow, const DemandTime& fast, const Progr
   const auto needed = [&](double seconds) {
     return slow.threads_for(seconds) + fast.threads_for(seconds) + program.think_s / seconds;
   };
-  double low = std::max({slow.least_seconds(), fast.least_seconds(), program.think_s / n, kShortest});
+  double low = std::max({slow.least_seconds(), fast.least_seconds(), program.think_s / n, kShortestSeconds});
   double high = std::max(slow.seconds(1) + fast.seconds(1) + program.think_s, low);
   for (int i = 0; i < kHalvings && needed(low) > n; ++i) {
     const double middle = std::sqrt(low * high);
@@ -200,8 +203,8 @@ double epoch_seconds(const DemandTime& slow, const DemandTime& fast, const Progr
   // slower.
   const DemandTime& busiest = slow.least_seconds() >= fast.least_seconds() ? slow : fast;
   const DemandTime& other = &busiest == &slow ? fast : slow;
-  const double gathered = n - other.threads_for(seconds) - program.think_s / seconds;
-  if (gathered > 0) seconds = std::max(seconds, busiest.seconds(gathered));
+  const double threads_left = n - other.threads_for(seconds) - program.think_s / seconds;
+  if (threads_left > 0) seconds = std::max(seconds, busiest.seconds(threads_left));
   return seconds;
 }
 

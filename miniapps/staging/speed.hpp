@@ -48,10 +48,10 @@ CellTimes median_times(const SpeedTable& table);
 template <class Draw>
 CellTimes drawn_times(const SpeedTable& table, Draw draw);
 
-// The error of each median, relative, with 95% confidence. It follows from the variance of the repeats: of
-// all cells together or of the cell itself, whichever is larger. 0.1 if no cell has two repeats.
+// The relative error of each median, with 95% confidence. It follows from the variance of the repeats: of all
+// cells together or of the cell itself, whichever is larger. 0.1 if no cell has two repeats.
 CellTimes time_errors(const SpeedTable& table);
-// Adds `error_count` errors to each time. At least 10% of each time is left.
+// Adds to each time `error_count` times its error. At least 10% of each time is left.
 CellTimes shift_times(CellTimes times, const CellTimes& errors, double error_count);
 
 // The reads of files of nearly one size: mean size and mean time.
@@ -89,7 +89,8 @@ class DemandTime {
   std::vector<std::pair<double, double>> rates_;  // thread count and 1 / W; empty for an empty demand
 };
 
-// The program of an epoch: `threads` threads, which together spend think_s thread-seconds without reading.
+// The program whose epoch is predicted. It has `threads` threads, which in an epoch together spend think_s
+// thread-seconds without reading.
 struct ProgramThreads {
   double threads = 1;
   double think_s = 0;

@@ -6,8 +6,9 @@
 // Memory: a buffer of 1 MiB per thread. Names and messages allocate, also under the locks.
 // Ctrl-C: checked before each file and between pieces of 1 MiB. Then the state is saved, and the outcome is
 // not complete; it is no error.
-// Crash: the state on disk is `unsure` before the first copy. So after a kill, the next process treats every
-// file of the plan that is not in `found` as a copy, and compares it with the original.
+// Crash: the state on disk has `may_have_unlisted_copies` set before the first copy. So after a kill, the
+// next process treats every file of the plan that is not in `found_files` as a copy, and compares it with the
+// original.
 #include "miniapps/staging/staged_files.hpp"
 
 #include <fcntl.h>
@@ -41,7 +42,7 @@
 namespace penstock {
 namespace {
 
-constexpr std::size_t kPiece = std::size_t{1} << 20U;
+constexpr std::size_t kPieceBytes = std::size_t{1} << 20U;
 
 // Gives the copy the mode, the times and, as root, the owner of its original. Called after the publish: a
 // process killed in between leaves a private copy, and the next apply calls this again. Any thread.
@@ -90,8 +91,8 @@ class Apply {
         fast_(tiers.fast),
         state_(state),
         threads_(threads),
-        progress_(progress),
-        was_unsure_(state.unsure) {}
+        show_progress_(progress),
+        was_unsure_(state.may_have_unlisted_copies) {}
 
   Result<ApplyOutcome> run();
 
@@ -99,13 +100,13 @@ class Apply {
   Result<void> check_room();
   Result<void> make_folders();
   Result<void> save_what_is_there(bool all_inspected);
-  Result<void> one(Buffer& buffer, const PlannedFile& file);
+  Result<void> stage_file(Buffer& buffer, const PlannedFile& file);
   Result<void> inspect_copy(Buffer& buffer, const PlannedFile& file, std::uint64_t bytes);
   Result<void> copy(Buffer& buffer, const PlannedFile& file);
   Result<std::uint32_t> write_copy(Buffer& buffer, const PlannedFile& file, bool& changed);
   Result<void> forget_found(const PlannedFile& file);
-  void keep(const PlannedFile& file, std::uint32_t crc);
-  void drop(const PlannedFile& file);
+  void record_copied(const PlannedFile& file, std::uint32_t crc);
+  void forget_copied(const PlannedFile& file);
   void report_changed(const PlannedFile& file, const std::string& why);
 
   const StagingPlan& plan_;
@@ -113,9 +114,9 @@ class Apply {
   Tier& fast_;
   StagedState& state_;
   const unsigned threads_;
-  const bool progress_;
+  const bool show_progress_;
   const bool was_unsure_;
-  std::mutex mutex_;                 // of state_ and outcome_
+  std::mutex mutex_;                 // guards state_ and outcome_
   std::atomic<bool> unsure_{false};  // a publish failed, but its copy may exist
   ApplyOutcome outcome_;
 };
@@ -124,12 +125,13 @@ class Apply {
 Result<void> Apply::check_room() {
   std::uint64_t needed = 0;
   for (const PlannedFile& file : plan_.files) {
-    PENSTOCK_ASSIGN(const auto there, bytes_there(fast_, file.name));
-    if (!there) needed += file.bytes;
+    PENSTOCK_ASSIGN(const auto existing_bytes, bytes_there(fast_, file.name));
+    if (!existing_bytes) needed += file.bytes;
   }
-  if (plan_.bytes() > plan_.capacity)
-    return make_error(Errc::no_space, fmt::format("the plan's files take {}, and its capacity is {}",
-                                                  format_size(plan_.bytes()), format_size(plan_.capacity)));
+  if (plan_.bytes() > plan_.capacity_bytes)
+    return make_error(Errc::no_space,
+                      fmt::format("the plan's files take {}, and its capacity is {}",
+                                  format_size(plan_.bytes()), format_size(plan_.capacity_bytes)));
   const auto free = fast_.backend->names().free_bytes();
   if (!free.ok() || needed <= *free) return success();
   return make_error(Errc::no_space,
@@ -141,7 +143,7 @@ Result<void> Apply::check_room() {
 // Called after the state with the names is saved: a folder that the state does not name would never be
 // removed.
 Result<void> Apply::make_folders() {
-  for (const std::string& folder : state_.folders) {
+  for (const std::string& folder : state_.new_folders) {
     PENSTOCK_TRY(fast_.backend->names().make_folders(folder));
     copy_mode_owner_and_times(slow_, fast_, folder);
   }
@@ -150,15 +152,15 @@ Result<void> Apply::make_folders() {
 
 // Called after the threads have ended, so without the lock. Ctrl-C does not stop it (IgnoreInterrupt).
 Result<void> Apply::save_what_is_there(bool all_inspected) {
-  state_.unsure = unsure_ || (was_unsure_ && !all_inspected);
-  const std::atomic<bool> over{false};
-  const IgnoreInterrupt to_the_end(over);
+  state_.may_have_unlisted_copies = unsure_ || (was_unsure_ && !all_inspected);
+  const std::atomic<bool> heed_signals{false};
+  const IgnoreInterrupt ignore_signals(heed_signals);
   return save_staged_state(*fast_.backend, state_);
 }
 
 // The file was on the tier before the first apply and has been removed since, so the copy that comes is ours.
-// Saved before the copy exists: after a kill, revert must not take our copy for the old file. The lock is
-// held during this write, since state_ must not change.
+// The state is saved before the copy exists: after a kill, revert must not take our copy for the old file.
+// The lock is held during this write, since state_ must not change.
 Result<void> Apply::forget_found(const PlannedFile& file) {
   const std::lock_guard lock(mutex_);
   if (!state_.was_found(file.name)) return success();
@@ -166,13 +168,14 @@ Result<void> Apply::forget_found(const PlannedFile& file) {
   return save_staged_state(*fast_.backend, state_);
 }
 
-// Any of the threads calls these three. Each takes the lock for a short time, and allocates under it.
-void Apply::keep(const PlannedFile& file, std::uint32_t crc) {
+// Any thread of parallel_for() calls this and the next two functions. Each takes the lock for a short time,
+// and allocates under it.
+void Apply::record_copied(const PlannedFile& file, std::uint32_t crc) {
   const std::lock_guard lock(mutex_);
   state_.copied[file.name] = {file.bytes, crc};
 }
 
-void Apply::drop(const PlannedFile& file) {
+void Apply::forget_copied(const PlannedFile& file) {
   const std::lock_guard lock(mutex_);
   state_.copied.erase(file.name);
 }
@@ -183,32 +186,32 @@ void Apply::report_changed(const PlannedFile& file, const std::string& why) {
   outcome_.changed_names.insert(file.name);
 }
 
-// Checks an existing file against the bytes that were copied or, if these are unknown, the original's. Reads
-// without the lock: each file of the plan belongs to one thread.
+// Compares an existing file with the bytes that were copied or, if these are unknown, with the original.
+// Reads without the lock: each file of the plan belongs to one thread.
 Result<void> Apply::inspect_copy(Buffer& buffer, const PlannedFile& file, std::uint64_t bytes) {
-  const auto other = [&](std::string_view whose) {
+  const auto other_bytes = [&](std::string_view whose) {
     return make_error(
         Errc::already_exists,
         fmt::format("'{}' is on tier '{}' already, with other bytes{}: take it away, or advise anew",
                     file.name, fast_.name, whose));
   };
-  std::optional<std::uint32_t> wanted;
+  std::optional<std::uint32_t> expected_crc;
   bool found = false;
   {
     const std::lock_guard lock(mutex_);
     found = state_.was_found(file.name);
     if (const auto known = state_.copied.find(file.name); known != state_.copied.end())
-      wanted = known->second.crc32c;
+      expected_crc = known->second.crc32c;
   }
-  if (bytes != file.bytes) return other(wanted ? " than were copied" : "");
+  if (bytes != file.bytes) return other_bytes(expected_crc ? " than were copied" : "");
   PENSTOCK_ASSIGN(const std::uint32_t crc, crc_of(fast_, file.name, bytes, buffer));
-  if (!wanted) {
-    PENSTOCK_ASSIGN(wanted, crc_of(slow_, file.name, bytes, buffer));
+  if (!expected_crc) {
+    PENSTOCK_ASSIGN(expected_crc, crc_of(slow_, file.name, bytes, buffer));
   }
-  if (crc != *wanted) return other(" than the original");
+  if (crc != *expected_crc) return other_bytes(" than the original");
   if (!found) {
     copy_mode_owner_and_times(slow_, fast_, file.name);  // a killed process may not have called it
-    keep(file, crc);
+    record_copied(file, crc);
   }
   const std::lock_guard lock(mutex_);
   ++outcome_.already_there;
@@ -244,8 +247,8 @@ Result<std::uint32_t> Apply::write_copy(Buffer& buffer, const PlannedFile& file,
   return crc;
 }
 
-// The order matters. forget_found() comes before the copy exists; keep() right after, so that no later
-// failure hides that the copy is ours. The comparison comes last, and removes a wrong copy.
+// The order matters. forget_found() comes before the copy exists; record_copied() right after, so that no
+// later failure hides that the copy is ours. The comparison comes last, and removes a wrong copy.
 Result<void> Apply::copy(Buffer& buffer, const PlannedFile& file) {
   PENSTOCK_TRY(forget_found(file));
   bool changed = false;
@@ -255,12 +258,12 @@ Result<void> Apply::copy(Buffer& buffer, const PlannedFile& file) {
     return success();
   }
   if (!written.ok()) return written.error();
-  keep(file, *written);
+  record_copied(file, *written);
   copy_mode_owner_and_times(slow_, fast_, file.name);
-  PENSTOCK_ASSIGN(const std::uint32_t back, read_back(fast_, file.name, file.bytes, buffer));
-  if (back != *written) {
+  PENSTOCK_ASSIGN(const std::uint32_t read_crc, read_back(fast_, file.name, file.bytes, buffer));
+  if (read_crc != *written) {
     if (const auto removed = fast_.backend->names().remove(file.name); removed.ok())
-      drop(file);
+      forget_copied(file);
     else
       warn(fmt::format("could not remove the wrong copy: {}", removed.error().message()));
     return make_error(Errc::corrupt,
@@ -274,13 +277,13 @@ Result<void> Apply::copy(Buffer& buffer, const PlannedFile& file) {
 }
 
 // One call per file, on any of the threads. An error stops the others before their next file.
-Result<void> Apply::one(Buffer& buffer, const PlannedFile& file) {
+Result<void> Apply::stage_file(Buffer& buffer, const PlannedFile& file) {
   if (const std::string why = describe_change(slow_, file); !why.empty()) {
     report_changed(file, why);
     return success();
   }
-  PENSTOCK_ASSIGN(const auto there, bytes_there(fast_, file.name));
-  return there ? inspect_copy(buffer, file, *there) : copy(buffer, file);
+  PENSTOCK_ASSIGN(const auto existing_bytes, bytes_there(fast_, file.name));
+  return existing_bytes ? inspect_copy(buffer, file, *existing_bytes) : copy(buffer, file);
 }
 
 Result<ApplyOutcome> Apply::run() {
@@ -289,21 +292,23 @@ Result<ApplyOutcome> Apply::run() {
   // New files can be read by this user alone, until copy_mode_owner_and_times() sets the mode of the
   // original. The umask belongs to the whole process, so this comes before the threads and ends after them.
   const AtScopeEnd mode([before = ::umask(0077)] { ::umask(before); });
-  // On disk before the first folder or copy: only this tells later that a process was killed meanwhile.
-  state_.unsure = true;
+  // `may_have_unlisted_copies` is on disk before the first folder or copy: only this tells a later process
+  // that this one was killed.
+  state_.may_have_unlisted_copies = true;
   PENSTOCK_TRY(save_staged_state(*fast_.backend, state_));
   Result<void> done = make_folders();
   if (done.ok()) {
     std::vector<Buffer> buffers(threads_);
-    for (Buffer& buffer : buffers) buffer.grow(kPiece);
-    Progress shown(progress_, "stage", plan_.files.size(), "files");
+    for (Buffer& buffer : buffers) buffer.grow(kPieceBytes);
+    Progress shown(show_progress_, "stage", plan_.files.size(), "files");
     done = parallel_for(plan_.files.size(), threads_, 4, [&](unsigned worker, std::uint64_t i) {
-      Result<void> copied = one(buffers[worker], plan_.files[i]);
+      Result<void> copied = stage_file(buffers[worker], plan_.files[i]);
       shown.advance(1);
       return copied;
     });
   }
-  // Also after a failure; otherwise the copies that were made would stay `unsure`.
+  // The state is saved also after a failure; otherwise the copies that were made would stay
+  // `may_have_unlisted_copies`.
   const Result<void> saved = save_what_is_there(done.ok() && outcome_.changed.empty());
   if (!done.ok() && done.error().code != Errc::interrupted) {
     Error error = std::move(done).error();
@@ -331,12 +336,12 @@ Result<StagedState> update_found(const StagingPlan& plan, StagedTiers& tiers, St
   std::vector<std::string> found;
   for (const PlannedFile& file : plan.files) {
     if (state.copied.contains(file.name)) continue;
-    if (state.unsure && !state.was_found(file.name)) continue;
-    PENSTOCK_ASSIGN(const auto there, bytes_there(tiers.fast, file.name));
-    if (there) found.push_back(file.name);
+    if (state.may_have_unlisted_copies && !state.was_found(file.name)) continue;
+    PENSTOCK_ASSIGN(const auto existing_bytes, bytes_there(tiers.fast, file.name));
+    if (existing_bytes) found.push_back(file.name);
   }
   std::sort(found.begin(), found.end());
-  state.found = std::move(found);
+  state.found_files = std::move(found);
   return state;
 }
 
@@ -350,20 +355,21 @@ class Revert {
 
   Result<RevertOutcome> run(unsigned threads, bool progress) {
     std::vector<Buffer> buffers(threads);
-    for (Buffer& buffer : buffers) buffer.grow(kPiece);
+    for (Buffer& buffer : buffers) buffer.grow(kPieceBytes);
     Result<void> done = success();
     {
       Progress shown(progress, "revert", plan_.files.size(), "files");
       done = parallel_for(plan_.files.size(), threads, 4, [&](unsigned worker, std::uint64_t i) {
-        Result<void> one = this->one(buffers[worker], plan_.files[i]);
+        Result<void> reverted = revert_file(buffers[worker], plan_.files[i]);
         shown.advance(1);
-        return one;
+        return reverted;
       });
     }
     if (!done.ok() && done.error().code != Errc::interrupted) return done.error();
     outcome_.complete = done.ok();
     if (!done.ok()) return std::move(outcome_);
-    // The threads have ended, so no lock. The state is removed last, and only if no copy of ours stays.
+    // The threads have ended, so this needs no lock. The state is removed last, and only if no copy of ours
+    // stays.
     std::sort(outcome_.kept.begin(), outcome_.kept.end());
     remove_folders();
     if (outcome_.kept.empty()) forget_plan(tiers_, plan_.id);
@@ -378,21 +384,22 @@ class Revert {
     PENSTOCK_ASSIGN(const std::uint32_t crc, crc_of(fast_, file.name, bytes, buffer));
     if (known != state_.copied.end())
       return crc == known->second.crc32c ? std::string() : std::string("other bytes than were copied");
-    // Its apply was killed. A file with the bytes of the original can be removed without a loss.
+    // The apply that copied it was killed. A file with the bytes of the original can be removed without a
+    // loss.
     const auto original = crc_of(slow_, file.name, bytes, buffer);
     if (original.ok() && *original == crc) return std::string();
     return std::string("other bytes than the original, and nobody knows what was copied");
   }
 
-  // Whether an apply copied the file, or a killed one may have. Any of the threads.
+  // Whether an apply copied the file, or a killed apply may have. Any thread may call it.
   bool is_ours(const std::string& name) const {
-    return state_.copied.contains(name) || (state_.unsure && !state_.was_found(name));
+    return state_.copied.contains(name) || (state_.may_have_unlisted_copies && !state_.was_found(name));
   }
 
-  Result<void> one(Buffer& buffer, const PlannedFile& file) {
-    PENSTOCK_ASSIGN(const auto there, bytes_there(fast_, file.name));
-    if (there && is_ours(file.name)) {
-      PENSTOCK_ASSIGN(const std::string why, difference(buffer, file, *there));
+  Result<void> revert_file(Buffer& buffer, const PlannedFile& file) {
+    PENSTOCK_ASSIGN(const auto existing_bytes, bytes_there(fast_, file.name));
+    if (existing_bytes && is_ours(file.name)) {
+      PENSTOCK_ASSIGN(const std::string why, difference(buffer, file, *existing_bytes));
       if (why.empty()) PENSTOCK_TRY(fast_.backend->names().remove(file.name));
       const std::lock_guard lock(mutex_);
       outcome_.removed += why.empty() ? 1U : 0U;
@@ -401,14 +408,14 @@ class Revert {
       return success();
     }
     const std::lock_guard lock(mutex_);
-    ++(there ? outcome_.found_before : outcome_.not_there);
+    ++(existing_bytes ? outcome_.found_before : outcome_.not_there);
     return success();
   }
 
-  // Children first. A folder that is not empty cannot be removed, and stays.
+  // Removes a folder before its parent. A folder that is not empty cannot be removed, and stays.
   void remove_folders() {
-    for (auto folder = state_.folders.rbegin(); folder != state_.folders.rend(); ++folder) {
-      sweep_temporaries(*fast_.backend, *folder);  // from a killed apply
+    for (auto folder = state_.new_folders.rbegin(); folder != state_.new_folders.rend(); ++folder) {
+      remove_temporary_files(*fast_.backend, *folder);  // left by a killed apply
       static_cast<void>(fast_.backend->names().remove(*folder));
     }
   }
@@ -450,17 +457,17 @@ Result<StagedState> begin_state(const StagingPlan& plan, StagedTiers& tiers) {
   if (started.ok()) return update_found(plan, tiers, *std::move(started));
   if (started.error().code != Errc::not_found) return started;
   StagedState state;
-  state.plan = plan.id;
+  state.plan_id = plan.id;
   std::set<std::string> folders;
   for (const PlannedFile& file : plan.files) {
     PENSTOCK_ASSIGN(const auto there, bytes_there(tiers.fast, file.name));
-    if (there) state.found.push_back(file.name);
+    if (there) state.found_files.push_back(file.name);
     add_folders_above(file.name, folders);
   }
   for (const std::string& folder : folders) {
     const auto there = tiers.fast.backend->names().stat(folder);
     if (!there.ok() && there.error().code != Errc::not_found) return there.error();
-    if (!there.ok()) state.folders.push_back(folder);
+    if (!there.ok()) state.new_folders.push_back(folder);
   }
   return state;
 }

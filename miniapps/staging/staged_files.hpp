@@ -34,7 +34,7 @@ struct ApplyOutcome {
   double seconds = 0;
   std::vector<std::string>
       changed{};  // originals that changed after the plan was made, with reasons; not copied
-  std::set<std::string> changed_names{};  // their names; an earlier copy is out of date
+  std::set<std::string> changed_names{};  // their names; copies of an earlier apply are out of date
   bool complete = false;                  // false: interrupted; all existing copies are complete
 };
 

@@ -57,8 +57,8 @@ class StagedFiles : public testing::Test {
   StagingPlan plan(const std::string& slow_options = "", const std::string& fast_options = "") const {
     StagingPlan plan;
     plan.id = "0123456789abcdef";
-    plan.stage = true;
-    plan.capacity = 1U << 30U;
+    plan.should_stage = true;
+    plan.capacity_bytes = 1U << 30U;
     plan.slow = {"slow", "slow=posix:" + slow().string() + slow_options, slow().string()};
     plan.fast = {"fast", "fast=posix:" + fast().string() + fast_options, fast().string()};
     for (const char* name : kNames) {
@@ -147,7 +147,7 @@ TEST_F(StagedFiles, AFullTierIsSaidBeforeAnythingIsWritten) {
   EXPECT_ERRC(Errc::no_space, apply(plan("", ",capacity=5MB")), "make room");
   EXPECT_EQ(whole_copies(), 0U);
   StagingPlan small = plan();
-  small.capacity = 1000;
+  small.capacity_bytes = 1000;
   EXPECT_ERRC(Errc::no_space, apply(small), "capacity");
 }
 
@@ -237,7 +237,7 @@ TEST_F(StagedFiles, WhatWasInTheWayAndIsGoneIsOursAlsoIfApplyIsKilled) {
   write(fast() / "top", "mine");
   EXPECT_ERRC(Errc::already_exists, apply(plan()), "'top'");
   fs::remove(fast() / "top");
-  leave_notes(plan(), [](StagedState& state) { state.unsure = true; });
+  leave_notes(plan(), [](StagedState& state) { state.may_have_unlisted_copies = true; });
   write(fast() / "top", content("top"));  // the copy got its name, and then apply was killed
   ASSERT_OK(revert(plan()));
   expect_nothing_left();
@@ -247,7 +247,7 @@ TEST_F(StagedFiles, WhatWasInTheWayAndIsGoneIsOursAlsoIfApplyIsKilled) {
 TEST_F(StagedFiles, WhatWasCopiedIsOursWhateverWasFoundThere) {
   const StagingPlan all = plan();
   ASSERT_OK(apply(all));
-  leave_notes(all, [](StagedState& state) { state.found = {"top"}; });
+  leave_notes(all, [](StagedState& state) { state.found_files = {"top"}; });
   ASSERT_OK(revert(all));
   expect_nothing_left();
 }
@@ -300,7 +300,8 @@ TEST_F(StagedFiles, WhatSomebodyChangedIsNotRemoved) {
 
 TEST_F(StagedFiles, ACopyThatIsInNoStateIsComparedWithItsOriginal) {
   const StagingPlan all = plan();
-  leave_notes(all, [](StagedState& state) { state.unsure = true; });  // then apply was killed
+  // Then apply was killed.
+  leave_notes(all, [](StagedState& state) { state.may_have_unlisted_copies = true; });
   write(fast() / "a/1", content("a/1"));
   write(fast() / "top", "not what the original is");
   const auto reverted = revert(all);

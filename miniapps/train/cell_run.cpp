@@ -26,12 +26,12 @@
 namespace penstock {
 namespace {
 
-// Longest run of the input without an accelerator, after kAloneBatches.
-constexpr std::chrono::seconds kAloneLongest{20};
-constexpr std::uint64_t kAloneBatches = 8;  // its shortest run
+// How long the input runs alone, without an accelerator: at most this time, but at least these batches.
+constexpr std::chrono::seconds kLongestAloneRun{20};
+constexpr std::uint64_t kLeastAloneBatches = 8;
 constexpr std::chrono::milliseconds kClosingPoll{100};
-constexpr std::chrono::milliseconds kClosingInterrupted{400};  // longest wait for the workers after Ctrl-C
-constexpr std::size_t kStepsKept = 100'000;                    // most raw step times in a record
+constexpr std::chrono::milliseconds kCloseAfterInterrupt{400};  // longest wait for the workers after Ctrl-C
+constexpr std::size_t kMostStepSamples = 100'000;               // most raw step times in a record
 
 double peak_memory_bytes() {
   rusage usage{};
@@ -48,7 +48,7 @@ class CellRun {
         pool_(pool),
         cache_(cache),
         trial_(trial),
-        read_before_(tier.backend->moved_bytes().read),
+        read_bytes_before_(tier.backend->moved_bytes().read),
         observers_(plan, tier, cache) {}
 
   // If a worker hangs, it may still write spans: abandon() leaks the observers.
@@ -65,10 +65,10 @@ class CellRun {
   void describe(std::chrono::nanoseconds step);
   Result<std::unique_ptr<BatchSource>> start_input(const PlanLimits& limits, SpanLog* spans = nullptr);
   Result<TrainOutcome> train(Accelerator& accelerator);
-  Result<void> input_alone(std::uint64_t steps, unsigned parts, std::vector<TrainingRun>& alone);
+  Result<void> run_input_alone(std::uint64_t steps, unsigned parts, std::vector<TrainingRun>& runs);
   Result<void> close_input(std::unique_ptr<BatchSource> input);
   template <class Source>
-  bool closed(Source& source) const;
+  bool try_close(Source& source) const;
   Result<std::unique_ptr<Accelerator>> make_accelerators() const;
   Result<void> report_totals();
   Result<void> report(const TrainOutcome& outcome);
@@ -79,7 +79,7 @@ class CellRun {
   BatchPool& pool_;
   TrainCache& cache_;
   Trial& trial_;
-  const std::uint64_t read_before_;  // bytes read from the tier before this cell
+  const std::uint64_t read_bytes_before_;  // bytes read from the tier before this cell
   bool stuck_ = false;
   TrainObservers observers_;
 };
@@ -87,12 +87,12 @@ class CellRun {
 void CellRun::describe(std::chrono::nanoseconds step) {
   record_corpus(plan_.corpus, trial_);
   const FileInput* const files = plan_.files();
-  if (files != nullptr) trial_.corpus(files->facts);
+  if (files != nullptr) trial_.corpus(files->corpus_facts);
   trial_.parameter("app", plan_.app->name);
   trial_.parameter("tier", tier_.name);
   trial_.parameter("accelerator", plan_.accelerator);
   trial_.parameter("accelerators", plan_.accelerators);
-  trial_.parameter("au", plan_.busy_at_least);
+  trial_.parameter("au", plan_.required_utilization);
   trial_.parameter("step_s", std::chrono::duration<double>(step).count());
   trial_.parameter("batch", plan_.batch);
   trial_.parameter("prefetch", plan_.prefetch);
@@ -114,22 +114,22 @@ void CellRun::describe(std::chrono::nanoseconds step) {
 // Collective: starts the input on all ranks, or on none.
 Result<std::unique_ptr<BatchSource>> CellRun::start_input(const PlanLimits& limits, SpanLog* spans) {
   Result<std::unique_ptr<BatchSource>> input = make_batches(plan_, tier_, pool_, limits, spans);
-  const Result<void> all = all_ok(ranks_, input);
-  if (all.ok()) return input;
+  const Result<void> all_started = all_ok(ranks_, input);
+  if (all_started.ok()) return input;
   PENSTOCK_TRY(close_input(input.ok() ? *std::move(input) : nullptr));
-  return all.error();
+  return all_started.error();
 }
 
 // By the training loop's thread. Stops the workers and waits for them: 400 ms after Ctrl-C, else at most the
 // patience. False: a worker hangs in the back end.
 template <class Source>
-bool CellRun::closed(Source& source) const {
+bool CellRun::try_close(Source& source) const {
   const auto since = std::chrono::steady_clock::now();
   while (!source.close(kClosingPoll)) {
     if (source.stalled()) return false;
-    if (interrupted()) return source.close(kClosingInterrupted);
-    const auto waited = std::chrono::steady_clock::now() - since;
-    if (plan_.stall_timeout.count() != 0 && waited >= plan_.stall_timeout) return false;
+    if (interrupted()) return source.close(kCloseAfterInterrupt);
+    const auto wait_time = std::chrono::steady_clock::now() - since;
+    if (plan_.stall_timeout.count() != 0 && wait_time >= plan_.stall_timeout) return false;
   }
   return true;
 }
@@ -137,14 +137,14 @@ bool CellRun::closed(Source& source) const {
 // Stops the workers of the input and of validation. If a worker hangs, its source is leaked and the cell is
 // stuck. Collective: if one rank is stuck, all are.
 Result<void> CellRun::close_input(std::unique_ptr<BatchSource> input) {
-  if (input && !closed(*input)) {
+  if (input && !try_close(*input)) {
     static_cast<void>(input.release());
     stuck_ = true;
   }
-  if (!closed(observers_)) stuck_ = true;
-  std::uint64_t any = stuck_ ? 1 : 0;
-  PENSTOCK_TRY(ranks_.all_reduce(std::span(&any, 1), Reduction::max));
-  stuck_ = any != 0;
+  if (!try_close(observers_)) stuck_ = true;
+  std::uint64_t any_stuck = stuck_ ? 1 : 0;
+  PENSTOCK_TRY(ranks_.all_reduce(std::span(&any_stuck, 1), Reduction::max));
+  stuck_ = any_stuck != 0;
   return success();
 }
 
@@ -158,68 +158,69 @@ Result<TrainOutcome> CellRun::train(Accelerator& accelerator) {
   PENSTOCK_ASSIGN(std::unique_ptr<BatchSource> input, start_input(plan_.limits, observers_.spans()));
   const TrainingRun run =
       run_training(*input, accelerator, start, observers_.list(), ranks_.size() == 1 ? nullptr : &ranks_);
-  TrainOutcome mine = train_outcome(run, accelerator.nominal_step(), *input);
-  observers_.count(mine);
+  TrainOutcome own_outcome = train_outcome(run, accelerator.nominal_step(), *input);
+  observers_.count_losses(own_outcome);
   PENSTOCK_TRY(close_input(std::move(input)));
-  PENSTOCK_TRY(observers_.end(run, start, mine, trial_));
-  for (std::size_t i = 0; i < std::min(run.steps.size(), kStepsKept); ++i)
+  PENSTOCK_TRY(observers_.end(run, start, own_outcome, trial_));
+  for (std::size_t i = 0; i < std::min(run.steps.size(), kMostStepSamples); ++i)
     trial_.sample(saving_metrics::kStep,
                   static_cast<double>(run.steps[i].end_ns - run.steps[i].begin_ns) * 1e-9);
-  if (ranks_.size() == 1) return mine;
-  return joined(ranks_, mine);
+  if (ranks_.size() == 1) return own_outcome;
+  return joined(ranks_, own_outcome);
 }
 
 // Runs one of `parts` parts of the input without an accelerator: `steps` steps, or fewer if its share of the
-// time ends first, but at least kAloneBatches / parts. With a cold cache and several epochs it always makes
-// all steps, since the cache gets warm on the way.
-Result<void> CellRun::input_alone(std::uint64_t steps, unsigned parts, std::vector<TrainingRun>& alone) {
-  const bool all = plan_.cache == CacheRequest::cold && steps > plan_.steps_an_epoch();
-  const std::uint64_t least = kAloneBatches / parts;
-  const std::unique_ptr<Accelerator> nothing = no_accelerator();
+// time ends first, but at least kLeastAloneBatches / parts. With a cold cache and several epochs it always
+// makes all steps, since the cache gets warm on the way.
+Result<void> CellRun::run_input_alone(std::uint64_t steps, unsigned parts, std::vector<TrainingRun>& runs) {
+  const bool all_steps = plan_.cache == CacheRequest::cold && steps > plan_.steps_an_epoch();
+  const std::uint64_t least_steps = kLeastAloneBatches / parts;
+  const std::unique_ptr<Accelerator> idle = no_accelerator();
   PlanLimits limits{.start = plan_.limits.start};
   limits.batches = limits.start.batches + steps;
   PENSTOCK_TRY(ranks_.barrier());
   const SteadyTime start = std::chrono::steady_clock::now();
-  const auto observers = observers_.make_alone(steps, all ? steps : least, start + kAloneLongest / parts);
+  const auto observers =
+      observers_.make_alone(steps, all_steps ? steps : least_steps, start + kLongestAloneRun / parts);
   PENSTOCK_ASSIGN(std::unique_ptr<BatchSource> input, start_input(limits));
-  alone.push_back(run_training(*input, *nothing, start, observers));
+  runs.push_back(run_training(*input, *idle, start, observers));
   PENSTOCK_TRY(close_input(std::move(input)));
   observers_.end_alone();
-  if (stuck_ && alone.back().failure) trial_.fail(*alone.back().failure);
+  if (stuck_ && runs.back().failure) trial_.fail(*runs.back().failure);
   return success();
 }
 
-// Adds the totals of this process so far. A search has several runs in one process: then only this run's
-// bytes.
+// Adds the totals of this process so far. A search has several runs in one process, so each run of it adds
+// only its own bytes.
 Result<void> CellRun::report_totals() {
-  std::uint64_t read = tier_.backend->moved_bytes().read + cache_.warmed_bytes();
-  if (&tier_ == &plan_.corpus.tier) read += plan_.corpus.mapped_bytes;
-  if (plan_.find_accelerators) read -= read_before_;
-  PENSTOCK_TRY(ranks_.all_reduce(std::span(&read, 1), Reduction::sum));
-  trial_.sample(shared_metrics::kTierBytesRead, static_cast<double>(read));
-  const auto over_ranks = [&](std::uint64_t bytes) -> Result<std::uint64_t> {
+  std::uint64_t read_bytes = tier_.backend->moved_bytes().read + cache_.warmed_bytes();
+  if (&tier_ == &plan_.corpus.tier) read_bytes += plan_.corpus.mapped_bytes;
+  if (plan_.find_accelerators) read_bytes -= read_bytes_before_;
+  PENSTOCK_TRY(ranks_.all_reduce(std::span(&read_bytes, 1), Reduction::sum));
+  trial_.sample(shared_metrics::kTierBytesRead, static_cast<double>(read_bytes));
+  const auto rank_sum = [&](std::uint64_t bytes) -> Result<std::uint64_t> {
     PENSTOCK_TRY(ranks_.all_reduce(std::span(&bytes, 1), Reduction::sum));
     return bytes;
   };
-  PENSTOCK_TRY(record_overlay(tier_, over_ranks, trial_));
+  PENSTOCK_TRY(record_overlay(tier_, rank_sum, trial_));
   if (plan_.find_accelerators) return success();
-  double memory = peak_memory_bytes();
-  PENSTOCK_TRY(ranks_.all_reduce(std::span(&memory, 1), Reduction::max));
-  trial_.sample(shared_metrics::kPeakMemory, memory);
+  double memory_bytes = peak_memory_bytes();
+  PENSTOCK_TRY(ranks_.all_reduce(std::span(&memory_bytes, 1), Reduction::max));
+  trial_.sample(shared_metrics::kPeakMemory, memory_bytes);
   return success();
 }
 
 // Makes and prepares the accelerators of this process, numbered within all ranks.
 Result<std::unique_ptr<Accelerator>> CellRun::make_accelerators() const {
   const std::uint64_t count = plan_.accelerators;
-  PENSTOCK_ASSIGN(
-      std::unique_ptr<Accelerator> made,
-      make_accelerator(plan_.accelerator, {.seed = plan_.seed,
-                                           .count = count,
-                                           .first = static_cast<std::uint64_t>(ranks_.rank()) * count,
-                                           .in_all = static_cast<std::uint64_t>(ranks_.size()) * count}));
-  PENSTOCK_TRY(made->prepare(plan_.transform().layout, static_cast<std::size_t>(plan_.step_samples())));
-  return made;
+  PENSTOCK_ASSIGN(std::unique_ptr<Accelerator> result,
+                  make_accelerator(plan_.accelerator,
+                                   {.seed = plan_.seed,
+                                    .count = count,
+                                    .first_number = static_cast<std::uint64_t>(ranks_.rank()) * count,
+                                    .total_count = static_cast<std::uint64_t>(ranks_.size()) * count}));
+  PENSTOCK_TRY(result->prepare(plan_.transform().layout, static_cast<std::size_t>(plan_.step_samples())));
+  return result;
 }
 
 // Measures the cell. Returns early if it is stuck.
@@ -235,13 +236,14 @@ Result<void> CellRun::measure() {
     PENSTOCK_TRY(all_ok(ranks_, pool_.allocate_all_samples(plan_.corpus.manifest.samples(),
                                                            static_cast<std::size_t>(plan_.step_samples()))));
   PENSTOCK_TRY(cache_.prepare());
-  std::vector<TrainingRun> alone;
-  const bool with_alone = !plan_.find_accelerators && accelerator.computes();
-  const bool both_sides = with_alone && plan_.planned_steps() >= kAloneBatches && cache_.same_again();
-  if (both_sides) {
-    PENSTOCK_TRY(input_alone(plan_.planned_steps() / 2, 2, alone));
+  std::vector<TrainingRun> alone_runs;
+  const bool measures_alone = !plan_.find_accelerators && accelerator.computes();
+  const bool before_and_after =
+      measures_alone && plan_.planned_steps() >= kLeastAloneBatches && cache_.keeps_cache_state();
+  if (before_and_after) {
+    PENSTOCK_TRY(run_input_alone(plan_.planned_steps() / 2, 2, alone_runs));
     if (stuck_) return success();
-    const std::optional<Error>& failed = alone.back().failure;
+    const std::optional<Error>& failed = alone_runs.back().failure;
     if (const Result<void> all = all_ok(ranks_, failed ? Result<void>(*failed) : success()); !all.ok()) {
       Error error = all.error();
       error.what = "before the training, while the input alone was measured: " + error.what;
@@ -257,12 +259,12 @@ Result<void> CellRun::measure() {
   PENSTOCK_TRY(observers_.write_timeline());
   if (stuck_) return success();
   PENSTOCK_TRY(observers_.close_log());
-  if (with_alone && !outcome.failure && outcome.steps > 0) {
+  if (measures_alone && !outcome.failure && outcome.steps > 0) {
     if (plan_.cache != CacheRequest::asis) PENSTOCK_TRY(cache_.prepare());
-    const std::uint64_t rest = both_sides ? outcome.steps - outcome.steps / 2 : outcome.steps;
-    PENSTOCK_TRY(input_alone(rest, both_sides ? 2 : 1, alone));
+    const std::uint64_t rest_steps = before_and_after ? outcome.steps - outcome.steps / 2 : outcome.steps;
+    PENSTOCK_TRY(run_input_alone(rest_steps, before_and_after ? 2 : 1, alone_runs));
     if (stuck_) return success();
-    PENSTOCK_TRY(record_input_alone(ranks_, alone, outcome, trial_));
+    PENSTOCK_TRY(record_input_alone(ranks_, alone_runs, outcome, trial_));
   }
   return report_totals();
 }
@@ -284,7 +286,7 @@ Result<bool> measure_training(const TrainPlan& plan, const Tier& tier, BatchPool
   CellRun cell(plan, tier, pool, **cache, trial);
   const Result<void> measured = cell.measure();
   trial.tier("data", tier);  // after the run, so that the record counts its calls to the tier
-  if (plan.checkpoints) trial.tier("checkpoint", *plan.checkpoints);
+  if (plan.checkpoint_tier) trial.tier("checkpoint", *plan.checkpoint_tier);
   if (!cell.stuck()) return measured.ok() ? Result<bool>(true) : measured.error();
   if (!measured.ok()) trial.fail(measured.error());
   if (verdict_exit_code(trial.record().verdict) == 0)

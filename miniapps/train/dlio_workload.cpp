@@ -18,15 +18,16 @@ namespace penstock {
 namespace {
 
 using Value = YAML::Node;
-using Take = Result<void> (*)(DlioWorkload& workload, const Value& value);
+using KeyReader = Result<void> (*)(DlioWorkload& workload, const Value& value);
 
-// One key of DLIO. `take` is null if the key does not concern reading or computing.
+// One key of DLIO's workload files. `take` reads its value; it is null if the key does not concern reading or
+// computing.
 struct Key {
-  std::string_view name;  // "reader.batch_size"; "model.transformer.*" stands for all keys below it
-  Take take = nullptr;
+  std::string_view name;  // "reader.batch_size"; "model.transformer.*": all keys below it
+  KeyReader take = nullptr;
 };
 
-Error wrong(std::string_view what, const Value& value) {
+Error wrong_value(std::string_view what, const Value& value) {
   return make_error(
       Errc::invalid_argument,
       fmt::format("needs {}, not '{}'", what, value.IsScalar() ? value.Scalar() : "a mapping or a list"));
@@ -38,32 +39,32 @@ Result<void> take_count(DlioWorkload& workload, const Value& value) {
   if (!value.IsScalar() || value.Scalar().starts_with('-') ||
       !YAML::convert<std::uint64_t>::decode(value, count) || count == 0 ||
       count > std::numeric_limits<std::int64_t>::max())
-    return wrong("a whole number from 1 on", value);
+    return wrong_value("a whole number from 1 on", value);
   workload.*kMember = count;
   return success();
 }
 
-Result<double> number(const Value& value) {
-  double found = 0;
-  if (!value.IsScalar() || !YAML::convert<double>::decode(value, found) || !(found >= 0) || found > 1e6)
-    return wrong("a number from 0 on", value);
-  return found;
+Result<double> parse_number(const Value& value) {
+  double result = 0;
+  if (!value.IsScalar() || !YAML::convert<double>::decode(value, result) || !(result >= 0) || result > 1e6)
+    return wrong_value("a number from 0 on", value);
+  return result;
 }
 
 Result<void> take_computation(DlioWorkload& workload, const Value& value) {
   if (!value.IsMap()) {
-    PENSTOCK_ASSIGN(workload.computation_s, number(value));
-    workload.deviation_s = 0;  // a number replaces a distribution
+    PENSTOCK_ASSIGN(workload.computation_s, parse_number(value));
+    workload.deviation_s = 0;  // a single number has no deviation
     return success();
   }
   for (const auto& part : value) {
     const auto name = part.first.as<std::string>();
     if (name == "mean") {
-      PENSTOCK_ASSIGN(workload.computation_s, number(part.second));
+      PENSTOCK_ASSIGN(workload.computation_s, parse_number(part.second));
     } else if (name == "stdev") {
-      PENSTOCK_ASSIGN(workload.deviation_s, number(part.second));
+      PENSTOCK_ASSIGN(workload.deviation_s, parse_number(part.second));
     } else if (name == "type") {
-      if (part.second.Scalar() != "normal") return wrong("the distribution 'normal'", part.second);
+      if (part.second.Scalar() != "normal") return wrong_value("the distribution 'normal'", part.second);
     } else {
       return unknown_name("part of a time", name, {"mean", "stdev", "type"});
     }
@@ -72,13 +73,13 @@ Result<void> take_computation(DlioWorkload& workload, const Value& value) {
 }
 
 Result<void> take_deviation(DlioWorkload& workload, const Value& value) {
-  PENSTOCK_ASSIGN(workload.deviation_s, number(value));
+  PENSTOCK_ASSIGN(workload.deviation_s, parse_number(value));
   return success();
 }
 
 Result<void> take_au(DlioWorkload& workload, const Value& value) {
-  PENSTOCK_ASSIGN(workload.au, number(value));
-  if (workload.au <= 0 || workload.au > 1) return wrong("a part of 1", value);
+  PENSTOCK_ASSIGN(workload.au, parse_number(value));
+  if (workload.au <= 0 || workload.au > 1) return wrong_value("a part of 1", value);
   return success();
 }
 
@@ -101,21 +102,21 @@ Result<void> take_shuffle(DlioWorkload& workload, const Value& value) {
   if (text == "seed" || text == "random") {
     workload.shuffles = true;
   } else if (text != "off" && text != "false") {  // YAML reads `off` as false
-    return wrong("seed, random or off", value);
+    return wrong_value("seed, random or off", value);
   }
   return success();
 }
 
 template <std::string DlioWorkload::*kMember>
 Result<void> take_text(DlioWorkload& workload, const Value& value) {
-  if (!value.IsScalar() || value.Scalar().empty()) return wrong("a word", value);
+  if (!value.IsScalar() || value.Scalar().empty()) return wrong_value("a word", value);
   workload.*kMember = value.Scalar();
   return success();
 }
 
 Result<void> take_storage(DlioWorkload&, const Value& value) {
   if (value.IsScalar() && value.Scalar() == "local_fs") return success();
-  return wrong("local_fs (give data elsewhere as --data TIER)", value);
+  return wrong_value("local_fs (give data elsewhere as --data TIER)", value);
 }
 
 // True for a value that adds a note: it is set, and not off.
@@ -136,19 +137,19 @@ constexpr char kNoEvaluation[] = "its evaluation is not run: this measures train
 constexpr char kNoGeneration[] = "data are not generated here: penstock generate makes them";
 constexpr char kNoPreprocessing[] =
     "its preprocess_time is not slept: preprocessing that is real takes its own time";
-constexpr char kDirect[] = "its odirect is a matter of the tier here: --data posix:DIR,direct=1";
-constexpr char kDeadModelSize[] =
+constexpr char kDirectNote[] = "its odirect is a matter of the tier here: --data posix:DIR,direct=1";
+constexpr char kUnusedModelSize[] =
     "its model_size is without effect in DLIO, too, which reads model.model_size_bytes and otherwise writes "
     "checkpoints of 10,240 bytes";
 constexpr char kOldKey[] =
     "it has keys of an older DLIO (record_length, epoch ...), which today's passes over in silence";
-constexpr char kPhotos[] =
+constexpr char kPicturesNote[] =
     "samples are read as they are stored: DLIO decodes pictures and throws them away (train alexnet decodes "
     "them)";
 
 Result<void> take_format(DlioWorkload& workload, const Value& value) {
   PENSTOCK_TRY(take_text<&DlioWorkload::format>(workload, value));
-  if (workload.format == "jpeg" || workload.format == "png") workload.notes.emplace_back(kPhotos);
+  if (workload.format == "jpeg" || workload.format == "png") workload.notes.emplace_back(kPicturesNote);
   return success();
 }
 
@@ -158,7 +159,7 @@ Result<void> take_train(DlioWorkload&, const Value& value) {
                     "is false: the workload trains nothing (penstock generate makes its data)");
 }
 
-Result<void> take_old_epochs(DlioWorkload& workload, const Value&) {
+Result<void> take_old_key(DlioWorkload& workload, const Value&) {
   workload.notes.emplace_back(kOldKey);
   return success();
 }
@@ -172,10 +173,10 @@ constexpr Key kKeys[] = {
     {"dataset.record_length_bytes"},
     {"dataset.record_length_bytes_stdev"},
     {"dataset.record_length_bytes_resize"},
-    {"dataset.record_length", take_old_epochs},
-    {"dataset.record_length_std", take_old_epochs},
-    {"dataset.record_length_stdev", take_old_epochs},
-    {"dataset.record_length_resize", take_old_epochs},
+    {"dataset.record_length", take_old_key},
+    {"dataset.record_length_std", take_old_key},
+    {"dataset.record_length_stdev", take_old_key},
+    {"dataset.record_length_resize", take_old_key},
     {"dataset.num_files_train", take_count<&DlioWorkload::files>},
     {"dataset.num_files_eval"},
     {"dataset.generation_buffer_size"},
@@ -211,14 +212,14 @@ constexpr Key kKeys[] = {
     {"reader.sample_shuffle", take_shuffle},
     {"reader.read_type"},
     {"reader.transfer_size"},
-    {"reader.odirect", take_note<kDirect>},
+    {"reader.odirect", take_note<kDirectNote>},
     {"reader.preprocess_time", take_note<kNoPreprocessing>},
     {"reader.preprocess_time_stdev"},
     {"reader.pin_memory"},
     {"reader.transformed_record_dims.*"},
     {"reader.transformed_record_element_type"},
     {"train.epochs", take_count<&DlioWorkload::epochs>},
-    {"train.epoch", take_old_epochs},
+    {"train.epoch", take_old_key},
     {"train.total_training_steps", take_steps},
     {"train.seed_change_epoch"},
     {"train.computation_time", take_computation},
@@ -228,7 +229,7 @@ constexpr Key kKeys[] = {
     {"evaluation.eval_time_stdev"},
     {"evaluation.eval_after_epoch"},
     {"evaluation.epochs_between_evals"},
-    {"checkpoint.model_size", take_note<kDeadModelSize>},
+    {"checkpoint.model_size", take_note<kUnusedModelSize>},
     {"checkpoint.checkpoint_folder"},
     {"checkpoint.checkpoint_after_epoch"},
     {"checkpoint.epochs_between_checkpoints"},
@@ -246,7 +247,7 @@ constexpr Key kKeys[] = {
     {"checkpoint.ksm.*"},
     {"model.name", take_text<&DlioWorkload::name>},
     {"model.type"},
-    {"model.model_size", take_note<kDeadModelSize>},
+    {"model.model_size", take_note<kUnusedModelSize>},
     {"model.model_size_bytes"},
     {"model.optimization_groups.*"},
     {"model.num_layers"},
@@ -272,23 +273,23 @@ const Key* find_key(std::string_view name) {
   for (const Key& key : kKeys) {
     if (key.name == name) return &key;
     if (!key.name.ends_with(".*")) continue;
-    const std::string_view above = key.name.substr(0, key.name.size() - 2);
-    if (name == above || (name.starts_with(above) && name[above.size()] == '.')) return &key;
+    const std::string_view parent = key.name.substr(0, key.name.size() - 2);
+    if (name == parent || (name.starts_with(parent) && name[parent.size()] == '.')) return &key;
   }
   return nullptr;
 }
 
 Error unknown_key(const std::string& name) {
-  std::vector<std::string_view> valid;
-  for (const Key& key : kKeys) valid.push_back(key.name);
+  std::vector<std::string_view> all_keys;
+  for (const Key& key : kKeys) all_keys.push_back(key.name);
   const std::string section = name.substr(0, name.find('.'));
-  std::vector<std::string_view> of_section;
-  for (const std::string_view key : valid)
-    if (key.starts_with(section + ".")) of_section.push_back(key);
-  return unknown_name("key of DLIO's", name, of_section.empty() ? valid : of_section);
+  std::vector<std::string_view> section_keys;
+  for (const std::string_view key : all_keys)
+    if (key.starts_with(section + ".")) section_keys.push_back(key);
+  return unknown_name("key of DLIO's", name, section_keys.empty() ? all_keys : section_keys);
 }
 
-Result<void> take_one(DlioWorkload& workload, const std::string& name, const Value& value) {
+Result<void> take_key(DlioWorkload& workload, const std::string& name, const Value& value) {
   const Key* const key = find_key(name.starts_with("data_reader.") ? name.substr(5) : name);
   if (key == nullptr) return unknown_key(name);
   if (key->take == nullptr) return success();
@@ -301,12 +302,12 @@ Result<void> take_one(DlioWorkload& workload, const std::string& name, const Val
 
 Result<void> take_section(DlioWorkload& workload, const std::string& section, const Value& values) {
   if (section == "model" && values.IsScalar())
-    return take_one(workload, "model.name", values);  // the form of older versions
-  if (section == "framework") return take_one(workload, section, values);
+    return take_key(workload, "model.name", values);  // older workloads have `model: NAME`
+  if (section == "framework") return take_key(workload, section, values);
   if (values.IsNull()) return success();
   if (!values.IsMap()) return make_error(Errc::invalid_argument, "'" + section + "' needs keys below it");
   for (const auto& entry : values)
-    PENSTOCK_TRY(take_one(workload, section + "." + entry.first.as<std::string>(), entry.second));
+    PENSTOCK_TRY(take_key(workload, section + "." + entry.first.as<std::string>(), entry.second));
   return success();
 }
 
@@ -318,17 +319,17 @@ Result<void> take_override(DlioWorkload& workload, const std::string& word) {
                       "'" + word + "' is no override: they are written ++workload.SECTION.KEY=VALUE");
   const std::string name = word.substr(kPrefix.size(), equals - kPrefix.size());
   const Value value = YAML::Load(word.substr(equals + 1));
-  // A part of a value: train.computation_time.mean.
+  // The override may name one part of a value, such as the mean in train.computation_time.mean.
   if (const std::size_t dot = name.rfind('.'); find_key(name) == nullptr && dot != std::string::npos)
-    if (const std::string whole = name.substr(0, dot); find_key(whole) != nullptr) {
+    if (const std::string parent = name.substr(0, dot); find_key(parent) != nullptr) {
       Value part;
       part[name.substr(dot + 1)] = value;
-      return take_one(workload, whole, part);
+      return take_key(workload, parent, part);
     }
-  return take_one(workload, name, value);
+  return take_key(workload, name, value);
 }
 
-Result<DlioWorkload> read(const std::string& file, const std::vector<std::string>& overrides) {
+Result<DlioWorkload> parse_workload(const std::string& file, const std::vector<std::string>& overrides) {
   DlioWorkload workload;
   workload.name = std::filesystem::path(file).stem();
   const Value document = YAML::LoadFile(file);
@@ -349,7 +350,7 @@ Result<DlioWorkload> read_dlio_workload(const std::string& file, const std::vect
   if (::access(file.c_str(), R_OK) != 0)
     return Error{Errc::invalid_argument, errno, "cannot read the workload '" + file + "'"};
   try {
-    Result<DlioWorkload> workload = read(file, overrides);
+    Result<DlioWorkload> workload = parse_workload(file, overrides);
     if (workload.ok()) return workload;
     Error error = std::move(workload).error();
     error.what = "workload '" + file + "': " + error.what;
@@ -362,10 +363,11 @@ Result<DlioWorkload> read_dlio_workload(const std::string& file, const std::vect
 std::uint64_t files_left_by_dlio(const DlioWorkload& workload, std::uint64_t accelerators) {
   __extension__ using Wide = unsigned __int128;
   const Wide files = workload.files;
-  const Wide step = static_cast<Wide>(workload.samples_per_file) * accelerators;  // for a batch of one
-  if (step == 0 || workload.batch == 0) return workload.files;
-  if (step > files || workload.batch > files / step) return 0;
-  return workload.files - static_cast<std::uint64_t>(files % (step * workload.batch));
+  // The samples of a step if the batch were 1.
+  const Wide step_samples = static_cast<Wide>(workload.samples_per_file) * accelerators;
+  if (step_samples == 0 || workload.batch == 0) return workload.files;
+  if (step_samples > files || workload.batch > files / step_samples) return 0;
+  return workload.files - static_cast<std::uint64_t>(files % (step_samples * workload.batch));
 }
 
 }  // namespace penstock

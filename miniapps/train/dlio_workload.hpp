@@ -25,7 +25,7 @@ struct DlioWorkload {
   double deviation_s = 0;  // standard deviation of computation_s
   double au = 0.9;         // the accelerator utilization that the workload requires
   bool shuffles = false;   // shuffles files or samples
-  // Settings of the file that have no effect in Penstock, or not even in DLIO. Whole sentences.
+  // Sentences for the user about settings of the file that have no effect in Penstock, or not even in DLIO.
   std::vector<std::string> notes;
 };
 

@@ -18,7 +18,7 @@
 namespace penstock {
 namespace {
 
-constexpr std::size_t kPiece = std::size_t{1} << 20;
+constexpr std::size_t kPieceBytes = std::size_t{1} << 20;
 
 }  // namespace
 
@@ -38,7 +38,7 @@ Result<std::unique_ptr<EpochCheckpoints>> EpochCheckpoints::make(const Tier& tie
   }
 }
 
-Result<void> EpochCheckpoints::try_place() const {
+Result<void> EpochCheckpoints::try_create() const {
   const Result<std::unique_ptr<Writer>> writer = tier_.backend->create(name_, model_.size());
   if (writer.ok()) return success();
   Error error = writer.error();
@@ -47,9 +47,9 @@ Result<void> EpochCheckpoints::try_place() const {
 }
 
 Result<bool> EpochCheckpoints::before_step(std::uint64_t steps, const Batch* next) {
-  const bool over = next == nullptr ? steps > 0 : epoch_ && *epoch_ != next->epoch;
+  const bool epoch_ended = next == nullptr ? steps > 0 : epoch_ && *epoch_ != next->epoch;
   if (next != nullptr) epoch_ = next->epoch;
-  if (!over) return false;
+  if (!epoch_ended) return false;
   const Result<void> saved = save();
   if (saved.ok()) return true;
   Error error = saved.error();
@@ -63,7 +63,7 @@ Result<void> EpochCheckpoints::save() {
   PENSTOCK_ASSIGN(const std::unique_ptr<Writer> writer, tier_.backend->create(name_, model_.size()));
   for (std::span<const std::byte> rest(model_); !rest.empty();) {
     PENSTOCK_TRY(check_interrupt());
-    const std::size_t piece = std::min(kPiece, rest.size());
+    const std::size_t piece = std::min(kPieceBytes, rest.size());
     PENSTOCK_TRY(writer->append(rest.first(piece)));
     rest = rest.subspan(piece);
   }
@@ -73,14 +73,15 @@ Result<void> EpochCheckpoints::save() {
 }
 
 Result<std::unique_ptr<EpochCheckpoints>> make_epoch_checkpoints(const TrainRequest& request) {
-  if (!request.checkpoints || !request.ranks->root() || request.find_accelerators) return nullptr;
-  return EpochCheckpoints::make(*request.checkpoints, "penstock-" + std::string(request.app->name) + ".ckpt",
+  if (!request.checkpoint_tier || !request.ranks->root() || request.find_accelerators) return nullptr;
+  return EpochCheckpoints::make(*request.checkpoint_tier,
+                                "penstock-" + std::string(request.app->name) + ".ckpt",
                                 request.app_options.size(kModelOption.name), request.seed);
 }
 
 Result<void> try_epoch_checkpoints(const TrainRequest& request) {
   PENSTOCK_ASSIGN(const std::unique_ptr<EpochCheckpoints> checkpoints, make_epoch_checkpoints(request));
-  return checkpoints ? checkpoints->try_place() : success();
+  return checkpoints ? checkpoints->try_create() : success();
 }
 
 void record_epoch_checkpoints(const TrainRequest& request, std::span<const double> seconds, Trial& trial) {

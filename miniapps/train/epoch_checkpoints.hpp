@@ -18,7 +18,7 @@
 
 namespace penstock {
 
-// One thread: the training loop's. No lock.
+// Only the training loop's thread uses it, without a lock.
 class EpochCheckpoints final : public StepObserver {
  public:
   // Each save writes `model_bytes` to the object `name`. File systems cannot compress them. They are drawn by
@@ -27,7 +27,7 @@ class EpochCheckpoints final : public StepObserver {
                                                         std::uint64_t model_bytes, std::uint64_t seed);
 
   // Tests whether the tier accepts a checkpoint, as far as possible without writing one. Leaves no file.
-  Result<void> try_place() const;
+  Result<void> try_create() const;
 
   // Replaces the object when an epoch is over, also after the last one. Errors name it. After Ctrl-C it
   // returns `interrupted` between two pieces. If the tier hangs, the call does not return.
@@ -50,11 +50,12 @@ class EpochCheckpoints final : public StepObserver {
 
 struct TrainRequest;
 
-// The checkpoints of the request. Null if it asks for none, as in a search, and on all ranks but rank 0: the
-// optimiser's state is the same on each rank, so rank 0 writes for all. Borrows the request.
+// Makes the epoch checkpoints that the request asks for. Null if it asks for none, as in a search, and on all
+// ranks but rank 0: the optimiser's state is the same on each rank, so rank 0 writes for all. Borrows the
+// request.
 Result<std::unique_ptr<EpochCheckpoints>> make_epoch_checkpoints(const TrainRequest& request);
 
-// Tests the request's tier for checkpoints: see try_place().
+// Tests the request's tier for checkpoints: see try_create().
 Result<void> try_epoch_checkpoints(const TrainRequest& request);
 
 // Adds the figures of the checkpoints to the record. `seconds` has the time of each save of rank 0.

@@ -15,30 +15,30 @@ namespace {
 // ends the run.
 PlanLimits limits_in_files(const TrainPlan& plan, const FileInput& input, const PlanLimits& limits) {
   const WholeObjects& files = input.training.files;
-  PlanLimits bound{.epochs = limits.epochs};
+  PlanLimits file_limits{.epochs = limits.epochs};
   if (limits.batches == 0 || files.smallest_sample_count() != files.largest_sample_count() ||
       plan.steps_an_epoch() == 0 || plan.bad_sample == BadSample::skip || limits.start.batches != 0)
-    return bound;
-  const std::uint64_t per_epoch =
+    return file_limits;
+  const std::uint64_t files_per_epoch =
       files.samples_of_object.size() / static_cast<std::uint64_t>(plan.ranks->size());
-  const std::uint64_t rest = limits.batches % plan.steps_an_epoch() * plan.step_samples();
-  bound.batches = limits.batches / plan.steps_an_epoch() * per_epoch +
-                  (rest + files.largest_sample_count() - 1) / files.largest_sample_count();
-  return bound;
+  const std::uint64_t rest_samples = limits.batches % plan.steps_an_epoch() * plan.step_samples();
+  file_limits.batches = limits.batches / plan.steps_an_epoch() * files_per_epoch +
+                        (rest_samples + files.largest_sample_count() - 1) / files.largest_sample_count();
+  return file_limits;
 }
 
 // Finds where this rank continues in its order of files. All ranks have used the same number of samples, but
-// maybe of different numbers of files. Returns the files that are used up; `samples` becomes the used samples
-// of the next file.
+// maybe of different numbers of files. Returns how many files are used up; `samples` becomes how many samples
+// of the next file are used.
 std::uint64_t used_files(const TrainPlan& plan, const FileInput& input, std::uint64_t& samples) {
   const PlanStart& start = plan.limits.start;
-  samples = start.used / static_cast<std::uint64_t>(plan.ranks->size());
+  samples = start.used_samples / static_cast<std::uint64_t>(plan.ranks->size());
   std::uint64_t files = 0;
   for (EpochOrder order = plan.sampler().epoch(start.epoch); order.left() > 0; ++files) {
-    const std::uint64_t held =
+    const std::uint64_t file_samples =
         input.training.files.samples_of_object[static_cast<std::size_t>(order.next())].samples;
-    if (samples < held) return files;
-    samples -= held;
+    if (samples < file_samples) return files;
+    samples -= file_samples;
   }
   samples = 0;
   return files;
@@ -66,7 +66,7 @@ Result<std::vector<std::uint64_t>> first_shape(Backend& backend, std::string_vie
 
 Result<FileInput> take_files(const TrainRequest& request, Corpus& corpus, Corpus* validation) {
   PENSTOCK_ASSIGN(FileInput input, request.app->plan_files(request, corpus, validation));
-  input.facts = corpus_json(corpus.manifest);
+  input.corpus_facts = corpus_json(corpus.manifest);
   input.samples = std::make_unique<const Manifest>(
       std::exchange(corpus.manifest, std::move(input.training.files.manifest)));
   if (validation != nullptr) {
@@ -78,10 +78,10 @@ Result<FileInput> take_files(const TrainRequest& request, Corpus& corpus, Corpus
 
 Result<std::unique_ptr<BatchSource>> make_file_batches(const TrainPlan& plan, const FileInput& input,
                                                        const PlanLimits& limits, LoaderSettings settings) {
-  std::uint64_t in_first = 0;  // used samples of the first file
+  std::uint64_t used_of_first_file = 0;  // samples of the first file that earlier runs used
   settings.limits = limits_in_files(plan, input, limits);
   settings.limits.start = {.epoch = limits.start.epoch,
-                           .own_extra_samples = used_files(plan, input, in_first)};
+                           .own_extra_samples = used_files(plan, input, used_of_first_file)};
   PENSTOCK_ASSIGN(std::unique_ptr<BatchLoader> loader, BatchLoader::make(settings));
   PENSTOCK_ASSIGN(
       std::unique_ptr<BatchSource> batches,
@@ -90,8 +90,8 @@ Result<std::unique_ptr<BatchSource>> make_file_batches(const TrainPlan& plan, co
                                             .sample_bytes = input.training.sample_bytes,
                                             .batch = static_cast<std::size_t>(plan.step_samples()),
                                             .most_batches = limits.batches,
-                                            .handed = limits.start.batches,
-                                            .in_first = in_first,
+                                            .handed_batches = limits.start.batches,
+                                            .used_of_first_file = used_of_first_file,
                                             .seed = plan.seed}));
   return batches;
 }

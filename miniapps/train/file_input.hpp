@@ -30,7 +30,7 @@ struct FileSet {
   std::uint64_t file_bytes = 0;  // bytes of the first file
 };
 
-// Passes over other files between steps, as a network in training is validated.
+// Passes over other files between steps, as training programs validate their network.
 struct Validation {
   FileSet set;
   // Validates after that many steps. 0: after each epoch.
@@ -44,25 +44,25 @@ struct Validation {
 // Bytes that were read: as the reproduced study calculated them (published), and as they really were
 // (corrected).
 struct StudiedBytes {
-  std::uint64_t published = 0;
-  std::uint64_t corrected = 0;
+  std::uint64_t published_bytes = 0;
+  std::uint64_t corrected_bytes = 0;
 };
 
 // How an app that loads whole files uses its corpus. The corpora that it was made from must outlive it.
 struct FileInput {
   FileSet training;
   std::optional<Validation> validation{};
-  // The bytes of those numbers of reads, over all ranks.
+  // Calculates how many bytes these reads of files make. The numbers of reads are sums over all ranks.
   StudiedBytes (*bytes)(const FileInput& input, std::uint64_t training_reads,
                         std::uint64_t validation_reads) = nullptr;
 
   // take_files() sets these, not the app.
-  Json facts{};                                          // corpus_json() of the corpus as the user gave it
+  Json corpus_facts{};                                   // corpus_json() of the corpus as the user gave it
   std::unique_ptr<const Manifest> samples{};             // the corpus's own samples, which the files contain
   Backend* validation_backend = nullptr;                 // null: the tier that is being measured
   std::unique_ptr<const Manifest> validation_samples{};  // the samples of the corpus of --validation
 
-  const Manifest& validated() const { return validation_samples ? *validation_samples : *samples; }
+  const Manifest& validation_manifest() const { return validation_samples ? *validation_samples : *samples; }
 };
 
 // Like hdf5_arrays(), for a file of the app's corpus. Whatever makes the file unusable, the error is

@@ -16,14 +16,14 @@
 namespace penstock {
 namespace {
 
-constexpr std::uint64_t kSearchedSteps = 20;  // least steps of a run of the search
-constexpr std::chrono::duration<double> kSearchedSeconds{2};
+constexpr std::uint64_t kSearchSteps = 20;  // least steps in a run of a search
+constexpr std::chrono::duration<double> kSearchTime{2};
 
-// The value of the last run. Every run of a search adds one value.
-std::optional<double> latest(const Record& record, const std::string& metric) {
-  const auto at = record.metrics.find(metric);
-  if (at == record.metrics.end() || at->second.samples.empty()) return std::nullopt;
-  return at->second.samples.back();
+// The metric's value in the latest run: every run of a search adds one value.
+std::optional<double> latest_value(const Record& record, const std::string& metric) {
+  const auto entry = record.metrics.find(metric);
+  if (entry == record.metrics.end() || entry->second.samples.empty()) return std::nullopt;
+  return entry->second.samples.back();
 }
 
 // The state of a search.
@@ -32,26 +32,26 @@ class AcceleratorSearch {
   AcceleratorSearch(TrainPlan& plan, const TrainOnce& train) : plan_(plan), train_(train) {}
 
   // Why a number of accelerators was not fed.
-  struct Miss {
+  struct NotFed {
     // "input": they waited; "client": this machine was too busy; "memory": too little for the batches.
-    std::string_view by;
+    std::string_view cause;
     double utilization = 0;
   };
   bool stuck = false;
-  bool broken = false;                     // the last trial failed: the search ends
-  std::map<std::uint64_t, Miss> missed{};  // the last miss, by number of accelerators
-  std::uint64_t most_fed = 0;              // the most that were fed in a run
+  bool run_failed = false;                   // the last trial failed: the search ends
+  std::map<std::uint64_t, NotFed> missed{};  // number of accelerators -> why the last run did not feed it
+  std::uint64_t most_fed = 0;                // the most that were fed in a run
 
-  Result<bool> feeds(std::uint64_t accelerators, Trial& trial);
-  std::string so_far() const;
+  Result<bool> try_number(std::uint64_t accelerators, Trial& trial);
+  std::string result_so_far() const;
 
  private:
   TrainPlan& plan_;
   const TrainOnce& train_;
 };
 
-// For a search that ends early: describes the result so far, for each rank if there are several.
-std::string AcceleratorSearch::so_far() const {
+// Describes the result so far, for each rank if there are several. For a search that ends early.
+std::string AcceleratorSearch::result_so_far() const {
   const auto first_missed =
       std::find_if(missed.begin(), missed.end(), [&](const auto& miss) { return miss.first > most_fed; });
   return (most_fed == 0 ? "no number of accelerators was"
@@ -61,32 +61,33 @@ std::string AcceleratorSearch::so_far() const {
 }
 
 // Makes one more run, which adds to `trial`.
-Result<bool> AcceleratorSearch::feeds(std::uint64_t accelerators, Trial& trial) {
+Result<bool> AcceleratorSearch::try_number(std::uint64_t accelerators, Trial& trial) {
   plan_.accelerators = accelerators;
   const Result<bool> trained = train_(trial);
   if (!trained.ok() && trained.error().code == Errc::exhausted) {
-    missed[accelerators] = {.by = "memory"};
+    missed[accelerators] = {.cause = "memory"};
     return false;
   }
   PENSTOCK_TRY(trained);
   stuck = !*trained;
   const Record& record = trial.record();
   if (stuck || verdict_exit_code(record.verdict) != 0) {
-    broken = true;
+    run_failed = true;
     return make_error(Errc::io, record.reason);
   }
   // With several ranks the least busy one decides.
-  const std::optional<double> least = latest(record, "accelerator_utilization_min");
-  const double utilization = least ? *least : latest(record, "accelerator_utilization").value_or(0);
-  if (latest(record, "step_overshoot").value_or(0) > plan_.overshoot_tolerance()) {
-    missed[accelerators] = {.by = "client", .utilization = utilization};
+  const std::optional<double> least_utilization = latest_value(record, "accelerator_utilization_min");
+  const double utilization =
+      least_utilization ? *least_utilization : latest_value(record, "accelerator_utilization").value_or(0);
+  if (latest_value(record, "step_overshoot").value_or(0) > plan_.overshoot_tolerance()) {
+    missed[accelerators] = {.cause = "client", .utilization = utilization};
     return false;
   }
-  if (utilization >= plan_.busy_at_least) {
+  if (utilization >= plan_.required_utilization) {
     most_fed = std::max(most_fed, accelerators);
     return true;
   }
-  missed[accelerators] = {.by = "input", .utilization = utilization};
+  missed[accelerators] = {.cause = "input", .utilization = utilization};
   return false;
 }
 
@@ -98,48 +99,49 @@ std::uint64_t most_to_try(const TrainPlan& plan) {
   return one_step_an_epoch_is_enough ? batches : batches / 2;
 }
 
-// The error if even one accelerator gets only one step in an epoch, and a run is one epoch.
+// The error for a run of one epoch in which even a single accelerator has fewer than two steps.
 Error too_few_samples(const TrainPlan& plan) {
   const std::uint64_t samples = plan.samples_an_epoch();
-  const bool cold = plan.cache == CacheRequest::cold;  // whatever --epochs is
-  std::string remedy = cold ? "" : "more --epochs";
+  // With a cold cache a run is one epoch, whatever --epochs is.
+  const bool cold_cache = plan.cache == CacheRequest::cold;
+  std::string remedy = cold_cache ? "" : "more --epochs";
   if (samples >= 2)
-    remedy = "--batch " + std::to_string(samples / 2) + " or smaller" + (cold ? "" : ", or " + remedy);
+    remedy = "--batch " + std::to_string(samples / 2) + " or smaller" + (cold_cache ? "" : ", or " + remedy);
   return make_error(Errc::invalid_argument,
                     "'" + plan.corpus.name + "' has " + format_count(samples) +
                         (plan.ranks->size() == 1 ? " samples" : " samples for each rank") +
                         ", too few for two steps of --batch " + std::to_string(plan.batch) + " in one epoch" +
-                        (cold ? ", behind which no cache is cold" : "") +
+                        (cold_cache ? ", behind which no cache is cold" : "") +
                         (remedy.empty() ? "" : ": choose " + remedy));
 }
 
 }  // namespace
 
 Result<std::uint64_t> most_fed(std::uint64_t most, const FeedsThem& feeds) {
-  std::uint64_t fed = 0;
-  std::uint64_t starved = most + 1;
-  while (starved - fed > 1) {
-    const bool climbing = starved == most + 1;
-    const std::uint64_t next =
-        climbing ? std::min(std::max<std::uint64_t>(1, 2 * fed), most) : fed + (starved - fed) / 2;
-    PENSTOCK_ASSIGN(bool enough, feeds(next));
-    if (!enough) {  // a single slow run may be chance
-      PENSTOCK_ASSIGN(enough, feeds(next));
+  std::uint64_t fed_number = 0;
+  std::uint64_t unfed_number = most + 1;
+  while (unfed_number - fed_number > 1) {
+    const bool doubling = unfed_number == most + 1;
+    const std::uint64_t next = doubling ? std::min(std::max<std::uint64_t>(1, 2 * fed_number), most)
+                                        : fed_number + (unfed_number - fed_number) / 2;
+    PENSTOCK_ASSIGN(bool were_fed, feeds(next));
+    if (!were_fed) {  // a single slow run may be chance
+      PENSTOCK_ASSIGN(were_fed, feeds(next));
     }
-    (enough ? fed : starved) = next;
+    (were_fed ? fed_number : unfed_number) = next;
   }
-  return fed;
+  return fed_number;
 }
 
 Result<std::uint64_t> most_fed_in_a_row(std::uint64_t from, unsigned in_a_row, const FeedsThem& feeds) {
   for (std::uint64_t accelerators = from; accelerators > 0; --accelerators) {
-    unsigned times = 0;
-    while (times < in_a_row) {
-      PENSTOCK_ASSIGN(const bool enough, feeds(accelerators));
-      if (!enough) break;
-      ++times;
+    unsigned fed_runs = 0;
+    while (fed_runs < in_a_row) {
+      PENSTOCK_ASSIGN(const bool were_fed, feeds(accelerators));
+      if (!were_fed) break;
+      ++fed_runs;
     }
-    if (times == in_a_row) return accelerators;
+    if (fed_runs == in_a_row) return accelerators;
   }
   return std::uint64_t{0};
 }
@@ -155,27 +157,28 @@ Result<bool> find_accelerators(TrainPlan& plan, const Run& run, const TrainOnce&
   Trial trial = run.trial();
   Result<std::uint64_t> fed = most_fed(most, [&](std::uint64_t n) -> Result<bool> {
     trial = run.trial();
-    return search.feeds(n, trial);
+    return search.try_number(n, trial);
   });
-  std::uint64_t counted = 0;  // the number of accelerators in the trial's runs
+  std::uint64_t trial_accelerators = 0;  // the number of accelerators in the trial's runs
   if (fed.ok() && *fed > 0) {
     fed = most_fed_in_a_row(*fed, kRunsInARow, [&](std::uint64_t n) -> Result<bool> {
-      if (std::exchange(counted, n) != n) trial = run.trial();
-      return search.feeds(n, trial);
+      if (std::exchange(trial_accelerators, n) != n) trial = run.trial();
+      return search.try_number(n, trial);
     });
   }
   if (!fed.ok()) {
-    if (!search.broken) trial.fail(fed.error());
+    if (!search.run_failed) trial.fail(fed.error());
     trial.parameter("fed_so_far", search.most_fed * static_cast<std::uint64_t>(plan.ranks->size()));
-    PENSTOCK_ASSIGN(const bool ended,
-                    keep(std::move(trial), !search.stuck,
-                         "the search ended early: " + search.so_far() + "; the record has its last runs"));
-    return search.broken ? Result<bool>(ended) : fed.error();
+    PENSTOCK_ASSIGN(const bool ended, keep(std::move(trial), !search.stuck,
+                                           "the search ended early: " + search.result_so_far() +
+                                               "; the record has its last runs"));
+    return search.run_failed ? Result<bool>(ended) : fed.error();
   }
   trial.sample(train_metrics::kAcceleratorsFed, static_cast<double>(*fed) * plan.ranks->size());
-  if (const auto more = search.missed.find(*fed + 1); more != search.missed.end()) {
-    trial.parameter("one_more_missed_by", more->second.by);
-    if (more->second.by == "input") trial.sample(train_metrics::kOneMore, more->second.utilization);
+  if (const auto one_more = search.missed.find(*fed + 1); one_more != search.missed.end()) {
+    trial.parameter("one_more_missed_by", one_more->second.cause);
+    if (one_more->second.cause == "input")
+      trial.sample(train_metrics::kWithOneMore, one_more->second.utilization);
   }
   if (*fed == most) trial.parameter("accelerators_at_most", most);
   return keep(std::move(trial), true, "");
@@ -200,15 +203,15 @@ Result<void> request_search(const Options& options, const Accelerator& accelerat
   if (options.given("steps") && options.integer("steps") < 2)
     return make_error(Errc::invalid_argument, "--find-accelerators needs runs of 2 --steps at least");
   if (!options.given("steps") && !options.given("epochs")) {
-    request.limits = {.batches = std::max(kSearchedSteps, static_cast<std::uint64_t>(
-                                                              std::ceil(kSearchedSeconds.count() / step_s)))};
-    request.enough_time = std::chrono::duration_cast<std::chrono::nanoseconds>(kSearchedSeconds);
-    request.enough_steps = kSearchedSteps;
+    request.limits = {.batches = std::max(
+                          kSearchSteps, static_cast<std::uint64_t>(std::ceil(kSearchTime.count() / step_s)))};
+    request.enough_time = std::chrono::duration_cast<std::chrono::nanoseconds>(kSearchTime);
+    request.enough_steps = kSearchSteps;
   }
-  // After its first epoch the cache is not cold any more.
+  // After the first epoch the cache is not cold any more.
   if (parse_cache_request(options.text("cache")) == CacheRequest::cold) request.limits.epochs = 1;
   request.find_accelerators = true;
-  if (request.busy_at_least <= 0 || request.busy_at_least > 1)
+  if (request.required_utilization <= 0 || request.required_utilization > 1)
     return make_error(Errc::invalid_argument, "--au is a part of 1, such as 0.9");
   return success();
 }

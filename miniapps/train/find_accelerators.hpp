@@ -26,17 +26,17 @@ Result<std::uint64_t> most_fed(std::uint64_t most, const FeedsThem& feeds);
 Result<std::uint64_t> most_fed_in_a_row(std::uint64_t from, unsigned in_a_row, const FeedsThem& feeds);
 
 // Makes one more run of the plan for a search and adds it to the trial. exhausted if there is no memory for
-// it. Returns as measure_training().
+// it. Otherwise it returns what measure_training() returns.
 using TrainOnce = std::function<Result<bool>(Trial& trial)>;
-// Keeps the trial that is the result of a search. `ended` is the result of TrainOnce, which it returns.
-// `note` is for the user; "" for none.
+// Keeps the trial that is the result of a search. It returns `ended`, the last result of TrainOnce. `note` is
+// for the user; "" for none.
 using KeepTrial = std::function<Result<bool>(Trial trial, bool ended, const std::string& note)>;
 
 // Searches on one tier; changes plan.accelerators. The record has kRunsInARow runs with the largest number of
 // accelerators that were kept busy in all of them. Each run is one sample of its metrics. `accelerators_fed`
 // is that number over all ranks. If even one accelerator is not kept busy, it is 0, and the runs have one
 // accelerator. The record also has the utilization with one accelerator more. The first run that fails ends
-// the search and becomes the record. Collective. Returns as measure_training().
+// the search and becomes the record. Collective. Returns what measure_training() returns.
 inline constexpr unsigned kRunsInARow = 5;
 Result<bool> find_accelerators(TrainPlan& plan, const Run& run, const TrainOnce& train,
                                const KeepTrial& keep);

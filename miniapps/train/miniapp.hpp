@@ -17,7 +17,7 @@
 
 namespace penstock {
 
-// The values of `train`'s flags that the user does not give.
+// An app's values for the flags of `train` that the user does not give.
 struct MiniAppDefaults {
   std::uint64_t batch = 64;
   std::uint64_t prefetch = 1;
@@ -28,9 +28,9 @@ struct MiniAppDefaults {
   std::uint64_t steps = 0;    // 0: no limit
 };
 
-struct TrainRequest;  // train_plan.hpp
+struct TrainRequest;  // defined in train_plan.hpp
 
-// For apps that write checkpoints.
+// The option of apps that write checkpoints: how large one is.
 inline constexpr OptionSpec kModelOption{
     .name = "model",
     .role = OptionRole::work,
@@ -53,16 +53,17 @@ struct MiniAppInfo {
   // sample is tried instead.
   std::string_view recipe{};
   std::uint64_t sample_bytes = 0;  // the required bytes of every sample; 0: any
-  bool pictures = false;           // has the flags --decode and --resize
+  bool takes_pictures = false;     // has the flags --decode and --resize
   MiniAppDefaults defaults;
-  // For single samples; every app has either this or plan_files.
+  // Makes the transform of an app that loads single samples. Every app has either this or plan_files.
   Result<Transform> (*make)(const TrainRequest& request) = nullptr;
   // For an app that loads whole files and takes samples out of them. `validation` is the corpus of
   // --validation; null if that flag is not given.
   Result<FileInput> (*plan_files)(const TrainRequest& request, const Corpus& corpus,
                                   const Corpus* validation) = nullptr;
-  bool in_memory = false;    // loads all samples into memory before the first step
-  bool checkpoints = false;  // writes a checkpoint after every epoch to --checkpoint-to; has kModelOption
+  bool in_memory = false;  // loads all samples into memory before the first step
+  // Writes a checkpoint after every epoch to --checkpoint-to. Then the app has kModelOption.
+  bool writes_checkpoints = false;
   // Reads the file request.workload, with `overrides` from the command line, into the request. Returns notes
   // for the user about settings without effect. Null: the app has no --workload.
   Result<std::vector<std::string>> (*workload)(const std::vector<std::string>& overrides,

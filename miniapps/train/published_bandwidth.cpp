@@ -5,13 +5,13 @@
 namespace penstock {
 
 std::uint64_t hepcnn_published_bytes(const HepcnnReads& reads) {
-  const std::uint64_t all = reads.training + reads.validation;
-  const std::uint64_t once = std::min(all, reads.training_files);
-  return once * reads.training_bytes + (all - once) * reads.validation_bytes;
+  const std::uint64_t all_reads = reads.training_reads + reads.validation_reads;
+  const std::uint64_t first_reads = std::min(all_reads, reads.training_files);
+  return first_reads * reads.training_bytes + (all_reads - first_reads) * reads.validation_bytes;
 }
 
 std::uint64_t hepcnn_corrected_bytes(const HepcnnReads& reads) {
-  return reads.training * reads.training_bytes + reads.validation * reads.validation_bytes;
+  return reads.training_reads * reads.training_bytes + reads.validation_reads * reads.validation_bytes;
 }
 
 std::uint64_t climate_published_bytes(std::uint64_t reads, std::uint64_t read_bytes) {

@@ -15,9 +15,9 @@ inline constexpr std::uint64_t kHepcnnValidationFileBytes = 56'598'528;
 
 struct HepcnnReads {
   std::uint64_t training_files = 1024;
-  std::uint64_t training = 0;  // reads of files for training, over all ranks and epochs
-  std::uint64_t validation = 0;
-  std::uint64_t training_bytes = kHepcnnTrainingFileBytes;  // of the data set `data` in one file
+  std::uint64_t training_reads = 0;  // reads of files for training, over all ranks and epochs
+  std::uint64_t validation_reads = 0;
+  std::uint64_t training_bytes = kHepcnnTrainingFileBytes;  // bytes of `data` in one file
   std::uint64_t validation_bytes = kHepcnnValidationFileBytes;
 };
 

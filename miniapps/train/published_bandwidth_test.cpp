@@ -35,7 +35,7 @@ constexpr Row kClimate[] = {{64, 1243.21, 20672, 0.294},
 // Five epochs over 1024 files. On 1024 nodes each rank read one file of each kind only once.
 HepcnnReads hepcnn(const Row& row) {
   const std::uint64_t training = row.nodes < 1024 ? 5 * 1024 : 1024;
-  return {.training = training, .validation = row.reads - training};
+  return {.training_reads = training, .validation_reads = row.reads - training};
 }
 
 void expect_published(const Row& row, std::uint64_t bytes, double digit) {
@@ -84,16 +84,17 @@ TEST(CorrectedBandwidth, IsThePublishedOneWhereEachFileWasReadOnce) {
 }
 
 TEST(CorrectedBandwidth, OfFewFilesAndEpochs) {
-  const HepcnnReads three_epochs{.training_files = 2, .training = 6, .validation = 1};
+  const HepcnnReads three_epochs{.training_files = 2, .training_reads = 6, .validation_reads = 1};
   EXPECT_EQ(hepcnn_corrected_bytes(three_epochs), 6 * kHepcnnTrainingFileBytes + kHepcnnValidationFileBytes);
   EXPECT_EQ(hepcnn_published_bytes(three_epochs),
             2 * kHepcnnTrainingFileBytes + 5 * kHepcnnValidationFileBytes);
-  EXPECT_EQ(hepcnn_published_bytes({.training_files = 5, .training = 1}), kHepcnnTrainingFileBytes);
+  EXPECT_EQ(hepcnn_published_bytes({.training_files = 5, .training_reads = 1}), kHepcnnTrainingFileBytes);
 }
 
 TEST(CorrectedBandwidth, OfARunThatEndsInTheMiddleOfAnEpoch) {
-  EXPECT_EQ(hepcnn_corrected_bytes({.training_files = 16, .training = 3}), 3 * kHepcnnTrainingFileBytes);
-  EXPECT_EQ(hepcnn_corrected_bytes({.training_files = 10, .training = 15, .validation = 4}),
+  EXPECT_EQ(hepcnn_corrected_bytes({.training_files = 16, .training_reads = 3}),
+            3 * kHepcnnTrainingFileBytes);
+  EXPECT_EQ(hepcnn_corrected_bytes({.training_files = 10, .training_reads = 15, .validation_reads = 4}),
             15 * kHepcnnTrainingFileBytes + 4 * kHepcnnValidationFileBytes);
   EXPECT_EQ(published_bandwidth(100, 0), 0);
 }

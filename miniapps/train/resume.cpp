@@ -31,7 +31,7 @@ struct Stores {
   std::vector<CheckpointStore*> all;
 };
 
-Result<Stores> open_here(const StepSaving& saving) {
+Result<Stores> open_on_this_rank(const StepSaving& saving) {
   Stores stores;
   for (const Tier* const tier : {saving.fast ? &*saving.fast : nullptr, &saving.slow}) {
     if (tier == nullptr) continue;
@@ -46,31 +46,31 @@ Result<Stores> open_here(const StepSaving& saving) {
 
 // Collective: opens the stores on all ranks, or on none.
 Result<Stores> open_stores(const StepSaving& saving, Communicator& ranks) {
-  Result<Stores> stores = open_here(saving);
+  Result<Stores> stores = open_on_this_rank(saving);
   PENSTOCK_TRY(all_ok(ranks, stores));
-  std::array<std::uint64_t, 1> most{stores->all.size()};
-  PENSTOCK_TRY(ranks.all_reduce(std::span<std::uint64_t>(most), Reduction::max));
-  const Result<void> seen =
-      most[0] == stores->all.size()
+  std::array<std::uint64_t, 1> most_stores{stores->all.size()};
+  PENSTOCK_TRY(ranks.all_reduce(std::span<std::uint64_t>(most_stores), Reduction::max));
+  const Result<void> all_visible =
+      most_stores[0] == stores->all.size()
           ? success()
           : make_error(Errc::io,
                        "this rank does not see all the checkpoint stores that others see: all "
                        "ranks have to share both tiers");
-  PENSTOCK_TRY(all_ok(ranks, seen));
+  PENSTOCK_TRY(all_ok(ranks, all_visible));
   return stores;
 }
 
-std::string places(const StepSaving& saving) {
+std::string tier_texts(const StepSaving& saving) {
   const std::string slow = "'" + saving.slow.spec + "'";
   return saving.fast ? slow + " and '" + saving.fast->spec + "'" : slow;
 }
 
-Error nothing_there(const StepSaving& saving, const Restart& restart) {
-  std::string what = "no checkpoint of run '" + saving.policy.run + "' on " + places(saving) +
+Error no_checkpoint_error(const StepSaving& saving, const Restart& restart) {
+  std::string what = "no checkpoint of run '" + saving.policy.run + "' on " + tier_texts(saving) +
                      " can be restored: there is none";
   if (!restart.rejected.empty()) {
     const RejectedCheckpoint& first = restart.rejected.front();
-    what = "no checkpoint of run '" + saving.policy.run + "' on " + places(saving) +
+    what = "no checkpoint of run '" + saving.policy.run + "' on " + tier_texts(saving) +
            " can be restored: " + std::to_string(restart.rejected.size()) +
            " were found wrong, the newest (" + folder_of(first.id) + " on '" + first.tier +
            "'): " + first.why;
@@ -79,9 +79,9 @@ Error nothing_there(const StepSaving& saving, const Restart& restart) {
 }
 
 Result<Restart> choose(const StepSaving& saving, const Stores& stores, bool read, Communicator& ranks) {
-  PENSTOCK_ASSIGN(Restart restart,
-                  choose_restart(stores.all, saving.policy.run, {.read = read, .put_aside = read}, ranks));
-  if (restart.store == nullptr) return nothing_there(saving, restart);
+  PENSTOCK_ASSIGN(Restart restart, choose_restart(stores.all, saving.policy.run,
+                                                  {.read_files = read, .quarantine_wrong = read}, ranks));
+  if (restart.store == nullptr) return no_checkpoint_error(saving, restart);
   return restart;
 }
 
@@ -101,15 +101,15 @@ Result<void> prove(const Restart& restart, const Communicator& ranks) {
 Result<std::vector<std::unique_ptr<Lock>>> lock_all(const Stores& stores, const std::string& run) {
   std::vector<std::unique_ptr<Lock>> locks;
   for (CheckpointStore* const store : stores.all) {
-    for (const std::string_view what : {"save", "drain"}) {
-      PENSTOCK_ASSIGN(std::unique_ptr<Lock> lock, store->lock_run(run, what));
+    for (const std::string_view purpose : {"save", "drain"}) {
+      PENSTOCK_ASSIGN(std::unique_ptr<Lock> lock, store->lock_run(run, purpose));
       locks.push_back(std::move(lock));
     }
   }
   return locks;
 }
 
-// Sets what each checkpoint contains of the plan's work: app, corpus, shuffle and step_samples.
+// Sets what a checkpoint contains about the plan's work: app, corpus, shuffle and step_samples.
 void describe_work(const TrainPlan& plan, TrainerState& state) {
   state.app = plan.app->name;
   state.corpus = plan.corpus.manifest.checksum();
@@ -118,37 +118,37 @@ void describe_work(const TrainPlan& plan, TrainerState& state) {
 }
 
 Result<void> check_resumable(const TrainPlan& plan) {
-  const CheckpointManifest& from = plan.saving->resumed->manifest;
+  const CheckpointManifest& manifest = plan.saving->resumed->manifest;
   const auto refuse = [&](const std::string& why) {
-    return make_error(Errc::invalid_argument, "run '" + from.run + "' cannot go on here: " + why);
+    return make_error(Errc::invalid_argument, "run '" + manifest.run + "' cannot go on here: " + why);
   };
-  const TrainerState& was = from.trainer;
-  TrainerState now;
-  describe_work(plan, now);
-  if (!was.app.empty()) {  // "": the checkpoint is not from a training
-    if (was.app != now.app) return refuse("it is one of 'train " + was.app + "'");
-    if (was.corpus != now.corpus)
-      return refuse("the manifest of its corpus has the checksum " + was.corpus + ", that of '" +
-                    plan.corpus.name + "' has " + now.corpus + ": --data names another corpus");
-    if (was.shuffle != now.shuffle)
-      return refuse("its order is that of --shuffle " + was.shuffle + ", not of " + now.shuffle);
-    if (was.step_samples != now.step_samples)
-      return refuse("its steps take " + std::to_string(was.step_samples) + " samples of each rank, not " +
-                    std::to_string(now.step_samples) + " (--batch times --accelerators)");
+  const TrainerState& saved = manifest.trainer;
+  TrainerState current;
+  describe_work(plan, current);
+  if (!saved.app.empty()) {  // "": the checkpoint is not from a training
+    if (saved.app != current.app) return refuse("it is one of 'train " + saved.app + "'");
+    if (saved.corpus != current.corpus)
+      return refuse("the manifest of its corpus has the checksum " + saved.corpus + ", that of '" +
+                    plan.corpus.name + "' has " + current.corpus + ": --data names another corpus");
+    if (saved.shuffle != current.shuffle)
+      return refuse("its order is that of --shuffle " + saved.shuffle + ", not of " + current.shuffle);
+    if (saved.step_samples != current.step_samples)
+      return refuse("its steps take " + std::to_string(saved.step_samples) + " samples of each rank, not " +
+                    std::to_string(current.step_samples) + " (--batch times --accelerators)");
   }
-  if (from.trainer.seed != plan.seed)
-    return refuse("its order is that of --seed " + std::to_string(from.trainer.seed));
+  if (manifest.trainer.seed != plan.seed)
+    return refuse("its order is that of --seed " + std::to_string(manifest.trainer.seed));
   if (plan.accelerator.starts_with("cpu"))
     return refuse("what --accelerator cpu learns is not in a checkpoint, whose bytes stand for a network");
   const std::uint64_t samples =
       plan.files() != nullptr ? plan.files()->samples->samples() : plan.corpus.manifest.samples();
-  if (from.trainer.consumed > samples)
-    return refuse("it had used " + std::to_string(from.trainer.consumed) +
+  if (manifest.trainer.consumed > samples)
+    return refuse("it had used " + std::to_string(manifest.trainer.consumed) +
                   " samples of an epoch, and here are " + std::to_string(samples));
   const auto ranks = static_cast<std::uint64_t>(plan.ranks->size());
-  const bool shared = plan.shuffle == Shuffle::none || plan.shuffle == Shuffle::global;
-  if (from.ranks == ranks || (shared && plan.files() == nullptr)) return success();
-  return refuse("it ran over " + std::to_string(from.ranks) + " ranks, each of which had " +
+  const bool shared_order = plan.shuffle == Shuffle::none || plan.shuffle == Shuffle::global;
+  if (manifest.ranks == ranks || (shared_order && plan.files() == nullptr)) return success();
+  return refuse("it ran over " + std::to_string(manifest.ranks) + " ranks, each of which had " +
                 (plan.files() != nullptr ? "files" : "an order") + " of its own: start as many");
 }
 
@@ -180,8 +180,8 @@ Result<Resumed> resume_run(const StepSaving& saving, Communicator& ranks) {
 }
 
 Result<void> check_unused(const StepSaving& saving, Communicator& ranks) {
-  const auto look = [&]() -> Result<void> {
-    PENSTOCK_ASSIGN(const Stores stores, open_here(saving));
+  const auto check = [&]() -> Result<void> {
+    PENSTOCK_ASSIGN(const Stores stores, open_on_this_rank(saving));
     PENSTOCK_ASSIGN(const auto locks, lock_all(stores, saving.policy.run));
     for (const CheckpointStore* const store : stores.all) {
       PENSTOCK_ASSIGN(const std::vector<ListedCheckpoint> found, list_checkpoints(*store, saving.policy.run));
@@ -193,7 +193,7 @@ Result<void> check_unused(const StepSaving& saving, Communicator& ranks) {
     }
     return success();
   };
-  return on_root(ranks, look);
+  return on_root(ranks, check);
 }
 
 Result<std::string> find_run(TrainPlan& plan) {
@@ -211,11 +211,11 @@ Result<std::string> find_run(TrainPlan& plan) {
 
 Result<void> open_checkpoints(TrainPlan& plan) {
   StepSaving& saving = *plan.saving;
-  TrainerState at{.seed = plan.seed};
-  if (saving.resumed) at = saving.resumed->manifest.trainer;
-  describe_work(plan, at);
+  TrainerState state{.seed = plan.seed};
+  if (saving.resumed) state = saving.resumed->manifest.trainer;
+  describe_work(plan, state);
   PENSTOCK_ASSIGN(saving.checkpoints,
-                  StepCheckpoints::open(saving, plan.limits.start.batches, at, *plan.ranks));
+                  StepCheckpoints::open(saving, plan.limits.start.batches, state, *plan.ranks));
   return success();
 }
 

@@ -11,7 +11,8 @@
 
 namespace penstock {
 
-// The seed of the run to resume, from manifests alone. Collective. Errors as resume_run().
+// The seed of the run to resume. Reads only manifests of checkpoints. Collective. The errors are those of
+// resume_run().
 Result<std::uint64_t> seed_of_run(const StepSaving& saving, Communicator& ranks);
 
 // Finds the newest complete checkpoint of the run, on either tier. Each rank reads its part of the files and
@@ -30,8 +31,8 @@ struct TrainPlan;
 // (check_unused()), and returns "". Collective.
 Result<std::string> find_run(TrainPlan& plan);
 
-// Opens the checkpoints that continue there: plan.saving->checkpoints. Errors as StepCheckpoints::open().
-// Collective. They borrow the plan, which must not move from now on.
+// Opens plan.saving->checkpoints, which continue where find_run() found the run. The errors are those of
+// StepCheckpoints::open(). Collective. The checkpoints borrow the plan, which must not move from now on.
 Result<void> open_checkpoints(TrainPlan& plan);
 
 }  // namespace penstock

@@ -22,40 +22,41 @@ std::string file_of(const std::string& path, int rank, int ranks) {
 
 // The step in a line "epoch step rank index"; empty if the line has another form.
 std::optional<std::uint64_t> step_of(std::string_view line) {
-  constexpr std::size_t kStep = 1;
+  constexpr std::size_t kStepField = 1;
   std::array<std::uint64_t, 4> numbers{};
   const char* at = line.data();
   const char* const end = at + line.size();
   for (std::size_t i = 0; i < numbers.size(); ++i) {
-    const auto [behind, failure] = std::from_chars(at, end, numbers[i]);
-    if (failure != std::errc{} || (i + 1 < numbers.size() ? behind == end || *behind != ' ' : behind != end))
+    const auto [rest, failure] = std::from_chars(at, end, numbers[i]);
+    if (failure != std::errc{} || (i + 1 < numbers.size() ? rest == end || *rest != ' ' : rest != end))
       return std::nullopt;
-    at = behind + 1;
+    at = rest + 1;
   }
-  return numbers[kStep];
+  return numbers[kStepField];
 }
 
-// The bytes of the log's first `steps` steps; only whole lines count.
+// How many bytes the log's first `steps` steps have; only whole lines count.
 Result<std::uint64_t> bytes_of_steps(std::istream& log, const std::string& path, std::uint64_t steps) {
-  std::uint64_t kept = 0;
-  std::optional<std::uint64_t> last;
+  std::uint64_t kept_bytes = 0;
+  std::optional<std::uint64_t> last_step;
   std::string line;
   for (std::uint64_t number = 1; std::getline(log, line) && !log.eof(); ++number) {
     const std::optional<std::uint64_t> step = step_of(line);
-    if (!step || (last && *step < *last))
+    if (!step || (last_step && *step < *last_step))
       return make_error(Errc::invalid_argument,
                         "'" + path + "' cannot be gone on with: line " + std::to_string(number) +
                             " is none of a sample log. Name another --sample-log, or remove it");
     if (*step >= steps) break;
-    kept += line.size() + 1;
-    last = step;
+    kept_bytes += line.size() + 1;
+    last_step = step;
   }
-  if (last && *last + 1 < steps)
-    return make_error(Errc::invalid_argument,
-                      "'" + path + "' cannot be gone on with: it ends with step " + std::to_string(*last) +
-                          ", counted from 0, and the training goes on with step " + std::to_string(steps) +
-                          ". Name another --sample-log for the rest, or remove it");
-  return kept;
+  if (last_step && *last_step + 1 < steps)
+    return make_error(Errc::invalid_argument, "'" + path + "' cannot be gone on with: it ends with step " +
+                                                  std::to_string(*last_step) +
+                                                  ", counted from 0, and the training goes on with step " +
+                                                  std::to_string(steps) +
+                                                  ". Name another --sample-log for the rest, or remove it");
+  return kept_bytes;
 }
 
 }  // namespace
@@ -74,7 +75,7 @@ Result<SampleLog> SampleLog::open_as(const char* mode, std::string path, int ran
   SampleLog log;
   log.path_ = std::move(path);
   log.rank_ = rank;
-  log.made_ = made;
+  log.steps_before_ = made;
   log.file_.reset(std::fopen(log.path_.c_str(), mode));
   if (!log.file_) return errno_error(errno, "cannot write the sample log", log.path_);
   return log;
@@ -84,28 +85,28 @@ Result<SampleLog> SampleLog::open(const std::string& path, int rank, int ranks) 
   return open_as("we", file_of(path, rank, ranks), rank, 0);
 }
 
-Result<SampleLog> SampleLog::go_on(const std::string& path, int rank, int ranks, std::uint64_t steps,
-                                   int before) {
-  const std::string mine = file_of(path, rank, ranks);
-  PENSTOCK_TRY(keep_steps(mine, steps));
-  for (int other = rank; other < before; other += ranks)
-    PENSTOCK_TRY(keep_steps(file_of(path, other, before), steps));
-  return open_as("ae", mine, rank, steps);
+Result<SampleLog> SampleLog::continue_log(const std::string& path, int rank, int ranks, std::uint64_t steps,
+                                          int ranks_before) {
+  const std::string own_path = file_of(path, rank, ranks);
+  PENSTOCK_TRY(keep_steps(own_path, steps));
+  for (int other = rank; other < ranks_before; other += ranks)
+    PENSTOCK_TRY(keep_steps(file_of(path, other, ranks_before), steps));
+  return open_as("ae", own_path, rank, steps);
 }
 
 Result<bool> SampleLog::after_step(std::uint64_t step, const Batch& batch) {
-  outcome_ = write(step, batch);
-  if (!outcome_.ok()) return outcome_.error();
+  last_result_ = write(step, batch);
+  if (!last_result_.ok()) return last_result_.error();
   return true;
 }
 
 Result<void> SampleLog::write(std::uint64_t step, const Batch& batch) {
   for (const std::uint64_t index : batch.index) {
-    if (std::fprintf(file_.get(), "%" PRIu64 " %" PRIu64 " %d %" PRIu64 "\n", batch.epoch, made_ + step,
-                     rank_, index) < 0)
+    if (std::fprintf(file_.get(), "%" PRIu64 " %" PRIu64 " %d %" PRIu64 "\n", batch.epoch,
+                     steps_before_ + step, rank_, index) < 0)
       return errno_error(errno, "cannot write the sample log", path_);
   }
-  if (saves_ != nullptr && saves_->collective_work_due(step + 1) && std::fflush(file_.get()) != 0)
+  if (checkpoints_ != nullptr && checkpoints_->collective_work_due(step + 1) && std::fflush(file_.get()) != 0)
     return errno_error(errno, "cannot write the sample log", path_);
   return success();
 }

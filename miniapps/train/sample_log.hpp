@@ -21,17 +21,17 @@ class SampleLog final : public StepObserver {
  public:
   // Replaces the rank's file: `path`, or with several ranks `path`.RANK.
   static Result<SampleLog> open(const std::string& path, int rank, int ranks);
-  // Appends to the log of a run that had made `steps` steps with `before` ranks, after keep_steps(). The
-  // files of ranks that do not exist any more are cut in the same way.
-  static Result<SampleLog> go_on(const std::string& path, int rank, int ranks, std::uint64_t steps,
-                                 int before = 1);
+  // Continues the log of a run that made `steps` steps with `ranks_before` ranks: cuts it by keep_steps(),
+  // then appends. Cuts the files of ranks that do not exist any more as well.
+  static Result<SampleLog> continue_log(const std::string& path, int rank, int ranks, std::uint64_t steps,
+                                        int ranks_before = 1);
 
-  // If `saves` is due after a step, the lines are flushed to the kernel before it saves. A checkpoint means
-  // that the samples before it were used, so their lines must survive the process as well. They need not
-  // survive a power failure. Borrows `saves`.
-  void flush_before(const StepObserver& saves) { saves_ = &saves; }
+  // Makes after_step() flush the lines to the kernel if `saves` is about to save a checkpoint. A checkpoint
+  // means that the samples before it were used, so their lines must survive the process as well. They need
+  // not survive a power failure. Borrows `saves`.
+  void flush_before(const StepObserver& saves) { checkpoints_ = &saves; }
   Result<bool> after_step(std::uint64_t step, const Batch& batch) override;
-  const Result<void>& outcome() const { return outcome_; }  // result of the last after_step()
+  const Result<void>& outcome() const { return last_result_; }  // result of the last after_step()
   Result<void> close();  // flushes all lines to the kernel; returns the first error
 
  private:
@@ -39,9 +39,9 @@ class SampleLog final : public StepObserver {
   Result<void> write(std::uint64_t step, const Batch& batch);
   std::string path_;
   int rank_ = 0;
-  std::uint64_t made_ = 0;  // steps of the run before this process began
-  const StepObserver* saves_ = nullptr;
-  Result<void> outcome_ = success();
+  std::uint64_t steps_before_ = 0;  // steps of the run before this process began
+  const StepObserver* checkpoints_ = nullptr;
+  Result<void> last_result_ = success();
   std::unique_ptr<std::FILE, FreeBy<std::fclose>> file_;
 };
 

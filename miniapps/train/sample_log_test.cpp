@@ -41,7 +41,7 @@ TEST_F(SampleLogTest, AFreshRunReplacesIt) {
 TEST_F(SampleLogTest, GoesOnBehindTheStepsThatCount) {
   for (const char* rest : {"", "1 2 0 9\n1 2 0 4\n", "1 2 0 9\n1 3", "1 2", "1 2 0 9"}) {
     write(std::string("0 0 0 7\n0 1 0 8\n") + rest);
-    SampleLog log = SampleLog::go_on(path(), 0, 1, 2).value();
+    SampleLog log = SampleLog::continue_log(path(), 0, 1, 2).value();
     ASSERT_OK(log.after_step(0, batch(1, {4})));
     ASSERT_OK(log.close());
     EXPECT_EQ(text(), "0 0 0 7\n0 1 0 8\n1 2 0 4\n") << rest;
@@ -49,7 +49,7 @@ TEST_F(SampleLogTest, GoesOnBehindTheStepsThatCount) {
 }
 
 TEST_F(SampleLogTest, GoesOnWhereThereIsNone) {
-  SampleLog log = SampleLog::go_on(path(), 0, 1, 2).value();
+  SampleLog log = SampleLog::continue_log(path(), 0, 1, 2).value();
   ASSERT_OK(log.after_step(0, batch(1, {4})));
   ASSERT_OK(log.close());
   EXPECT_EQ(text(), "1 2 0 4\n");
@@ -67,14 +67,14 @@ TEST_F(SampleLogTest, GoesOnOverOtherRanks) {
     return all.str();
   };
   for (int rank = 0; rank < 2; ++rank) {
-    SampleLog log = SampleLog::go_on(path(), rank, 2, 1, 3).value();
+    SampleLog log = SampleLog::continue_log(path(), rank, 2, 1, 3).value();
     ASSERT_OK(log.after_step(0, batch(0, {9})));
     ASSERT_OK(log.close());
   }
   EXPECT_EQ(text_of(at(0)), "0 0 0 7\n0 1 0 9\n");
   EXPECT_EQ(text_of(at(1)), "0 0 1 7\n0 1 1 9\n");
   EXPECT_EQ(text_of(at(2)), "0 0 2 7\n");
-  SampleLog log = SampleLog::go_on(path(), 0, 1, 0, 2).value();
+  SampleLog log = SampleLog::continue_log(path(), 0, 1, 0, 2).value();
   ASSERT_OK(log.close());
   EXPECT_EQ(text_of(at(0)) + text_of(at(1)) + text(), "");
 }
@@ -83,7 +83,7 @@ TEST_F(SampleLogTest, WhatIsNoneOrLacksStepsStaysAsItIs) {
   for (const char* other : {"hello\n", "0 0 0 7\n\n", "0 0 0\n", "0 0 0 7 \n", "0 -1 0 7\n",
                             "0 1 0 7\n0 0 0 8\n", "0 0 0 7\n0 1 0 8\n"}) {
     write(other);
-    EXPECT_ERRC(Errc::invalid_argument, SampleLog::go_on(path(), 0, 1, 3), "another --sample-log");
+    EXPECT_ERRC(Errc::invalid_argument, SampleLog::continue_log(path(), 0, 1, 3), "another --sample-log");
     EXPECT_EQ(text(), other);
   }
 }

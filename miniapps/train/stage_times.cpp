@@ -10,21 +10,21 @@
 namespace penstock {
 
 std::vector<StageTally> stage_times(const Record& record) {
-  const std::string busy = train_metrics::kStageBusy.with("");
-  constexpr std::array<std::string_view, 11> kOrder{"list",   "open",        "read",      "decode",
-                                                    "resize", "transpose",   "normalise", "transform",
-                                                    "batch",  "accelerator", "checkpoint"};
-  const auto rank = [&](const std::string& stage) { return std::find(kOrder.begin(), kOrder.end(), stage); };
+  const std::string busy_prefix = train_metrics::kStageBusy.with("");
+  constexpr std::array<std::string_view, 11> kStages{"list",   "open",        "read",      "decode",
+                                                     "resize", "transpose",   "normalise", "transform",
+                                                     "batch",  "accelerator", "checkpoint"};
+  const auto pos = [&](const std::string& stage) { return std::find(kStages.begin(), kStages.end(), stage); };
   std::vector<StageTally> stages;
   for (const auto& [name, metric] : record.metrics) {
-    if (!name.starts_with(busy)) continue;
-    const std::string stage = name.substr(busy.size());
+    if (!name.starts_with(busy_prefix)) continue;
+    const std::string stage = name.substr(busy_prefix.size());
     stages.push_back({stage, metric_value(record, name).value_or(0),
                       metric_value(record, train_metrics::kStageStarved.with(stage)).value_or(0),
                       metric_value(record, train_metrics::kStageBlocked.with(stage)).value_or(0)});
   }
   std::stable_sort(stages.begin(), stages.end(),
-                   [&](const StageTally& a, const StageTally& b) { return rank(a.stage) < rank(b.stage); });
+                   [&](const StageTally& a, const StageTally& b) { return pos(a.stage) < pos(b.stage); });
   return stages;
 }
 

@@ -8,8 +8,8 @@
 
 namespace penstock {
 
-// From the metrics stage_busy_s.<stage>, stage_starved_s.<stage> and stage_blocked_s.<stage>. In the order of
-// the pipeline as far as it is known (list, read, decode, ...), the others by name.
+// Reads the metrics stage_busy_s.<stage>, stage_starved_s.<stage> and stage_blocked_s.<stage>. Known stages
+// come first, in the order of the pipeline (list, read, decode, ...), then the others by name.
 std::vector<StageTally> stage_times(const Record& record);
 
 }  // namespace penstock

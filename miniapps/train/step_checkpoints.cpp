@@ -19,61 +19,60 @@ using Clock = std::chrono::steady_clock;
 
 constexpr std::chrono::milliseconds kSignalPoll{200};  // how often drain() tests for signals
 
-// The intervals of the steps. The time of observers between two steps belongs to none.
+// The intervals of the steps. The time of observers between two steps is in none of them.
 std::vector<Period> step_periods(const TrainingRun& run, double offset_s) {
-  std::vector<Period> all;
+  std::vector<Period> periods;
   std::int64_t may_begin_ns = 0;
   for (const StepTimes& step : run.steps) {
     const double begin_s = static_cast<double>(may_begin_ns + step.observer_ns) * 1e-9;
-    all.push_back({offset_s + begin_s, offset_s + static_cast<double>(step.next_may_begin_ns) * 1e-9});
+    periods.push_back({offset_s + begin_s, offset_s + static_cast<double>(step.next_may_begin_ns) * 1e-9});
     may_begin_ns = step.next_may_begin_ns;
   }
-  return all;
+  return periods;
 }
 
 }  // namespace
 
 StepCheckpoints::StepCheckpoints(const StepSaving& saving, std::uint64_t made, const TrainerState& at,
                                  Communicator& ranks)
-    : saving_(saving), ranks_(ranks), made_(made), at_(at) {}
+    : saving_(saving), ranks_(ranks), steps_before_(made), trainer_state_(at) {}
 
 Result<std::unique_ptr<StepCheckpoints>> StepCheckpoints::open(const StepSaving& saving, std::uint64_t made,
                                                                const TrainerState& at, Communicator& ranks) {
   std::unique_ptr<StepCheckpoints> opened(new StepCheckpoints(saving, made, at, ranks));
   StepCheckpoints& self = *opened;
-  Checkpointer::Acknowledged acknowledged;
+  Checkpointer::OnReached on_reached;
   const auto prepare = [&]() -> Result<void> {
     const auto rank = static_cast<std::uint64_t>(ranks.rank());
     PENSTOCK_ASSIGN(self.state_,
                     PayloadState::make(saving.payload.shard(rank, static_cast<std::uint64_t>(ranks.size())),
                                        rank, at.seed));
     if (saving.ack_log.empty() || !ranks.root()) return success();
-    PENSTOCK_ASSIGN(acknowledged, log_acknowledgements(saving.ack_log));
+    PENSTOCK_ASSIGN(on_reached, log_acknowledgements(saving.ack_log));
     return success();
   };
   PENSTOCK_TRY(all_ok(ranks, prepare()));
-  PENSTOCK_ASSIGN(self.saver_,
-                  Checkpointer::open(saving.policy, saving.slow, saving.fast ? &*saving.fast : nullptr, ranks,
-                                     acknowledged));
+  PENSTOCK_ASSIGN(self.saver_, Checkpointer::open(saving.policy, saving.slow,
+                                                  saving.fast ? &*saving.fast : nullptr, ranks, on_reached));
   return opened;
 }
 
 Result<bool> StepCheckpoints::after_step(std::uint64_t /*step*/, const Batch& batch) {
-  if (batch.epoch != at_.epoch) {
-    at_.epoch = batch.epoch;
-    at_.step_of_epoch = at_.consumed = 0;
+  if (batch.epoch != trainer_state_.epoch) {
+    trainer_state_.epoch = batch.epoch;
+    trainer_state_.step_of_epoch = trainer_state_.consumed = 0;
   }
-  ++at_.step_of_epoch;
-  at_.consumed += batch.samples() * static_cast<std::uint64_t>(ranks_.size());
+  ++trainer_state_.step_of_epoch;
+  trainer_state_.consumed += batch.samples() * static_cast<std::uint64_t>(ranks_.size());
   return true;
 }
 
 Result<void> StepCheckpoints::do_collective_work(std::uint64_t steps) {
-  const std::uint64_t step = made_ + steps;
+  const std::uint64_t step = steps_before_ + steps;
   state_->advance_to(step);
   SaveRequest request{.step = step,
                       .files = {},
-                      .trainer = at_,
+                      .trainer = trainer_state_,
                       .payload = saving_.payload.name,
                       .payload_seed = state_->seed()};
   for (std::size_t i = 0; i < state_->files().size(); ++i)
@@ -85,38 +84,40 @@ Result<void> StepCheckpoints::do_collective_work(std::uint64_t steps) {
   return error;
 }
 
-// Success if drain() may wait longer; otherwise `left`, the last result of the Checkpointer.
-Result<void> StepCheckpoints::may_wait(const Result<void>& left) {
+// Success if drain() may wait longer. Otherwise it returns `last_result`, the last result of the
+// Checkpointer.
+Result<void> StepCheckpoints::may_wait(const Result<void>& last_result) {
   const SteadyTime now = Clock::now();
-  // After a failed drain, new bytes are not progress: it writes all bytes again.
+  // After a failed drain, new bytes are not progress: the next try writes all bytes again.
   const CheckpointCounts counts = saver_->counts();
-  const std::uint64_t written = saving_.slow.backend->moved_bytes().written;
-  if (counts.drained != drained_ || (written != written_ && counts.drain_failures == failures_))
+  const std::uint64_t bytes_now = saving_.slow.backend->moved_bytes().written;
+  if (counts.drained != drained_count_ ||
+      (bytes_now != written_bytes_ && counts.drain_failures == drain_failures_))
     last_progress_ = now;
-  if (counts.drained != drained_) failures_ = counts.drain_failures;
-  drained_ = counts.drained;
-  written_ = written;
-  if (interrupted() && !stopped_) stopped_ = now;
-  const bool over =
-      stopped_ ? now - *stopped_ >= saving_.grace : now - last_progress_ >= saving_.policy.block_for;
-  return over ? left : success();
+  if (counts.drained != drained_count_) drain_failures_ = counts.drain_failures;
+  drained_count_ = counts.drained;
+  written_bytes_ = bytes_now;
+  if (interrupted() && !signal_seen_at_) signal_seen_at_ = now;
+  const bool must_stop = signal_seen_at_ ? now - *signal_seen_at_ >= saving_.grace
+                                         : now - last_progress_ >= saving_.policy.block_for;
+  return must_stop ? last_result : success();
 }
 
 Result<void> StepCheckpoints::drain() {
   const SteadyTime since = Clock::now();
   last_progress_ = since;
-  drained_ = saver_->counts().drained;
-  failures_ = saver_->counts().drain_failures;
-  Result<void> left = success();
+  drained_count_ = saver_->counts().drained;
+  drain_failures_ = saver_->counts().drain_failures;
+  Result<void> last_result = success();
   while (true) {
     const bool must_not_wait = interrupted() && saving_.grace.count() == 0;
-    left =
+    last_result =
         saver_->finalize(must_not_wait ? std::chrono::nanoseconds(0) : std::chrono::nanoseconds(kSignalPoll));
-    if (left.ok() || left.error().code != Errc::timed_out) break;
-    if (!on_root(ranks_, [&] { return may_wait(left); }).ok()) break;
+    if (last_result.ok() || last_result.error().code != Errc::timed_out) break;
+    if (!on_root(ranks_, [&] { return may_wait(last_result); }).ok()) break;
   }
-  drained_s_ = std::chrono::duration<double>(Clock::now() - since).count();
-  return left;
+  drain_time_s_ = std::chrono::duration<double>(Clock::now() - since).count();
+  return last_result;
 }
 
 Result<void> StepCheckpoints::drain_or_leave() {
@@ -131,24 +132,24 @@ void StepCheckpoints::record(const TrainingRun& run, SteadyTime start, bool step
   trial.tier("checkpoint", saving_.slow);
   if (saving_.fast) trial.tier("burst_buffer", *saving_.fast);
   if (!ranks_.root()) return;
-  const double offset_s =
-      saver_->now_s() - std::chrono::duration<double>(Clock::now() - start).count();  // start of the run
+  const double run_start_s =
+      saver_->now_s() - std::chrono::duration<double>(Clock::now() - start).count();  // when the run started
   std::vector<CheckpointTimes> times = saver_->times();
   for (CheckpointTimes& one : times) {
-    one.asked_s -= offset_s;
-    if (one.drain_begin_s) *one.drain_begin_s -= offset_s;
+    one.save_begin_s -= run_start_s;
+    if (one.drain_begin_s) *one.drain_begin_s -= run_start_s;
   }
   const std::vector<Period> steps = step_periods(run, 0);
   SavingFacts facts{.checkpoints = times, .counts = saver_->counts(), .steps = steps};
   facts.wall_s = steps.empty() ? 0 : steps.back().end_s;
   facts.steps_are_work = steps_are_work;
   facts.mtbf_s = std::chrono::duration<double>(saving_.mtbf).count();
-  facts.fast_tier = saving_.fast.has_value();
+  facts.has_fast_tier = saving_.fast.has_value();
   facts.fast_is_volatile =
       saving_.fast && (saving_.fast->facts.memory || saving_.fast->backend->caps().volatile_memory);
-  facts.durable = train_metrics::kDurable;
+  facts.time_to_durable = train_metrics::kTimeToDurable;
   record_saving(facts, trial);
-  trial.sample(train_metrics::kFinalize, drained_s_);
+  trial.sample(train_metrics::kFinalize, drain_time_s_);
 }
 
 }  // namespace penstock

@@ -18,18 +18,19 @@
 
 namespace penstock {
 
-// For one rank; one thread, the training loop's. A save is on the --ack-log before it is acknowledged
-// anywhere else.
+// The checkpoints of one rank, for the training loop's thread alone. A save is on the --ack-log before it is
+// acknowledged anywhere else.
 class StepCheckpoints final : public StepObserver {
  public:
-  // Collective. Borrows both. `made`: steps that the run made before this process; they ended in state `at`.
-  // Errors as Checkpointer::open(); exhausted if there is no memory for the payload.
+  // Collective. Borrows `saving` and `ranks`. `made`: steps that the run made before this process; they ended
+  // in state `at`. The errors are those of Checkpointer::open(); exhausted if there is no memory for the
+  // payload.
   static Result<std::unique_ptr<StepCheckpoints>> open(const StepSaving& saving, std::uint64_t made,
                                                        const TrainerState& at, Communicator& ranks);
 
   Result<bool> after_step(std::uint64_t step, const Batch& batch) override;
   bool collective_work_due(std::uint64_t steps) const override {
-    return (made_ + steps) % saving_.every == 0;
+    return (steps_before_ + steps) % saving_.every_steps == 0;
   }
   // Collective: every rank has ended the step and calls it. Saves the state after the last step, while the
   // training waits.
@@ -49,22 +50,22 @@ class StepCheckpoints final : public StepObserver {
 
  private:
   StepCheckpoints(const StepSaving& saving, std::uint64_t made, const TrainerState& at, Communicator& ranks);
-  Result<void> may_wait(const Result<void>& left);
+  Result<void> may_wait(const Result<void>& last_result);
 
   const StepSaving& saving_;
   Communicator& ranks_;
-  const std::uint64_t made_;
-  TrainerState at_;
+  const std::uint64_t steps_before_;
+  TrainerState trainer_state_;
   std::unique_ptr<PayloadState> state_;
   std::unique_ptr<Checkpointer> saver_;
-  double drained_s_ = 0;  // how long drain() took
+  double drain_time_s_ = 0;  // how long drain() took
 
   // State of drain(), on rank 0.
-  std::optional<SteadyTime> stopped_;  // when a signal was seen
-  SteadyTime last_progress_;           // when the drain last made progress, see may_wait()
-  std::uint64_t written_ = 0;          // bytes on the slow tier at that time
-  std::uint64_t drained_ = 0;          // number of drained checkpoints
-  std::uint64_t failures_ = 0;         // failed drains when the last checkpoint was drained
+  std::optional<SteadyTime> signal_seen_at_;  // when a signal was seen
+  SteadyTime last_progress_;                  // when the drain last made progress, see may_wait()
+  std::uint64_t written_bytes_ = 0;   // bytes written to the slow tier, at the last call of may_wait()
+  std::uint64_t drained_count_ = 0;   // drained checkpoints, at the last call of may_wait()
+  std::uint64_t drain_failures_ = 0;  // failed drains, at the last drained checkpoint
 };
 
 }  // namespace penstock

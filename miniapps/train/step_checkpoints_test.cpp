@@ -17,7 +17,7 @@ constexpr std::uint64_t kSeed = 11;
 
 StepSaving saving_to(const std::filesystem::path& folder, const std::string& options = "") {
   StepSaving saving;
-  saving.every = 2;
+  saving.every_steps = 2;
   saving.slow = open_tier("slow=posix:" + (folder / "slow").string() + options, kNoNamedTiers).value();
   saving.fast = open_tier("fast=posix:" + (folder / "fast").string(), kNoNamedTiers).value();
   saving.payload = find_payload("1MiB").value();
@@ -64,7 +64,7 @@ TEST(StepCheckpoints, ContainThePositionOfTheTraining) {
   EXPECT_EQ(resumed.manifest.id.step, 6U);
   EXPECT_EQ(resumed.manifest.trainer,
             (TrainerState{.epoch = 1, .step_of_epoch = 3, .consumed = 12, .seed = kSeed}));
-  EXPECT_EQ(resumed.start(), (PlanStart{.batches = 6, .epoch = 1, .used = 12}));
+  EXPECT_EQ(resumed.start(), (PlanStart{.batches = 6, .epoch = 1, .used_samples = 12}));
 }
 
 TEST(StepCheckpoints, GoOnCounting) {
@@ -84,7 +84,7 @@ TEST(StepCheckpoints, GoOnCounting) {
     ASSERT_OK(saves->drain());
   }
   const Resumed second = resume_run(saving, *ranks).value();
-  EXPECT_EQ(second.start(), (PlanStart{.batches = 6, .epoch = 1, .used = 12}));
+  EXPECT_EQ(second.start(), (PlanStart{.batches = 6, .epoch = 1, .used_samples = 12}));
   EXPECT_EQ(second.manifest.trainer.step_of_epoch, 3U);
 }
 

@@ -11,15 +11,16 @@
 namespace penstock {
 namespace {
 
-constexpr const char* kCompanions[] = {"burst-buffer",    "payload",  "keep",  "keep-fast", "run",  "on-full",
-                                       "on-full-timeout", "oversize", "grace", "ack-log",   "mtbf", "resume"};
+constexpr const char* kDependentFlags[] = {
+    "burst-buffer",    "payload",  "keep",  "keep-fast", "run",  "on-full",
+    "on-full-timeout", "oversize", "grace", "ack-log",   "mtbf", "resume"};
 
-Result<void> check_companions(const Options& options) {
-  const bool every = options.given("checkpoint-every");
-  if (every && !options.given("checkpoint-to"))
+Result<void> check_dependent_flags(const Options& options) {
+  const bool saves_steps = options.given("checkpoint-every");
+  if (saves_steps && !options.given("checkpoint-to"))
     return make_error(Errc::invalid_argument, "--checkpoint-every needs --checkpoint-to TIER");
-  if (every) return success();
-  for (const char* name : kCompanions)
+  if (saves_steps) return success();
+  for (const char* name : kDependentFlags)
     if (options.given(name))
       return make_error(Errc::invalid_argument, "--" + std::string(name) +
                                                     " goes with --checkpoint-every N and --checkpoint-to "
@@ -31,8 +32,9 @@ Result<CheckpointPolicy> policy_of(const Options& options) {
   CheckpointPolicy policy;
   if (options.given("run")) policy.run = options.text("run");
   PENSTOCK_TRY(check_run_name(policy.run));
-  if (options.given("keep")) policy.keep = static_cast<std::uint64_t>(options.integer("keep"));
-  if (options.given("keep-fast")) policy.keep_fast = static_cast<std::uint64_t>(options.integer("keep-fast"));
+  if (options.given("keep")) policy.keep_on_slow = static_cast<std::uint64_t>(options.integer("keep"));
+  if (options.given("keep-fast"))
+    policy.keep_on_fast = static_cast<std::uint64_t>(options.integer("keep-fast"));
   if (options.given("on-full-timeout")) policy.block_for = options.duration("on-full-timeout");
   policy.on_full = on_full_of(options.text("on-full"));
   policy.fail_oversize = options.text("oversize") == "fail";
@@ -42,7 +44,7 @@ Result<CheckpointPolicy> policy_of(const Options& options) {
 
 // A tier without a name gets its path as name, as in `penstock checkpoint`: both tiers are often on one
 // mount.
-Result<Tier> open_place(const std::string& text, NamedTiers named) {
+Result<Tier> open_checkpoint_tier(const std::string& text, NamedTiers named) {
   PENSTOCK_ASSIGN(TierSpec spec, parse_tier(text, named));
   if (spec.name.empty()) spec.name = spec.path;
   return open_tier(spec);
@@ -63,20 +65,22 @@ std::string_view on_full_name(OnFull on_full) {
 }  // namespace
 
 PlanStart Resumed::start() const {
-  return {.batches = manifest.id.step, .epoch = manifest.trainer.epoch, .used = manifest.trainer.consumed};
+  return {.batches = manifest.id.step,
+          .epoch = manifest.trainer.epoch,
+          .used_samples = manifest.trainer.consumed};
 }
 
 Result<std::optional<StepSaving>> step_saving(const Options& options, NamedTiers named) {
-  PENSTOCK_TRY(check_companions(options));
+  PENSTOCK_TRY(check_dependent_flags(options));
   if (!options.given("checkpoint-every")) return std::optional<StepSaving>();
   StepSaving saving;
-  saving.every = static_cast<std::uint64_t>(options.integer("checkpoint-every"));
+  saving.every_steps = static_cast<std::uint64_t>(options.integer("checkpoint-every"));
   PENSTOCK_ASSIGN(saving.policy, policy_of(options));
   PENSTOCK_ASSIGN(saving.payload,
                   find_payload(options.given("payload") ? options.text("payload") : "alexnet-adam"));
-  PENSTOCK_ASSIGN(saving.slow, open_place(options.text("checkpoint-to"), named));
+  PENSTOCK_ASSIGN(saving.slow, open_checkpoint_tier(options.text("checkpoint-to"), named));
   if (options.given("burst-buffer")) {
-    PENSTOCK_ASSIGN(saving.fast, open_place(options.text("burst-buffer"), named));
+    PENSTOCK_ASSIGN(saving.fast, open_checkpoint_tier(options.text("burst-buffer"), named));
     if (saving.fast->name == saving.slow.name)
       return make_error(Errc::invalid_argument, "--burst-buffer and --checkpoint-to are both called '" +
                                                     saving.slow.name + "': they have to be two places");
@@ -93,12 +97,12 @@ Result<void> take_checkpoints(const Options& options, TrainRequest& request) {
   PENSTOCK_ASSIGN(request.saving, step_saving(options, request.named_tiers));
   if (!options.given("checkpoint-to")) return success();
   if (!request.saving) {
-    if (!request.app->checkpoints)
+    if (!request.app->writes_checkpoints)
       return make_error(Errc::invalid_argument, "--checkpoint-to alone is nothing for '" +
                                                     std::string(request.app->name) +
                                                     "', which writes none behind epochs: add "
                                                     "--checkpoint-every N");
-    PENSTOCK_ASSIGN(request.checkpoints, open_tier(options.text("checkpoint-to"), request.named_tiers));
+    PENSTOCK_ASSIGN(request.checkpoint_tier, open_tier(options.text("checkpoint-to"), request.named_tiers));
     return success();
   }
   if (options.given("tier"))
@@ -113,12 +117,12 @@ Result<void> take_checkpoints(const Options& options, TrainRequest& request) {
 
 void describe_saving(const StepSaving& saving, Trial& trial) {
   const CheckpointPolicy& policy = saving.policy;
-  trial.parameter("checkpoint_every", saving.every);
+  trial.parameter("checkpoint_every", saving.every_steps);
   trial.parameter("payload", saving.payload.name);
   trial.parameter("payload_bytes", saving.payload.bytes);
   trial.parameter("run", policy.run);
-  trial.parameter("keep", policy.keep);
-  trial.parameter("keep_fast", policy.keep_fast);
+  trial.parameter("keep", policy.keep_on_slow);
+  trial.parameter("keep_fast", policy.keep_on_fast);
   trial.parameter("on_full", on_full_name(policy.on_full));
   trial.parameter("on_full_timeout_s", std::chrono::duration<double>(policy.block_for).count());
   trial.parameter("oversize", policy.fail_oversize ? "fail" : "writethrough");

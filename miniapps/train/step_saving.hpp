@@ -27,7 +27,7 @@ class StepCheckpoints;  // step_checkpoints.hpp
 struct Resumed {
   CheckpointManifest manifest;
   std::string tier;        // the tier that it was read from
-  double find_s = 0;       // seconds to find it; rank 0 reads it whole for that
+  double find_s = 0;       // seconds to find it, for which rank 0 reads it whole
   double restore_s = 0;    // seconds until every rank had read and proven its part
   nlohmann::json restart;  // for the record, from restart_json()
 
@@ -35,7 +35,7 @@ struct Resumed {
 };
 
 struct StepSaving {
-  std::uint64_t every = 1;  // counts the steps of the whole run
+  std::uint64_t every_steps = 1;  // saves after this many steps, counted in the whole run
   Tier slow;
   std::optional<Tier> fast;
   CheckpointPolicy policy;
@@ -46,8 +46,8 @@ struct StepSaving {
   std::chrono::nanoseconds mtbf = std::chrono::hours(24);
   bool resume = false;
 
-  std::optional<Resumed> resumed{};  // from find_run() on, with --resume
-  // From open_checkpoints() on. It borrows this object.
+  std::optional<Resumed> resumed{};  // set by find_run() with --resume
+  // Set by open_checkpoints(). The checkpoints borrow this StepSaving.
   std::shared_ptr<StepCheckpoints> checkpoints{};
 };
 
@@ -61,8 +61,8 @@ struct TrainRequest;
 // own checkpoints.
 Result<void> take_checkpoints(const Options& options, TrainRequest& request);
 
-// Adds the understood settings to the record's parameters. With --resume also where the run continues, and
-// the times of the restart.
+// Adds the parsed settings to the record's parameters. With --resume also where the run continues, and the
+// times of the restart.
 void describe_saving(const StepSaving& saving, Trial& trial);
 
 }  // namespace penstock

@@ -21,9 +21,9 @@
 namespace penstock {
 namespace {
 
-constexpr std::size_t kSpansAPiece = std::size_t{1} << 15;  // spans that a rank sends in one message
-constexpr double kSlack = 1024;                             // more spans than calculated
-constexpr std::size_t kMostOrders = 4096;                   // most epochs whose order gets a span
+constexpr std::size_t kPieceSpans = std::size_t{1} << 15;  // spans that a rank sends in one message
+constexpr double kExtraSpans = 1024;           // memory for more spans of a worker than calculated
+constexpr std::size_t kMostOrderSpans = 4096;  // most epochs whose order gets a span
 
 double seconds(std::int64_t nanoseconds) {
   return static_cast<double>(nanoseconds) * 1e-9;
@@ -40,28 +40,29 @@ std::string host_name() {
   return ::uname(&names) == 0 ? names.nodename : "";
 }
 
-// Spans of one worker, which may do all the work alone. Each sample has spans for read, load, each stage, and
-// a wait before it.
-std::size_t spans_each(const TimelineRequest& request) {
-  const double needed = request.samples * static_cast<double>(3 + request.stages.size()) + kSlack;
-  const double allowed = static_cast<double>(request.memory) / request.threads / sizeof(penstock_span);
-  return static_cast<std::size_t>(std::min(needed, allowed));
+// How many spans one worker may record: it may do all the work alone. Each sample has spans for read, load,
+// each stage, and a wait before it.
+std::size_t spans_per_worker(const TimelineRequest& request) {
+  const double needed_spans = request.samples * static_cast<double>(3 + request.stages.size()) + kExtraSpans;
+  const double most_spans =
+      static_cast<double>(request.memory_bytes) / request.threads / sizeof(penstock_span);
+  return static_cast<std::size_t>(std::min(needed_spans, most_spans));
 }
 
 Json packed(const TimelineRank& rank) {
   Json threads = Json::array();
   for (const auto& [thread, name] : rank.threads) threads.push_back(Json::array({thread, name}));
-  return Json::array({rank.rank, rank.process, rank.host, std::move(threads)});
+  return Json::array({rank.rank, rank.process_id, rank.host, std::move(threads)});
 }
 
-TimelineRank rank_of(const Json& json) {
+TimelineRank rank_from_json(const Json& json) {
   TimelineRank rank{json[0].get<int>(), json[1].get<std::int64_t>(), json[2].get<std::string>(), {}};
   for (const Json& thread : json[3])
     rank.threads.emplace_back(thread[0].get<std::uint32_t>(), thread[1].get<std::string>());
   return rank;
 }
 
-void keep_first(Result<void>& so_far, Result<void> next) {
+void keep_first_error(Result<void>& so_far, Result<void> next) {
   if (so_far.ok()) so_far = std::move(next);
 }
 
@@ -97,24 +98,25 @@ std::vector<penstock_span> step_spans(const TrainingRun& run, SteadyTime start, 
                      .detail = static_cast<std::uint16_t>(detail),
                      .reserved = 0});
   };
-  std::int64_t free = 0;
+  std::int64_t free_ns = 0;
   for (std::size_t i = 0; i < run.steps.size(); ++i) {
     const StepTimes& step = run.steps[i];
     // The end is the deadline: if this machine woke up late, that is not time of the accelerator.
-    const std::int64_t done = std::min(step.deadline_ns, step.next_may_begin_ns);
-    add(i, free, step.next_may_begin_ns, PENSTOCK_ITERATION, 0);
-    const std::int64_t gathered = free + step.collective_ns;
-    const std::int64_t got = step.begin_ns - (step.observer_ns - step.collective_ns);
-    if (gathered > free) add(i, free, gathered, before_step, 0);
-    if (got > gathered) add(i, gathered, got, PENSTOCK_WAIT, PENSTOCK_WAIT_INPUT);
-    if (step.begin_ns > got) add(i, got, step.begin_ns, before_step, 0);
-    add(i, step.begin_ns, done, PENSTOCK_TRAIN, 0);
-    if (step.next_may_begin_ns > done)
-      add(i, done, step.next_may_begin_ns, PENSTOCK_WAIT, PENSTOCK_WAIT_RANKS);
-    free = step.next_may_begin_ns;
+    const std::int64_t end_ns = std::min(step.deadline_ns, step.next_may_begin_ns);
+    add(i, free_ns, step.next_may_begin_ns, PENSTOCK_ITERATION, 0);
+    const std::int64_t collective_end_ns = free_ns + step.collective_ns;
+    const std::int64_t batch_ready_ns = step.begin_ns - (step.observer_ns - step.collective_ns);
+    if (collective_end_ns > free_ns) add(i, free_ns, collective_end_ns, before_step, 0);
+    if (batch_ready_ns > collective_end_ns)
+      add(i, collective_end_ns, batch_ready_ns, PENSTOCK_WAIT, PENSTOCK_WAIT_INPUT);
+    if (step.begin_ns > batch_ready_ns) add(i, batch_ready_ns, step.begin_ns, before_step, 0);
+    add(i, step.begin_ns, end_ns, PENSTOCK_TRAIN, 0);
+    if (step.next_may_begin_ns > end_ns)
+      add(i, end_ns, step.next_may_begin_ns, PENSTOCK_WAIT, PENSTOCK_WAIT_RANKS);
+    free_ns = step.next_may_begin_ns;
   }
   if (run.observer_after_ns > 0 && !run.steps.empty())
-    add(run.steps.size() - 1, free, free + run.observer_after_ns, before_step, 0);
+    add(run.steps.size() - 1, free_ns, free_ns + run.observer_after_ns, before_step, 0);
   return spans;
 }
 
@@ -138,14 +140,14 @@ TimelineFigures timeline_figures(const SpanLog& workers, std::span<const penstoc
       figures.read_summed_s += seconds(span.end_ns - span.begin_ns);
     }
   }
-  std::vector<TimeInterval> trained;
+  std::vector<TimeInterval> step_times;
   for (const penstock_span& span : steps)
-    if (span.component == PENSTOCK_TRAIN) trained.push_back({span.begin_ns, span.end_ns});
+    if (span.component == PENSTOCK_TRAIN) step_times.push_back({span.begin_ns, span.end_ns});
   reads = merged(std::move(reads));
-  trained = merged(std::move(trained));
+  step_times = merged(std::move(step_times));
   figures.read_merged_s = seconds(length(reads));
-  figures.train_merged_s = seconds(length(trained));
-  figures.read_train_overlap_s = seconds(common_length(reads, trained));
+  figures.train_merged_s = seconds(length(step_times));
+  figures.read_train_overlap_s = seconds(common_length(reads, step_times));
   if (wall_ns > 0) figures.read_share = figures.read_merged_s / seconds(wall_ns);
   return figures;
 }
@@ -185,8 +187,8 @@ Timeline::Timeline(const TimelineRequest& request, Communicator& ranks, std::uni
     : ranks_(ranks), request_(request), log_(std::move(log)) {}
 
 Result<std::unique_ptr<Timeline>> Timeline::make(const TimelineRequest& request, Communicator& ranks) {
-  std::vector<std::size_t> capacities(request.threads, spans_each(request));
-  capacities.push_back(static_cast<std::size_t>(std::min<std::uint64_t>(request.epochs, kMostOrders)));
+  std::vector<std::size_t> capacities(request.threads, spans_per_worker(request));
+  capacities.push_back(static_cast<std::size_t>(std::min<std::uint64_t>(request.epochs, kMostOrderSpans)));
   Result<std::unique_ptr<SpanLog>> log = SpanLog::make(capacities);
   PENSTOCK_TRY(all_ok(ranks, log));
   std::unique_ptr<Timeline> timeline(new Timeline(request, ranks, *std::move(log)));
@@ -203,16 +205,16 @@ TimelineFigures Timeline::end(const TrainingRun& run, SteadyTime start, penstock
   step_thread_ = span_thread();
   start_ns_ = span_ns(start);
   steps_ = step_spans(run, start, step_thread_, before_step);
-  const std::int64_t wall =
+  const std::int64_t run_ns =
       run.steps.empty() ? 0 : std::max(run.steps.back().end_ns, run.steps.back().next_may_begin_ns);
-  return timeline_figures(*log_, steps_, start_ns_, wall);
+  return timeline_figures(*log_, steps_, start_ns_, run_ns);
 }
 
 std::vector<std::span<const penstock_span>> Timeline::pieces() const {
   std::vector<std::span<const penstock_span>> pieces;
   const auto cut = [&](std::span<const penstock_span> all) {
-    for (; !all.empty(); all = all.subspan(std::min(kSpansAPiece, all.size())))
-      pieces.push_back(all.first(std::min(kSpansAPiece, all.size())));
+    for (; !all.empty(); all = all.subspan(std::min(kPieceSpans, all.size())))
+      pieces.push_back(all.first(std::min(kPieceSpans, all.size())));
   };
   cut(steps_);
   for (std::size_t i = 0; i < log_->buffers(); ++i) cut(std::as_const(*log_)[i].spans());
@@ -220,72 +222,72 @@ std::vector<std::span<const penstock_span>> Timeline::pieces() const {
 }
 
 // Collective: gathers the names of all ranks, processes and threads on rank 0.
-Result<std::vector<TimelineRank>> Timeline::introduce() const {
+Result<std::vector<TimelineRank>> Timeline::gather_names() const {
   TimelineRank mine{ranks_.rank(), ::getpid(), host_name(), {}};
   mine.threads.emplace_back(step_thread_, "accelerator");
   for (unsigned i = 0; i < request_.threads; ++i) {
     const auto spans = std::as_const(*log_)[i].spans();
     if (!spans.empty()) mine.threads.emplace_back(spans.front().thread, "worker " + std::to_string(i));
   }
-  const std::vector<std::uint8_t> words = Json::to_cbor(packed(mine));
-  PENSTOCK_ASSIGN(const auto gathered, ranks_.gather(std::as_bytes(std::span(words))));
+  const std::vector<std::uint8_t> cbor = Json::to_cbor(packed(mine));
+  PENSTOCK_ASSIGN(const auto gathered, ranks_.gather(std::as_bytes(std::span(cbor))));
   std::vector<TimelineRank> all;
-  for (const std::vector<std::byte>& bytes : gathered) all.push_back(rank_of(Json::from_cbor(bytes)));
+  for (const std::vector<std::byte>& bytes : gathered) all.push_back(rank_from_json(Json::from_cbor(bytes)));
   return all;
 }
 
 Result<void> Timeline::begin_file() {
   const Manifest& manifest = *request_.manifest;
-  TimelineNames words;
-  words.stages = request_.stages;
-  if (manifest.facts().format.find("hdf5") != std::string::npos) words.read = "HDF5 File Read";
-  words.shuffle = shuffle_action(request_.shuffle);
-  words.object = [&manifest](std::uint64_t sample, std::string& scratch) -> std::string_view {
+  TimelineNames names;
+  names.stage_names = request_.stages;
+  if (manifest.facts().format.find("hdf5") != std::string::npos) names.read_action = "HDF5 File Read";
+  names.shuffle_action = shuffle_action(request_.shuffle);
+  names.object = [&manifest](std::uint64_t sample, std::string& scratch) -> std::string_view {
     return manifest.object_name(manifest.sample(sample).object, scratch);
   };
-  words.start_ns = start_ns_;
-  words.wall_minus_span = wall_ns() - span_ns(std::chrono::steady_clock::now());
-  return file_->begin(std::move(words));
+  names.start_ns = start_ns_;
+  names.wall_minus_span_ns = wall_ns() - span_ns(std::chrono::steady_clock::now());
+  return file_->begin(std::move(names));
 }
 
-// Collective, called by all ranks for each piece. Only rank `of` contributes spans; rank 0 writes them.
-Result<void> Timeline::add_piece(int of, std::span<const penstock_span> piece) {
-  std::vector<penstock_span> moved;
-  if (ranks_.rank() == of) {
-    moved.assign(piece.begin(), piece.end());
-    for (penstock_span& span : moved) {
-      span.begin_ns -= offset_ns_;
-      span.end_ns -= offset_ns_;
+// Collective, called by all ranks for each piece. Only rank `sender` contributes spans; rank 0 writes them.
+Result<void> Timeline::add_piece(int sender, std::span<const penstock_span> piece) {
+  std::vector<penstock_span> shifted;
+  if (ranks_.rank() == sender) {
+    shifted.assign(piece.begin(), piece.end());
+    for (penstock_span& span : shifted) {
+      span.begin_ns -= clock_offset_ns_;
+      span.end_ns -= clock_offset_ns_;
     }
   }
-  PENSTOCK_ASSIGN(const auto gathered, ranks_.gather(std::as_bytes(std::span(moved))));
+  PENSTOCK_ASSIGN(const auto gathered, ranks_.gather(std::as_bytes(std::span(shifted))));
   if (!ranks_.root()) return success();
-  const std::vector<std::byte>& bytes = gathered[static_cast<std::size_t>(of)];
-  moved.resize(bytes.size() / sizeof(penstock_span));
-  std::memcpy(moved.data(), bytes.data(), bytes.size());
-  return file_->add(moved);
+  const std::vector<std::byte>& bytes = gathered[static_cast<std::size_t>(sender)];
+  shifted.resize(bytes.size() / sizeof(penstock_span));
+  std::memcpy(shifted.data(), bytes.data(), bytes.size());
+  return file_->add(shifted);
 }
 
 // Collective. If rank 0 cannot write, it continues the collective calls and returns the error at the end:
 // otherwise the other ranks would wait for ever.
 Result<void> Timeline::write() {
   PENSTOCK_ASSIGN(const Communicator::ClockOffset offset, ranks_.clock_offset());
-  offset_ns_ = offset.offset_ns;
+  clock_offset_ns_ = offset.offset_ns;
   const std::vector<std::span<const penstock_span>> mine = pieces();
   std::vector<std::uint64_t> counts(static_cast<std::size_t>(ranks_.size()), 0);
   counts[static_cast<std::size_t>(ranks_.rank())] = mine.size();
   PENSTOCK_TRY(ranks_.all_reduce(std::span(counts), Reduction::sum));
-  PENSTOCK_ASSIGN(std::vector<TimelineRank> who, introduce());
-  Result<void> written = ranks_.root() ? begin_file() : success();
+  PENSTOCK_ASSIGN(std::vector<TimelineRank> names, gather_names());
+  Result<void> result = ranks_.root() ? begin_file() : success();
   for (int rank = 0; rank < ranks_.size(); ++rank) {
-    const auto at = static_cast<std::size_t>(rank);
-    if (ranks_.root()) keep_first(written, file_->begin_rank(std::move(who[at])));
-    for (std::uint64_t i = 0; i < counts[at]; ++i)
-      keep_first(written, add_piece(rank, rank == ranks_.rank() ? mine[static_cast<std::size_t>(i)]
-                                                                : std::span<const penstock_span>()));
+    const auto index = static_cast<std::size_t>(rank);
+    if (ranks_.root()) keep_first_error(result, file_->begin_rank(std::move(names[index])));
+    for (std::uint64_t i = 0; i < counts[index]; ++i)
+      keep_first_error(result, add_piece(rank, rank == ranks_.rank() ? mine[static_cast<std::size_t>(i)]
+                                                                     : std::span<const penstock_span>()));
   }
-  if (ranks_.root()) keep_first(written, file_->close());
-  return on_root(ranks_, [&] { return written; });
+  if (ranks_.root()) keep_first_error(result, file_->close());
+  return on_root(ranks_, [&] { return result; });
 }
 
 }  // namespace penstock

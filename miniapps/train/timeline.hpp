@@ -22,20 +22,20 @@ namespace penstock {
 // time. Merged: the length of the union of intervals, so that simultaneous work of several workers counts
 // once.
 struct TimelineFigures {
-  std::uint64_t spans = 0;    // spans in memory
-  std::uint64_t dropped = 0;  // lost for lack of memory; if not 0, the figures below are invalid
+  std::uint64_t spans = 0;    // spans that were recorded
+  std::uint64_t dropped = 0;  // spans lost for lack of memory; if not 0, the figures below are invalid
   std::uint64_t read_bytes = 0;
   double read_summed_s = 0;
   double read_merged_s = 0;
   double train_merged_s = 0;
-  double read_train_overlap_s = 0;  // both at the same time
+  double read_train_overlap_s = 0;  // time with reading and a step at once
   double read_share = 0;            // read_merged_s / wall time
 };
 
 // The memory and the file of a timeline, and the names and numbers of its spans.
 struct TimelineRequest {
   std::string path;                   // ends in .csv or .json
-  std::uint64_t memory = 0;           // bytes of each rank for the spans of its workers
+  std::uint64_t memory_bytes = 0;     // bytes of each rank for the spans of its workers
   unsigned threads = 0;               // number of workers
   std::vector<std::string> stages{};  // names of the transform's stages
   double samples = 0;                 // the most samples that all workers together try
@@ -49,8 +49,8 @@ struct TrainRequest;
 // Parses --timeline and --timeline-memory into the request.
 Result<void> take_timeline(const Options& options, TrainRequest& request);
 
-// The one file for all ranks of a job. Rank 0 writes it, with all times on its clock
-// (Communicator::clock_offset()). Every function that returns a Result is collective. One thread.
+// Writes one timeline file for all ranks of a job. Rank 0 writes it, with all times on its clock
+// (Communicator::clock_offset()). Every function that returns a Result is collective. For one thread.
 class Timeline {
  public:
   // Creates the file and the buffers. They are as large as the run needs, or as the memory limit allows.
@@ -70,8 +70,8 @@ class Timeline {
   Timeline(const TimelineRequest& request, Communicator& ranks, std::unique_ptr<SpanLog> log);
   std::vector<std::span<const penstock_span>> pieces() const;
   Result<void> begin_file();
-  Result<std::vector<TimelineRank>> introduce() const;
-  Result<void> add_piece(int of, std::span<const penstock_span> piece);
+  Result<std::vector<TimelineRank>> gather_names() const;
+  Result<void> add_piece(int sender, std::span<const penstock_span> piece);
 
   Communicator& ranks_;
   const TimelineRequest request_;
@@ -80,7 +80,7 @@ class Timeline {
   std::vector<penstock_span> steps_;
   std::uint32_t step_thread_ = 0;
   std::int64_t start_ns_ = 0;
-  std::int64_t offset_ns_ = 0;  // this rank's clock minus rank 0's clock
+  std::int64_t clock_offset_ns_ = 0;  // this rank's clock minus rank 0's clock
 };
 
 // The spans of the steps, from the times in `run`. Each step has a span for the iteration, the wait for its
@@ -88,7 +88,8 @@ class Timeline {
 std::vector<penstock_span> step_spans(const TrainingRun& run, SteadyTime start, std::uint32_t thread,
                                       penstock_component before_step = PENSTOCK_VALIDATION);
 
-// Gives the same spans to the profiler, if this process runs under it. By the thread that made the steps.
+// Gives the spans of step_spans() to the profiler, if this process runs under it. By the thread that made the
+// steps.
 void profile_steps(const TrainingRun& run, SteadyTime start, penstock_component before_step);
 
 // Adds the figures to the trial; `memory` is the limit for spans. If spans were lost, it adds only the

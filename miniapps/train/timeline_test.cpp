@@ -161,7 +161,7 @@ class TimelineTest : public ::testing::Test {
   void TearDown() override { fs::remove_all(folder_); }
   TimelineRequest request(const std::string& name) const {
     return {.path = (folder_ / name).string(),
-            .memory = 1 << 26,
+            .memory_bytes = 1 << 26,
             .threads = 1,
             .stages = {"decode", "resize"},
             .samples = 70000,
@@ -214,7 +214,7 @@ TEST_F(TimelineTest, MovesTimesToRankZerosClock) {
 TEST_F(TimelineTest, KeepsToItsMemory) {
   const auto alone = single_process();
   TimelineRequest small = request("run.json");
-  small.memory = 100 * sizeof(penstock_span);
+  small.memory_bytes = 100 * sizeof(penstock_span);
   const auto timeline = Timeline::make(small, *alone).value();
   for (int i = 0; i < 130; ++i) timeline->log()[0].add(reading(i, i + 1, 10));
   const TimelineFigures figures = timeline->end({}, kStart);

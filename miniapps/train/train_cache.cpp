@@ -32,14 +32,14 @@ std::optional<double> device_bytes_fraction(const std::vector<EpochBytes>& epoch
 
 Result<bool> EpochCounter::before_step(std::uint64_t /*steps*/, const Batch* /*next*/) {
   if (validating_ == nullptr) return false;
-  const std::uint64_t before = std::exchange(validated_, validating_->bytes());
-  if (!epochs_.empty()) epochs_.back().consumed += validated_ - before;
+  const std::uint64_t validated_before = std::exchange(validated_bytes_, validating_->bytes());
+  if (!epochs_.empty()) epochs_.back().consumed += validated_bytes_ - validated_before;
   return false;
 }
 
 Result<bool> EpochCounter::after_step(std::uint64_t /*step*/, const Batch& batch) {
   if (epochs_.empty() || batch.epoch != epoch_) {
-    settle();
+    close_epoch();
     epoch_ = batch.epoch;
     epochs_.emplace_back();
   }
@@ -48,21 +48,21 @@ Result<bool> EpochCounter::after_step(std::uint64_t /*step*/, const Batch& batch
 }
 
 std::vector<EpochBytes> EpochCounter::finish() {
-  settle();
+  close_epoch();
   return fetched_before_ ? std::move(epochs_) : std::vector<EpochBytes>();
 }
 
-// The kernel does not count what Penstock's own network connections deliver.
+// The kernel does not count what Penstock's own network connections deliver, so the back end counts it.
 std::optional<std::uint64_t> EpochCounter::fetched() const {
-  if (tier_.backend->caps().network) return tier_.backend->moved_bytes().read;
+  if (tier_.backend->caps().on_network) return tier_.backend->moved_bytes().read;
   return device_bytes_read();
 }
 
-void EpochCounter::settle() {
-  const std::optional<std::uint64_t> now = fetched();
-  if (!epochs_.empty() && now && fetched_before_) {
-    epochs_.back().fetched = *now - *fetched_before_;
-    fetched_before_ = now;
+void EpochCounter::close_epoch() {
+  const std::optional<std::uint64_t> fetched_now = fetched();
+  if (!epochs_.empty() && fetched_now && fetched_before_) {
+    epochs_.back().fetched = *fetched_now - *fetched_before_;
+    fetched_before_ = fetched_now;
   }
 }
 
@@ -79,22 +79,22 @@ Result<std::unique_ptr<TrainCache>> TrainCache::make(const TrainPlan& plan, cons
 }
 
 Result<void> TrainCache::prepare() {
-  PENSTOCK_ASSIGN(found_, prepare_together(*plan_.ranks, control_));
+  PENSTOCK_ASSIGN(prepared_, prepare_together(*plan_.ranks, control_));
   return success();
 }
 
 void TrainCache::record(Trial& trial) const {
-  trial.cache(cache_json(found_.state));
-  trial.verdict(found_.verdict, found_.reason);
+  trial.cache(cache_json(prepared_.state));
+  trial.verdict(prepared_.verdict, prepared_.reason);
 }
 
 // The record of a search has several runs, so it omits values of a single run.
 void TrainCache::record_epochs(const std::vector<EpochBytes>& epochs, Trial& trial) const {
-  const std::optional<double> fraction = device_bytes_fraction(epochs, found_.state);
+  const std::optional<double> fraction = device_bytes_fraction(epochs, prepared_.state);
   const bool in_memory = tier_.facts.memory || tier_.backend->caps().volatile_memory;
   if (!fraction || in_memory || plan_.in_memory()) return;
-  if (!tier_.backend->caps().network) {
-    CacheState state = found_.state;
+  if (!tier_.backend->caps().on_network) {
+    CacheState state = prepared_.state;
     state.device_bytes_fraction = fraction;
     trial.cache(cache_json(state));
   }
@@ -106,11 +106,11 @@ void TrainCache::record_epochs(const std::vector<EpochBytes>& epochs, Trial& tri
 // True if prepare() runs again before the training, if nothing can change the cache state, or if the cache
 // already holds all data. A cold cache gets warm during the first epoch, so several epochs cannot be divided
 // into parts.
-bool TrainCache::same_again() const {
+bool TrainCache::keeps_cache_state() const {
   if (plan_.cache == CacheRequest::cold) return plan_.planned_steps() <= plan_.steps_an_epoch();
-  const CacheState& state = found_.state;
+  const CacheState& state = prepared_.state;
   return plan_.cache == CacheRequest::warm || state.client_data == "memory" ||
-         state.client_data == "bypassed" || state.resident_fraction_before.value_or(0) >= kWarmAtLeast;
+         state.client_data == "bypassed" || state.resident_fraction_before.value_or(0) >= kLeastCachedIfWarm;
 }
 
 }  // namespace penstock

@@ -30,8 +30,8 @@ struct EpochBytes {
 // first epoch they count in that epoch. One thread: the training loop's.
 class EpochCounter final : public StepObserver {
  public:
-  // `validating` may be null. Its reads count in the epoch before it. It must be earlier in the list of
-  // observers.
+  // `validating` may be null. What it reads counts in the epoch before its pass. It must be earlier in the
+  // list of observers.
   EpochCounter(const Tier& tier, const Validating* validating)
       : tier_(tier), validating_(validating), fetched_before_(fetched()) {}
 
@@ -42,11 +42,11 @@ class EpochCounter final : public StepObserver {
 
  private:
   std::optional<std::uint64_t> fetched() const;
-  void settle();
+  void close_epoch();
 
   const Tier& tier_;
   const Validating* const validating_;
-  std::uint64_t validated_ = 0;  // bytes that validation has read so far
+  std::uint64_t validated_bytes_ = 0;  // bytes that validation has read so far
   std::optional<std::uint64_t> fetched_before_;
   std::uint64_t epoch_ = 0;
   std::vector<EpochBytes> epochs_;
@@ -55,7 +55,7 @@ class EpochCounter final : public StepObserver {
 // The cache state of one tier. All ranks prepare it together.
 class TrainCache {
  public:
-  // Borrows both. Errors as corpus_samples().
+  // Borrows the plan and the tier. The errors are those of corpus_samples().
   static Result<std::unique_ptr<TrainCache>> make(const TrainPlan& plan, const Tier& tier);
 
   // Brings the caches into the state that --cache requests. Collective.
@@ -65,7 +65,7 @@ class TrainCache {
   // Adds the bytes from devices, in all and by epoch. `epochs` are the sums of all ranks.
   void record_epochs(const std::vector<EpochBytes>& epochs, Trial& trial) const;
   // Whether the pipeline can run by itself before the training and still leave it the same cache state.
-  bool same_again() const;
+  bool keeps_cache_state() const;
   // Bytes read so far to warm the cache.
   std::uint64_t warmed_bytes() const { return control_.warmed_bytes(); }
 
@@ -76,7 +76,7 @@ class TrainCache {
   const Tier& tier_;
   const SampleList samples_;
   CacheControl control_;  // borrows samples_
-  CacheOutcome found_;
+  CacheOutcome prepared_;
 };
 
 }  // namespace penstock

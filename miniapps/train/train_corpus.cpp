@@ -11,14 +11,15 @@
 namespace penstock {
 namespace {
 
-// "raw samples of 3072 bytes in cifar (generate cifar10)". An empty argument is unknown or does not matter.
+// Describes a kind of samples: "raw samples of 3072 bytes in cifar (generate cifar10)". An argument is empty
+// if it is unknown or does not matter.
 std::string kind_text(std::string_view codec, const std::string& bytes, std::string_view format,
                       std::string_view recipe) {
-  std::string words = codec.empty() ? "samples" : std::string(codec) + " samples";
-  if (!bytes.empty()) words += " of " + bytes + " bytes";
-  if (!format.empty()) words += " in " + std::string(format);
-  if (!recipe.empty()) words += " (generate " + std::string(recipe) + ")";
-  return words;
+  std::string text = codec.empty() ? "samples" : std::string(codec) + " samples";
+  if (!bytes.empty()) text += " of " + bytes + " bytes";
+  if (!format.empty()) text += " in " + std::string(format);
+  if (!recipe.empty()) text += " (generate " + std::string(recipe) + ")";
+  return text;
 }
 
 // A corpus that the app cannot use is an error. A scanned corpus has no known format and recipe, and may be a
@@ -28,16 +29,16 @@ Result<void> check_kind(const MiniAppInfo& app, const Corpus& corpus) {
   if (!app.codec.empty()) PENSTOCK_TRY(SampleOpener::make(facts.codec));
   const std::string codec(payload_codec(facts.codec));
   const bool scanned = facts.recipe == "scan";
-  const bool decodes = app.codec.empty() || codec.empty() || codec == "mixed" ||
-                       ("|" + std::string(app.codec) + "|").find("|" + codec + "|") != std::string::npos;
-  const bool in_format = app.format.empty() || scanned || facts.format == app.format;
-  const bool of_recipe = app.recipe.empty() || scanned || facts.recipe == app.recipe;
-  const bool as_large = app.sample_bytes == 0 || corpus.manifest.largest_sample() == app.sample_bytes;
-  if (decodes && in_format && of_recipe && as_large) return success();
+  const bool codec_fits = app.codec.empty() || codec.empty() || codec == "mixed" ||
+                          ("|" + std::string(app.codec) + "|").find("|" + codec + "|") != std::string::npos;
+  const bool format_fits = app.format.empty() || scanned || facts.format == app.format;
+  const bool recipe_fits = app.recipe.empty() || scanned || facts.recipe == app.recipe;
+  const bool size_fits = app.sample_bytes == 0 || corpus.manifest.largest_sample() == app.sample_bytes;
+  if (codec_fits && format_fits && recipe_fits && size_fits) return success();
   return make_error(
       Errc::invalid_argument,
       "'" + corpus.name + "' holds " +
-          kind_text(codec, as_large ? "" : "up to " + std::to_string(corpus.manifest.largest_sample()),
+          kind_text(codec, size_fits ? "" : "up to " + std::to_string(corpus.manifest.largest_sample()),
                     scanned ? "" : facts.format, scanned ? "" : facts.recipe) +
           "; " + std::string(app.name) + " takes " +
           kind_text(app.codec, app.sample_bytes == 0 ? "" : std::to_string(app.sample_bytes), app.format,
@@ -48,7 +49,7 @@ Result<void> check_kind(const MiniAppInfo& app, const Corpus& corpus) {
 // well, it is a note.
 Result<void> check_decode(const MiniAppInfo& app, const std::string& decode, const Corpus& corpus,
                           std::vector<std::string>& notes) {
-  if (!app.pictures || decode == "full") return success();
+  if (!app.takes_pictures || decode == "full") return success();
   const std::string_view codec = payload_codec(corpus.manifest.facts().codec);
   if (codec == "mixed")
     notes.push_back("'" + corpus.name + "' holds several kinds of samples: --decode " + decode +
@@ -61,21 +62,22 @@ Result<void> check_decode(const MiniAppInfo& app, const std::string& decode, con
                                                 (decode == "crop" ? ", and add --set crop=random" : ""));
 }
 
-// A workload's data may have been made by DLIO, which writes no manifest, or by `generate`.
+// A workload's data may have been made by DLIO, which writes no manifest, or by `generate`. So a folder
+// without a manifest is scanned.
 Result<Corpus> open_data(const Options& options, const TrainRequest& request) {
   if (request.data.empty()) return make_error(Errc::invalid_argument, "train needs --data CORPUS");
-  CorpusRequest how{.scan = options.flag("scan"),
-                    .manifest_file = options.text("manifest"),
-                    .threads = static_cast<unsigned>(request.threads),
-                    .types = options.text("types"),
-                    .named_tiers = request.named_tiers,
-                    .log = note};
-  Result<Corpus> opened = open_corpus(request.data, how);
-  if (opened.ok() || opened.error().code != Errc::not_found || request.workload.empty() || how.scan ||
-      !how.manifest_file.empty())
+  CorpusRequest corpus_request{.scan = options.flag("scan"),
+                               .manifest_file = options.text("manifest"),
+                               .threads = static_cast<unsigned>(request.threads),
+                               .types = options.text("types"),
+                               .named_tiers = request.named_tiers,
+                               .log = note};
+  Result<Corpus> opened = open_corpus(request.data, corpus_request);
+  if (opened.ok() || opened.error().code != Errc::not_found || request.workload.empty() ||
+      corpus_request.scan || !corpus_request.manifest_file.empty())
     return opened;
-  how.scan = true;
-  return open_corpus(request.data, how);
+  corpus_request.scan = true;
+  return open_corpus(request.data, corpus_request);
 }
 
 }  // namespace
@@ -116,7 +118,7 @@ std::vector<std::string> note_omissions(const TrainPlan& plan) {
   const FileInput* const files = plan.files();
   if (files != nullptr && files->validation && !files->validation->at_the_end && plan.limits.epochs == 1)
     notes.push_back("'" + app + "' validates between epochs, of which there is one: nothing is validated");
-  if (plan.app->checkpoints && !plan.checkpoints && !plan.saving)
+  if (plan.app->writes_checkpoints && !plan.checkpoint_tier && !plan.saving)
     notes.push_back("without --checkpoint-to DIR '" + app + "' writes no checkpoints");
   if (files == nullptr && plan.corpus.manifest.facts().label_names.empty())
     notes.push_back("'" + plan.corpus.name + "' has no labels: its batches carry none");

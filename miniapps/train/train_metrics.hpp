@@ -15,7 +15,7 @@ using shared_metrics::kTierBytesRead;
 using shared_metrics::kWall;
 
 inline constexpr MetricInfo kSampleRate{"samples_per_s", "1/s", Better::higher, "run", kHeadline};
-inline constexpr MetricInfo kDurable{"checkpoint_durable_s", "s", Better::lower, "checkpoint"};
+inline constexpr MetricInfo kTimeToDurable{"checkpoint_durable_s", "s", Better::lower, "checkpoint"};
 inline constexpr MetricInfo kPayloadRate{"payload_bytes_per_s", "B/s", Better::higher};
 inline constexpr MetricInfo kSteps{"steps", "1", Better::neither, "run", kHeadline};
 inline constexpr MetricInfo kSkippedSamples{"skipped_samples", "1", Better::lower, "run", kHeadline};
@@ -61,28 +61,28 @@ inline constexpr MetricInfo kInputAlone{"input_alone_s", "s", Better::lower};
 inline constexpr MetricInfo kInputOverlap{"input_overlap", "1", Better::higher};
 inline constexpr MetricInfo kEpochDeviceBytes{"epoch_device_bytes_fraction", "1", Better::neither, "epoch"};
 inline constexpr MetricInfo kAcceleratorsFed{"accelerators_fed", "1", Better::higher};
-inline constexpr MetricInfo kOneMore{"utilization_with_one_more", "1"};
+inline constexpr MetricInfo kWithOneMore{"utilization_with_one_more", "1"};
 
-inline constexpr MetricInfo kFirst[] = {kSampleRate};
-inline constexpr MetricInfo kOfSteps[] = {
-    kPayloadRate, kWall,       kPeakMemory,   kDurable,      kSteps,   kSkippedSamples,
-    kDroppedTail, kModelBytes, kFileReads,    kFileReadsOf,  kPayload, kFirstBatch,
-    kInputWait,   kStageBusy,  kStageStarved, kStageBlocked, kLost};
-inline constexpr MetricInfo kOfAccelerators[] = {kAccelerators,    kUtilization,     kLeastUtilization,
-                                                 kUtilizationDlio, kOvershoot,       kStragglerRank,
-                                                 kStragglerSteps,  kAcceleratorsFed, kOneMore};
-inline constexpr MetricInfo kOfFilesValidationAndSaves[] = {
-    kFileRead,          kPublishedRate, kCorrectedRate, kValidationPasses,
-    kValidationSamples, kValidation,    kModelSave,     kFinalize};
-inline constexpr MetricInfo kOfTimeline[] = {
+inline constexpr MetricInfo kMainMetric[] = {kSampleRate};
+inline constexpr MetricInfo kStepMetrics[] = {
+    kPayloadRate, kWall,       kPeakMemory,   kTimeToDurable, kSteps,   kSkippedSamples,
+    kDroppedTail, kModelBytes, kFileReads,    kFileReadsOf,   kPayload, kFirstBatch,
+    kInputWait,   kStageBusy,  kStageStarved, kStageBlocked,  kLost};
+inline constexpr MetricInfo kAcceleratorMetrics[] = {kAccelerators,    kUtilization,     kLeastUtilization,
+                                                     kUtilizationDlio, kOvershoot,       kStragglerRank,
+                                                     kStragglerSteps,  kAcceleratorsFed, kWithOneMore};
+inline constexpr MetricInfo kFileMetrics[] = {kFileRead,         kPublishedRate,     kCorrectedRate,
+                                              kValidationPasses, kValidationSamples, kValidation,
+                                              kModelSave,        kFinalize};
+inline constexpr MetricInfo kTimelineMetrics[] = {
     kSpans,     kDroppedSpans,     kReadSummed,     kReadMerged,    kTrainMerged,
     kReadShare, kReadTrainOverlap, kReadSummedRate, kReadMergedRate};
-inline constexpr MetricInfo kOfRestartAndInput[] = {kRestartChoose, kRestart,      kRestartBytes,
-                                                    kInputAlone,    kInputOverlap, kEpochDeviceBytes};
-inline constexpr MetricInfo kOfJob[] = {kTierBytesRead, kOverlayBytesRead, kRanksOfRun.least,
-                                        kRanksOfRun.median, kRanksOfRun.most};
-inline constexpr auto kAll =
-    joined_tables(kFirst, saving_metrics::kOfEach, kOfSteps, kOfAccelerators, kOfFilesValidationAndSaves,
-                  kOfTimeline, kOfRestartAndInput, kOfJob, saving_metrics::kOfRun, accelerator_metrics::kAll);
+inline constexpr MetricInfo kRestartMetrics[] = {kRestartChoose, kRestart,      kRestartBytes,
+                                                 kInputAlone,    kInputOverlap, kEpochDeviceBytes};
+inline constexpr MetricInfo kJobMetrics[] = {kTierBytesRead, kOverlayBytesRead, kRankRatesOfRun.least,
+                                        kRankRatesOfRun.median, kRankRatesOfRun.most};
+inline constexpr auto kAll = joined_tables(
+    kMainMetric, saving_metrics::kPerCheckpoint, kStepMetrics, kAcceleratorMetrics, kFileMetrics, kTimelineMetrics,
+    kRestartMetrics, kJobMetrics, saving_metrics::kPerRun, accelerator_metrics::kAll);
 
 }  // namespace penstock::train_metrics

@@ -31,45 +31,46 @@ namespace penstock {
 // Counts the steps for the progress line, and ends a run that may end before its limits.
 class StepCounter final : public StepObserver {
  public:
-  StepCounter(bool shown, const std::string& what, std::uint64_t steps, bool profiled)
-      : progress_(shown, what, steps, "steps"), profiled_(profiled) {}
+  StepCounter(bool shown, const std::string& what, std::uint64_t steps, bool marks_steps)
+      : progress_(shown, what, steps, "steps"), marks_steps_(marks_steps) {}
 
   // The run ends once it has made `steps` steps and the time is `time`. Without this call it makes all its
   // steps.
   void end_after(std::uint64_t steps, SteadyTime time) {
-    enough_steps_ = steps;
-    enough_ = time;
+    end_steps_ = steps;
+    end_time_ = time;
   }
   Result<bool> after_step(std::uint64_t step, const Batch& batch) override;
 
  private:
   Progress progress_;
-  const bool profiled_;
-  std::uint64_t enough_steps_ = 0;
-  SteadyTime enough_ = SteadyTime::max();
+  const bool marks_steps_;
+  std::uint64_t end_steps_ = 0;
+  SteadyTime end_time_ = SteadyTime::max();
 };
 
-// The observers of one training on one tier. One thread. Call the functions in this order; those that return
-// a Result are collective.
+// The observers of one training on one tier. For one thread. Call the functions in this order; those that
+// return a Result are collective.
 class TrainObservers {
  public:
-  // Borrows all arguments; the cache is for the record.
+  // Borrows all arguments. record() uses the cache.
   TrainObservers(const TrainPlan& plan, const Tier& tier, const TrainCache& cache)
       : plan_(plan),
         tier_(tier),
         cache_(cache),
-        saves_(plan.saving ? plan.saving->checkpoints.get() : nullptr) {}
+        step_checkpoints_(plan.saving ? plan.saving->checkpoints.get() : nullptr) {}
 
   // Creates the files of the sample log and of the timeline.
   Result<void> open();
   // Makes the observers. `nominal_step` is the accelerator's.
   Result<void> make(std::chrono::nanoseconds nominal_step);
-  std::span<StepObserver* const> list() const { return list_; }
-  // For the workers; may be null.
-  SpanLog* spans() { return timeline_ ? &timeline_->log() : profiled_.get(); }
+  std::span<StepObserver* const> list() const { return observers_; }
+  // Where the workers record their spans; null if they record none.
+  SpanLog* spans() { return timeline_ ? &timeline_->log() : profiler_spans_.get(); }
   void start(SteadyTime start);  // `start` is time 0 of the run
-  // Adds losses and lost time to this rank's outcome. Call it before the workers are stopped.
-  void count(TrainOutcome& mine);
+  // Adds the samples that validation skipped to this rank's outcome, and keeps counts for record(). Call it
+  // before the workers are stopped.
+  void count_losses(TrainOutcome& mine);
   // Like BatchSource::close() and stalled(), and allowed before make(). Call them after the last step.
   bool close(std::chrono::nanoseconds patience);
   bool stalled() const { return validating_ && validating_->stalled(); }
@@ -80,9 +81,9 @@ class TrainObservers {
   Result<void> write_timeline() { return timeline_ ? timeline_->write() : success(); }
   Result<void> close_log();
 
-  // For a run of the input alone, before make() or after end(): only its progress line. Without collective
-  // calls. The run ends once it has made `least` of its `steps` steps and the time is `longest`. It ends with
-  // end_alone().
+  // Makes the observers of a run of the input alone, before make() or after end(): only a progress line. Not
+  // collective. The run ends once it has made `least` of its `steps` steps and the time is `longest`. Then
+  // call end_alone().
   std::span<StepObserver* const> make_alone(std::uint64_t steps, std::uint64_t least, SteadyTime longest);
   void end_alone();
 
@@ -90,25 +91,25 @@ class TrainObservers {
   void abandon();
 
  private:
-  std::string of_this_tier(const std::string& path, std::size_t before) const;
+  std::string path_of_tier(const std::string& path, std::size_t position) const;
   Result<SampleLog> open_log() const;
 
   const TrainPlan& plan_;
   const Tier& tier_;
   const TrainCache& cache_;
-  StepCheckpoints* const saves_;  // null without --checkpoint-every
-  std::optional<StepCounter> steps_;
-  std::optional<EpochCounter> epochs_;
-  std::optional<SampleLog> log_;
+  StepCheckpoints* const step_checkpoints_;  // null without --checkpoint-every
+  std::optional<StepCounter> step_counter_;
+  std::optional<EpochCounter> epoch_counter_;
+  std::optional<SampleLog> sample_log_;
   std::unique_ptr<Validating> validating_;
-  std::unique_ptr<EpochCheckpoints> checkpoints_;
-  std::vector<double> epoch_saves_s_;   // times of checkpoints_, from end() on
+  std::unique_ptr<EpochCheckpoints> epoch_checkpoints_;
+  std::vector<double> epoch_saves_s_;   // set by end(): the times of epoch_checkpoints_
   std::unique_ptr<Timeline> timeline_;  // with --timeline
   // Under the profiler and without --timeline: forwards spans and stores none.
-  std::unique_ptr<SpanLog> profiled_;
-  std::vector<StepObserver*> list_;
+  std::unique_ptr<SpanLog> profiler_spans_;
+  std::vector<StepObserver*> observers_;
   // Figures of this rank.
-  ValidationFigures validation_;
+  ValidationFigures validation_figures_;
   std::vector<EpochBytes> epoch_bytes_;
   TimelineFigures timeline_figures_;
 };

@@ -14,9 +14,9 @@
 namespace penstock {
 namespace {
 
-// Divides the accelerator's wait for input in the proportions of the input's parts, and adds the costs of
+// Divides the accelerator's wait for input in the proportions of `by_input`, and adds the waits for other
 // ranks.
-std::vector<LostTime> lost_by(const TrainingFigures& figures, const std::vector<LostTime>& by_input) {
+std::vector<LostTime> lost_times(const TrainingFigures& figures, const std::vector<LostTime>& by_input) {
   double sum = 0;
   for (const LostTime& part : by_input) sum += part.seconds;
   std::vector<LostTime> lost;
@@ -29,7 +29,7 @@ std::vector<LostTime> lost_by(const TrainingFigures& figures, const std::vector<
   return lost;
 }
 
-std::vector<double> by_second(const TrainingRun& run) {
+std::vector<double> bytes_in_seconds(const TrainingRun& run) {
   std::vector<double> bytes;
   for (const StepTimes& step : run.steps) {
     const auto second = static_cast<std::size_t>(step.end_ns / 1'000'000'000);
@@ -56,7 +56,7 @@ void record_times(const TrainOutcome& outcome, Trial& trial) {
       trial.sample(train_metrics::kLost, part.cause, part.seconds);
 }
 
-void judge(const TrainOutcome& outcome, const TrainPlan& plan, Trial& trial) {
+void add_verdict(const TrainOutcome& outcome, const TrainPlan& plan, Trial& trial) {
   if (outcome.failure) trial.fail(*outcome.failure);
   const LoaderLosses& losses = outcome.losses;
   if (losses.skipped > 0) {
@@ -80,19 +80,19 @@ TrainOutcome train_outcome(const TrainingRun& run, std::chrono::nanoseconds nomi
                            const BatchSource& input) {
   TrainOutcome outcome;
   outcome.figures = figures(run, nominal_step);
-  const TrainingFigures& got = outcome.figures;
+  const TrainingFigures& totals = outcome.figures;
   outcome.steps = run.steps.size();
   outcome.stages = input.times();
-  const double together_s = got.straggler_s + got.barrier_s;
+  const double ranks_s = totals.straggler_s + totals.barrier_s;
   outcome.stages.push_back({"accelerator",
-                            std::max(0.0, got.wall_s - got.input_wait_s - together_s - got.observer_s),
-                            got.input_wait_s, together_s});
-  outcome.lost = lost_by(got, input.lost());
+                            std::max(0.0, totals.wall_s - totals.input_wait_s - ranks_s - totals.observer_s),
+                            totals.input_wait_s, ranks_s});
+  outcome.lost = lost_times(totals, input.lost());
   outcome.losses = input.losses();
   outcome.training_files = input.files_used();
-  outcome.bytes_by_second = by_second(run);
+  outcome.bytes_by_second = bytes_in_seconds(run);
   outcome.failure = run.failure;
-  outcome.ranks = {got};
+  outcome.ranks = {totals};
   return outcome;
 }
 
@@ -108,7 +108,7 @@ void record_outcome(const TrainOutcome& outcome, const TrainPlan& plan, Trial& t
   if (figures.utilization_dlio) trial.sample(train_metrics::kUtilizationDlio, *figures.utilization_dlio);
   if (figures.step_overshoot) trial.sample(train_metrics::kOvershoot, *figures.step_overshoot);
   record_ranks(outcome, trial);
-  judge(outcome, plan, trial);
+  add_verdict(outcome, plan, trial);
 }
 
 }  // namespace penstock

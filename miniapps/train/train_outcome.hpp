@@ -1,5 +1,5 @@
-// The results of a training, and as metrics and verdict of the record (docs/mini_apps.md, docs/records.md).
-// For several ranks, train_team.hpp joins them.
+// The results of a training, and how they become metrics and the verdict of a record (docs/mini_apps.md,
+// docs/records.md). For several ranks, train_team.hpp joins them.
 #pragma once
 
 #include <cstdint>
@@ -16,7 +16,7 @@ namespace penstock {
 
 struct TrainOutcome {
   TrainingFigures figures;
-  std::uint64_t steps = 0;         // the same on all ranks
+  std::uint64_t steps = 0;         // the same number on all ranks
   std::vector<StageTally> stages;  // the last one is "accelerator"
   // Time that the accelerator lost, by cause. The sum of input_wait_s, straggler_s and barrier_s of the
   // figures.
@@ -27,11 +27,11 @@ struct TrainOutcome {
   std::uint64_t training_files = 0;  // files loaded by an app that loads whole files; the sum of all ranks
 
   // The figures of each rank, in the order of ranks. Of other ranks only wall_s, payload_bytes, utilization
-  // and last are known.
+  // and steps_arrived_last are known.
   std::vector<TrainingFigures> ranks;
 };
 
-// The outcome of this rank.
+// Makes the outcome of this rank.
 TrainOutcome train_outcome(const TrainingRun& run, std::chrono::nanoseconds nominal_step,
                            const BatchSource& input);
 

@@ -33,7 +33,7 @@ TrainOutcome of_rank(int rank) {
   outcome.losses = {.skipped = 6, .dropped_tail = 1, .named = {}};
   for (std::uint64_t i = 0; i < 6; ++i)  // both ranks have the first of them
     outcome.losses.named.push_back({.name = i == 0 ? "shard" : std::to_string(rank) + std::to_string(i),
-                                    .whole = false,
+                                    .is_one_sample = false,
                                     .offset = static_cast<std::uint64_t>(100 - rank),
                                     .why = "rank " + std::to_string(rank)});
   outcome.bytes_by_second.assign(static_cast<std::size_t>(rank) + 1, 50.0);
@@ -62,9 +62,9 @@ TEST(TrainOutcome, IsJoinedOverTheRanksAndTheSameOnAll) {
     EXPECT_EQ(all.lost[0].cause, "read");
     EXPECT_EQ(all.lost[0].seconds, 2.5);
     EXPECT_EQ(all.losses.skipped, 12U);
-    ASSERT_EQ(all.losses.named.size(), LoaderLosses::kNamed);
+    ASSERT_EQ(all.losses.named.size(), LoaderLosses::kMostNamed);
     EXPECT_EQ(all.losses.named[0].name, "shard");
-    EXPECT_FALSE(all.losses.named[0].whole);
+    EXPECT_FALSE(all.losses.named[0].is_one_sample);
     EXPECT_EQ(all.losses.named[0].samples, 2U);
     EXPECT_EQ(all.losses.named[0].offset, 99U);
     EXPECT_EQ(all.losses.named[0].why, "rank 1") << "as the first sample in it failed";

@@ -21,11 +21,11 @@ namespace {
 
 constexpr std::int64_t kUnbounded = std::numeric_limits<std::int64_t>::max();
 constexpr std::int64_t kMostThreads = 4096;
-constexpr std::int64_t kMostDepth = 1024;
+constexpr std::int64_t kMostQueueDepth = 1024;
 constexpr std::int64_t kMostAccelerators = 65536;
 constexpr std::int64_t kLargestBatch = std::int64_t{1} << 24;
-constexpr std::size_t kDepthOfQueues = 16;
-constexpr std::uint64_t kLoadedAhead = 255;  // samples in flight when an app loads all samples
+constexpr std::size_t kUsualQueueDepth = 16;
+constexpr std::uint64_t kLoadPrefetch = 255;  // prefetch depth while an app loads all samples
 
 Result<Options> app_options(const MiniAppInfo& app, const std::vector<std::string>& words) {
   std::vector<OptionWord> pairs;
@@ -38,8 +38,8 @@ Result<Options> app_options(const MiniAppInfo& app, const std::vector<std::strin
   return Options::parse(app.options, pairs, std::string(app.name) + " option");
 }
 
-Result<std::uint64_t> bounded(const Options& options, std::string_view name, std::int64_t most,
-                              std::uint64_t fallback) {
+Result<std::uint64_t> bounded_option(const Options& options, std::string_view name, std::int64_t most,
+                                     std::uint64_t fallback) {
   const bool given = options.given(name);
   const std::uint64_t value = given ? static_cast<std::uint64_t>(options.integer(name)) : fallback;
   if (value > static_cast<std::uint64_t>(most))
@@ -79,14 +79,14 @@ Result<std::vector<std::string>> take_defaults(const CommandContext& context, Tr
 // limit.
 Result<void> take_limits(const Options& options, PlanLimits& limits) {
   if (options.given("steps") || options.given("epochs")) {
-    PENSTOCK_ASSIGN(limits.batches, bounded(options, "steps", kUnbounded, 0));
-    PENSTOCK_ASSIGN(limits.epochs, bounded(options, "epochs", kUnbounded, 0));
+    PENSTOCK_ASSIGN(limits.batches, bounded_option(options, "steps", kUnbounded, 0));
+    PENSTOCK_ASSIGN(limits.epochs, bounded_option(options, "epochs", kUnbounded, 0));
   }
   if (limits.batches == 0 && limits.epochs == 0) limits.epochs = 1;
   return success();
 }
 
-// Opens the corpus of --validation, and lets the app plan its files.
+// Opens the corpus of --validation, lets the app plan its files, and checks that the accelerator takes them.
 Result<void> open_files(const Options& options, TrainPlan& plan) {
   if (options.given("validation")) {
     PENSTOCK_ASSIGN(plan.validation_corpus, open_validation_corpus(options, plan));
@@ -95,7 +95,7 @@ Result<void> open_files(const Options& options, TrainPlan& plan) {
                   take_files(plan, plan.corpus, plan.validation_corpus ? &*plan.validation_corpus : nullptr));
   PENSTOCK_ASSIGN(const std::unique_ptr<Accelerator> accelerator,
                   make_accelerator(plan.accelerator, {.count = plan.accelerators}));
-  return accelerator->takes(plan.transform().layout);
+  return accelerator->check_layout(plan.transform().layout);
 }
 
 }  // namespace
@@ -109,19 +109,19 @@ Result<TrainRequest> parse_request(const CommandContext& context, const MiniAppI
   request.named_tiers = context.named_tiers;
   PENSTOCK_ASSIGN(request.app_options, app_options(app, options.texts("set")));
   for (const char* name : {"decode", "resize"})
-    if (!app.pictures && options.given(name))
+    if (!app.takes_pictures && options.given(name))
       return make_error(Errc::invalid_argument, "--" + std::string(name) + " is nothing for '" +
                                                     std::string(app.name) + "', which decodes no pictures");
   PENSTOCK_ASSIGN(request.decode, parse_decode(options.text("decode")));
   PENSTOCK_ASSIGN(request.resize, parse_resize(options.text("resize")));
   if (app.plan_files == nullptr) {
-    PENSTOCK_TRY(app.make(request));  // reports wrong app options first
+    PENSTOCK_TRY(app.make(request));  // to report wrong app options first
     if (options.given("validation"))
       return make_error(Errc::invalid_argument,
                         "--validation is nothing for '" + std::string(app.name) + "', which only trains");
   }
   PENSTOCK_TRY(take_checkpoints(options, request));
-  PENSTOCK_ASSIGN(request.accelerators, bounded(options, "accelerators", kMostAccelerators, 1));
+  PENSTOCK_ASSIGN(request.accelerators, bounded_option(options, "accelerators", kMostAccelerators, 1));
   PENSTOCK_ASSIGN(request.notes, take_defaults(context, request));
   if (options.given("data")) request.data = options.text("data");
   if (options.given("accelerator")) request.accelerator = options.text("accelerator");
@@ -129,20 +129,20 @@ Result<TrainRequest> parse_request(const CommandContext& context, const MiniAppI
                   make_accelerator(request.accelerator, {.count = request.accelerators}));
   if (app.plan_files == nullptr) {
     PENSTOCK_ASSIGN(const Transform made, app.make(request));
-    PENSTOCK_TRY(accelerator->takes(made.layout));
+    PENSTOCK_TRY(accelerator->check_layout(made.layout));
   }
-  PENSTOCK_ASSIGN(request.batch, bounded(options, "batch", kLargestBatch, request.batch));
-  PENSTOCK_ASSIGN(request.prefetch, bounded(options, "prefetch", kUnbounded, request.prefetch));
+  PENSTOCK_ASSIGN(request.batch, bounded_option(options, "batch", kLargestBatch, request.batch));
+  PENSTOCK_ASSIGN(request.prefetch, bounded_option(options, "prefetch", kUnbounded, request.prefetch));
   if (app.in_memory && request.prefetch != 0)
     return make_error(Errc::invalid_argument, "--prefetch is nothing for '" + std::string(app.name) +
                                                   "', whose samples are all in memory");
-  const std::uint64_t usual =
+  const std::uint64_t cpu_count =
       std::clamp<std::uint64_t>(allowed_cpus().size(), 1, static_cast<std::uint64_t>(kMostThreads));
-  PENSTOCK_ASSIGN(request.threads,
-                  bounded(options, "threads", kMostThreads, request.threads != 0 ? request.threads : usual));
-  PENSTOCK_ASSIGN(request.depth, bounded(options, "depth", kMostDepth, 0));
+  PENSTOCK_ASSIGN(request.threads, bounded_option(options, "threads", kMostThreads,
+                                                  request.threads != 0 ? request.threads : cpu_count));
+  PENSTOCK_ASSIGN(request.depth, bounded_option(options, "depth", kMostQueueDepth, 0));
   request.stall_timeout = options.duration("stall-timeout");
-  if (options.given("au")) request.busy_at_least = options.real("au");
+  if (options.given("au")) request.required_utilization = options.real("au");
   PENSTOCK_TRY(take_limits(options, request.limits));
   if (options.flag("find-accelerators")) PENSTOCK_TRY(request_search(options, *accelerator, request));
   if (options.given("shuffle")) {
@@ -168,7 +168,7 @@ std::uint64_t TrainPlan::samples_an_epoch() const {
   return sampler().per_epoch() * (files() != nullptr ? files()->training.files.smallest_sample_count() : 1);
 }
 
-// For one rank, as if all files held as many samples as the fullest.
+// The steps of one rank, as if all files held as many samples as the fullest.
 std::uint64_t TrainPlan::steps_an_epoch() const {
   const std::uint64_t units = corpus.manifest.samples() / static_cast<std::uint64_t>(ranks->size());
   return units * (files() != nullptr ? files()->training.files.largest_sample_count() : 1) / step_samples();
@@ -176,68 +176,70 @@ std::uint64_t TrainPlan::steps_an_epoch() const {
 
 std::uint64_t TrainPlan::planned_steps() const {
   const PlanStart& start = limits.start;
-  std::uint64_t of_epochs = UINT64_MAX;
+  std::uint64_t epoch_steps = UINT64_MAX;
   if (limits.epochs != 0) {
-    const std::uint64_t started = start.used / (static_cast<std::uint64_t>(ranks->size()) * step_samples());
+    const std::uint64_t used_steps =
+        start.used_samples / (static_cast<std::uint64_t>(ranks->size()) * step_samples());
     const std::uint64_t epochs = limits.epochs - std::min(limits.epochs, start.epoch);
-    if (__builtin_mul_overflow(epochs, steps_an_epoch(), &of_epochs)) of_epochs = UINT64_MAX;
-    of_epochs -= std::min(of_epochs, started);
+    if (__builtin_mul_overflow(epochs, steps_an_epoch(), &epoch_steps)) epoch_steps = UINT64_MAX;
+    epoch_steps -= std::min(epoch_steps, used_steps);
   }
-  if (limits.batches == 0) return of_epochs;
-  return std::min(limits.batches - std::min(limits.batches, start.batches), of_epochs);
+  if (limits.batches == 0) return epoch_steps;
+  return std::min(limits.batches - std::min(limits.batches, start.batches), epoch_steps);
 }
 
 double TrainPlan::planned_loads() const {
   const auto units = static_cast<double>(corpus.manifest.samples());
   if (in_memory()) return units;
-  const double an_epoch = units / ranks->size();
-  return (static_cast<double>(planned_steps()) / static_cast<double>(steps_an_epoch()) + 1) * an_epoch;
+  const double epoch_units = units / ranks->size();
+  return (static_cast<double>(planned_steps()) / static_cast<double>(steps_an_epoch()) + 1) * epoch_units;
 }
 
-// The best depth: tiers with their own queue read best through it. For others a queue only costs time.
+// --depth, or else the best depth: tiers with their own queue read best through it. For others a queue only
+// costs time.
 std::size_t TrainPlan::queue_depth(const Tier& tier) const {
   if (depth != 0) return depth;
-  return tier.backend->caps().async && files() == nullptr ? kDepthOfQueues : 1;
+  return tier.backend->caps().async && files() == nullptr ? kUsualQueueDepth : 1;
 }
 
-// One slot if a batch is a file, or a sample on its way into memory.
+// A batch has one slot if it is a whole file, or a sample that is loaded into memory.
 BatchShape TrainPlan::batch_shape(bool in_place) const {
   const Manifest& manifest = corpus.manifest;
-  const std::uint64_t mean = manifest.payload_bytes() / std::max<std::uint64_t>(1, manifest.samples());
+  const std::uint64_t mean_bytes = manifest.payload_bytes() / std::max<std::uint64_t>(1, manifest.samples());
   const std::size_t slot_bytes = transform().slot_bytes;
-  const bool single = in_memory() || files() != nullptr;
-  return {.samples = single ? 1 : static_cast<std::size_t>(step_samples()),
+  const bool one_slot = in_memory() || files() != nullptr;
+  return {.samples = one_slot ? 1 : static_cast<std::size_t>(step_samples()),
           .slot_bytes = slot_bytes,
-          .stored_bytes = slot_bytes != 0 || in_place ? 0 : mean,
+          .stored_bytes = slot_bytes != 0 || in_place ? 0 : mean_bytes,
           .in_place = in_place};
 }
 
 std::uint64_t TrainPlan::pool_prefetch() const {
-  return in_memory() ? kLoadedAhead : prefetch;
+  return in_memory() ? kLoadPrefetch : prefetch;
 }
 
 std::string_view TrainPlan::why_copied(const Tier& tier) const {
-  std::uint64_t all = 0;  // samples in all batches of the pool
-  if (__builtin_add_overflow(pool_prefetch(), 1, &all) ||
-      __builtin_mul_overflow(all, std::uint64_t{batch_shape(true).samples}, &all))
-    all = UINT64_MAX;
-  return penstock::why_copied(corpus.manifest, *tier.backend, queue_depth(tier), all);
+  std::uint64_t pool_samples = 0;  // samples in all batches of the pool
+  if (__builtin_add_overflow(pool_prefetch(), 1, &pool_samples) ||
+      __builtin_mul_overflow(pool_samples, std::uint64_t{batch_shape(true).samples}, &pool_samples))
+    pool_samples = UINT64_MAX;
+  return penstock::why_copied(corpus.manifest, *tier.backend, queue_depth(tier), pool_samples);
 }
 
 Result<void> check_epoch_size(const TrainPlan& plan) {
   const std::uint64_t samples = plan.samples_an_epoch();
-  const std::uint64_t most = samples / plan.accelerators;
-  if (most >= plan.batch) return success();
+  const std::uint64_t largest_batch = samples / plan.accelerators;
+  if (largest_batch >= plan.batch) return success();
   const int ranks = plan.ranks->size();
-  const std::string has = "'" + plan.corpus.name + "' has " + format_count(samples) + " samples" +
-                          (ranks == 1 ? "" : " for each of " + std::to_string(ranks) + " ranks");
-  const std::string asked = plan.accelerators == 1 ? "one batch of " + std::to_string(plan.batch)
-                                                   : std::to_string(plan.accelerators) + " batches of " +
-                                                         std::to_string(plan.batch);
-  return make_error(
-      Errc::invalid_argument,
-      has + ", fewer than " + asked + ": choose " +
-          (most == 0 ? "fewer --accelerators" : "--batch " + std::to_string(most) + " or smaller"));
+  const std::string has_text = "'" + plan.corpus.name + "' has " + format_count(samples) + " samples" +
+                               (ranks == 1 ? "" : " for each of " + std::to_string(ranks) + " ranks");
+  const std::string needs_text = plan.accelerators == 1 ? "one batch of " + std::to_string(plan.batch)
+                                                        : std::to_string(plan.accelerators) + " batches of " +
+                                                              std::to_string(plan.batch);
+  return make_error(Errc::invalid_argument,
+                    has_text + ", fewer than " + needs_text + ": choose " +
+                        (largest_batch == 0 ? "fewer --accelerators"
+                                            : "--batch " + std::to_string(largest_batch) + " or smaller"));
 }
 
 Result<TrainPlan> make_plan(TrainRequest request, const Options& options) {

@@ -38,11 +38,11 @@ struct TrainRequest {
   const MiniAppInfo* app = nullptr;
   Options app_options{};           // the app's options
   std::string data{};              // the corpus, as given
-  NamedTiers named_tiers{};        // CommandContext::named_tiers
+  NamedTiers named_tiers{};        // as CommandContext::named_tiers
   std::string workload{};          // file that describes the run; "": only flags
-  std::string accelerator{};       // as given; a valid name
+  std::string accelerator{};       // --accelerator as given; its kind is valid
   std::uint64_t batch = 1;         // samples of a step for one accelerator
-  std::uint64_t accelerators = 1;  // of this process; they share the samples of each step
+  std::uint64_t accelerators = 1;  // accelerators of this process, which share each step
   std::uint64_t prefetch = 1;
   // 1 to 4096. From a workload also 0: one for each processor.
   std::uint64_t threads = 0;
@@ -53,7 +53,7 @@ struct TrainRequest {
   // A run of a search may end after this time and `enough_steps` steps. 0: it runs to its limits.
   std::chrono::nanoseconds enough_time{0};
   std::uint64_t enough_steps = 0;
-  double busy_at_least = 0.9;  // accelerator utilization from which on accelerators count as fed
+  double required_utilization = 0.9;  // accelerator utilization from which on accelerators count as fed
   PlanLimits limits{};
   Shuffle shuffle = Shuffle::none;
   DecodeMode decode = DecodeMode::full;
@@ -63,8 +63,8 @@ struct TrainRequest {
   std::uint64_t seed = 0;
   Communicator* ranks = nullptr;
   // The tier for checkpoints of an app that writes one after every epoch.
-  std::optional<Tier> checkpoints{};
-  std::optional<StepSaving> saving{};  // for --checkpoint-every; then `checkpoints` is empty
+  std::optional<Tier> checkpoint_tier{};
+  std::optional<StepSaving> saving{};  // for --checkpoint-every; then `checkpoint_tier` is empty
   std::string sample_log{};            // "" for none
   std::string timeline{};              // "" for none; a valid name for timeline_format()
   std::uint64_t timeline_memory_bytes = 0;
@@ -88,16 +88,16 @@ struct TrainRequest {
 // Does not change while a cell runs. A search changes `accelerators` between its runs.
 struct TrainPlan : TrainRequest {
   Corpus corpus;                  // on its own tier; with FileInput its samples are the files to train on
-  std::vector<Tier> other_tiers;  // for --tier: they hold the same objects
+  std::vector<Tier> other_tiers;  // the tiers of --tier, which hold the same objects
   std::optional<Corpus> validation_corpus{};
-  std::variant<Transform, FileInput> input{};  // for single samples, or for whole files
+  std::variant<Transform, FileInput> input{};  // how single samples, or whole files, are loaded
 
   const FileInput* files() const { return std::get_if<FileInput>(&input); }
   // All samples are loaded before the first step, and batches are copied from them.
   bool in_memory() const { return app->in_memory; }
   const Transform& transform() const;
 
-  // The order of this rank's part of `samples` samples.
+  // The sampler that orders this rank's part of `samples` samples.
   Sampler sampler(std::uint64_t samples) const;
   Sampler sampler() const { return sampler(corpus.manifest.samples()); }
   // Samples of this rank in an epoch, with the tail. If files hold different numbers of samples, the smallest
@@ -106,7 +106,7 @@ struct TrainPlan : TrainRequest {
   std::uint64_t steps_an_epoch() const;
   // Steps that the run makes if nothing fails. After --resume, the steps that remain.
   std::uint64_t planned_steps() const;
-  double planned_loads() const;  // samples or files that workers try at most
+  double planned_loads() const;  // how many samples or files workers try at most
 
   // Reads in flight for each thread.
   std::size_t queue_depth(const Tier& tier) const;
@@ -117,15 +117,15 @@ struct TrainPlan : TrainRequest {
   std::string_view why_copied(const Tier& tier) const;
 };
 
-// invalid_argument if flags contradict each other, or if the accelerator cannot use the samples of an app
-// with MiniAppInfo::make.
+// Parses the flags. invalid_argument if flags contradict each other, or if the accelerator cannot use the
+// samples of an app with MiniAppInfo::make.
 Result<TrainRequest> parse_request(const CommandContext& context, const MiniAppInfo& app);
 
 // Opens the data that the options name, and checks that they fit the app. invalid_argument, with the remedy,
 // if they do not. Not collective.
 Result<TrainPlan> make_plan(TrainRequest request, const Options& options);
 
-// invalid_argument, with the remedy, if an epoch has fewer samples than a step.
+// Returns invalid_argument, with the remedy, if an epoch has fewer samples than a step.
 Result<void> check_epoch_size(const TrainPlan& plan);
 
 // Makes the batches of this rank on one tier, and starts their workers. Borrows all arguments. For an app

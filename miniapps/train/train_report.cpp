@@ -23,18 +23,18 @@ std::string cell(const Record& record, const MetricInfo& metric, std::string (*f
   return or_dash(metric_value(record, metric), format);
 }
 
-std::string whole(double value) {
+std::string whole_text(double value) {
   return format_count(static_cast<std::uint64_t>(value));
 }
 
-// "3 ranks of 2 accelerators, each with ", if there are several.
-std::string shared_out(const Record& record) {
+// Who shares a step: "3 ranks of 2 accelerators, each with ". "" for one rank with one accelerator.
+std::string sharers_text(const Record& record) {
   const auto ranks = static_cast<std::uint64_t>(parameter_number(record, "ranks").value_or(1));
   const auto accelerators = static_cast<std::uint64_t>(parameter_number(record, "accelerators").value_or(1));
   if (ranks < 2 && accelerators < 2) return "";
-  const std::string several = fmt::format("{} accelerators", accelerators);
-  if (ranks < 2) return several + ", each with ";
-  return fmt::format("{} ranks{}, each with ", ranks, accelerators < 2 ? "" : " of " + several);
+  const std::string accelerators_text = fmt::format("{} accelerators", accelerators);
+  if (ranks < 2) return accelerators_text + ", each with ";
+  return fmt::format("{} ranks{}, each with ", ranks, accelerators < 2 ? "" : " of " + accelerators_text);
 }
 
 std::string threads_of(const Record& record) {
@@ -63,17 +63,17 @@ std::string heading(const Record& record, const Output& output) {
   return fmt::format(
       "{}: {}, {}; {}batches of {} ({}{}), {}, prefetch {}, accelerator {}; client data {}\n\n",
       parameter_text(record, "app"), count_of(static_cast<std::uint64_t>(member("samples")), "sample"),
-      format_bytes(member("bytes"), output), shared_out(record), parameter_text(record, "batch"),
+      format_bytes(member("bytes"), output), sharers_text(record), parameter_text(record, "batch"),
       parameter_text(record, "layout"), transform_of(record), threads_of(record),
       parameter_text(record, "prefetch"), parameter_text(record, "accelerator"),
       cache.empty() ? "unknown" : cache);
 }
 
 // A negative overlap means only that the run is too short to compare.
-std::string overlap(const Record& record) {
-  const std::optional<double> hidden = metric_value(record, train_metrics::kInputOverlap);
-  if (!hidden) return "-";
-  return *hidden < 0 ? "none" : format_percent(*hidden);
+std::string overlap_cell(const Record& record) {
+  const std::optional<double> overlap = metric_value(record, train_metrics::kInputOverlap);
+  if (!overlap) return "-";
+  return *overlap < 0 ? "none" : format_percent(*overlap);
 }
 
 std::string summary_table(std::span<const Record> records, const Output& output) {
@@ -89,14 +89,14 @@ std::string summary_table(std::span<const Record> records, const Output& output)
                {"verdict", Align::left}});
   for (const Record& record : records) {
     const std::optional<double> rate = metric_value(record, train_metrics::kPayloadRate);
-    table.row({tier_name(record), cell(record, train_metrics::kSteps, whole),
+    table.row({tier_name(record), cell(record, train_metrics::kSteps, whole_text),
                cell(record, train_metrics::kSampleRate, format_number),
                rate ? format_rate(*rate, output) : "-",
                cell(record, train_metrics::kUtilization, format_percent),
                cell(record, train_metrics::kFirstBatch, format_seconds),
                cell(record, train_metrics::kInputWait, format_seconds),
                cell(record, shared_metrics::kWall, format_seconds),
-               parameter_text(record, "prefetch") == "0" ? "-" : overlap(record),
+               parameter_text(record, "prefetch") == "0" ? "-" : overlap_cell(record),
                std::string(verdict_name(record.verdict))});
   }
   return table.text();
@@ -121,41 +121,43 @@ std::string option_text(const OptionSpec& spec) {
                      spec.fallback.empty() ? "" : fmt::format("; default {}", spec.fallback));
 }
 
-// A sentence for a run without prefetching, for which the verdicts have none.
-std::string alternation(const Record& record) {
-  const std::optional<double> waited = metric_value(record, train_metrics::kInputWait);
+// A sentence for a run without prefetching, for which sentences() makes none.
+std::string alternation_sentence(const Record& record) {
+  const std::optional<double> input_wait = metric_value(record, train_metrics::kInputWait);
   const std::optional<double> wall = metric_value(record, shared_metrics::kWall);
-  const std::optional<double> step = parameter_number(record, "step_s");
+  const std::optional<double> step_s = parameter_number(record, "step_s");
   const std::optional<double> steps = metric_value(record, train_metrics::kSteps);
   if (parameter_number(record, "ranks").value_or(1) > 1 ||
       parameter_number(record, "accelerators").value_or(1) > 1 ||
       metric_value(record, train_metrics::kValidation) || metric_value(record, train_metrics::kModelSave) ||
-      metric_value(record, saving_metrics::kBlock))
+      metric_value(record, saving_metrics::kBlockTime))
     return "";  // ranks also wait for each other, or a run has other work
-  if (parameter_text(record, "prefetch") != "0" || !waited || !wall || !steps || step.value_or(0) <= 0)
+  if (parameter_text(record, "prefetch") != "0" || !input_wait || !wall || !steps || step_s.value_or(0) <= 0)
     return "";
   return fmt::format(
       "Without prefetching input and steps alternate on {}: {} of input and {} of steps make {}.\n",
-      tier_name(record), format_seconds(*waited), format_seconds(*steps * *step), format_seconds(*wall));
+      tier_name(record), format_seconds(*input_wait), format_seconds(*steps * *step_s),
+      format_seconds(*wall));
 }
 
-// "4 checkpoints of 64 MiB held the training on disk for 31 ms each (median); ..."
-std::string saving(const Record& record, const Output& output) {
-  const std::optional<double> blocked = metric_value(record, saving_metrics::kBlock);
+// Describes the saves: "4 checkpoints of 64 MiB held the training on disk for 31 ms each (median); ..."
+std::string saving_sentence(const Record& record, const Output& output) {
+  const std::optional<double> block_s = metric_value(record, saving_metrics::kBlockTime);
   const std::optional<double> bytes = metric_value(record, train_metrics::kModelBytes);
-  if (!blocked || !bytes) return "";
-  const std::optional<double> durable = metric_value(record, train_metrics::kDurable);
-  const std::optional<double> at_the_end = metric_value(record, train_metrics::kFinalize);
+  if (!block_s || !bytes) return "";
+  const std::optional<double> durable_s = metric_value(record, train_metrics::kTimeToDurable);
+  const std::optional<double> final_drain_s = metric_value(record, train_metrics::kFinalize);
   return fmt::format(
       "{} checkpoints of {} held the training on {} for {} each (median){}{}.\n",
-      cell(record, saving_metrics::kSaves, whole), format_bytes(*bytes, output), tier_name(record),
-      format_seconds(*blocked),
-      durable ? fmt::format(", and were durable after {}", format_seconds(*durable)) : "",
-      at_the_end ? fmt::format("; the drain behind the last step took {}", format_seconds(*at_the_end)) : "");
+      cell(record, saving_metrics::kSaves, whole_text), format_bytes(*bytes, output), tier_name(record),
+      format_seconds(*block_s),
+      durable_s ? fmt::format(", and were durable after {}", format_seconds(*durable_s)) : "",
+      final_drain_s ? fmt::format("; the drain behind the last step took {}", format_seconds(*final_drain_s))
+                    : "");
 }
 
-// Defaults that only some apps have.
-std::string numbers_of(const MiniAppDefaults& defaults) {
+// The defaults that only some apps have, as flags.
+std::string default_flags(const MiniAppDefaults& defaults) {
   std::string text;
   if (defaults.threads != 0) text += fmt::format(" --threads {}", defaults.threads);
   if (defaults.epochs != 0) text += fmt::format(" --epochs {}", defaults.epochs);
@@ -168,11 +170,11 @@ std::string numbers_of(const MiniAppDefaults& defaults) {
 std::string training_report(std::span<const Record> records, const Output& output) {
   if (records.empty()) return "";
   std::string out = heading(records.front(), output) + summary_table(records, output) + stage_table(records);
-  const std::vector<Sentence> said = sentences(records, output);
+  const std::vector<Sentence> report_sentences = sentences(records, output);
   out += "\n";
-  for (const Record& record : records) out += alternation(record);
-  for (const Record& record : records) out += saving(record, output);
-  for (const Sentence& sentence : said) out += sentence.text + "\n";
+  for (const Record& record : records) out += alternation_sentence(record);
+  for (const Record& record : records) out += saving_sentence(record, output);
+  for (const Sentence& sentence : report_sentences) out += sentence.text + "\n";
   return out;
 }
 
@@ -202,7 +204,7 @@ std::string list_miniapps(bool json) {
     out += fmt::format(
         "{}: {}\n  reproduces  {}\n  defaults    --batch {} --prefetch {} --shuffle {} --accelerator {}{}\n",
         app->name, app->summary, app->reproduces, app->defaults.batch, app->defaults.prefetch,
-        app->defaults.shuffle, app->defaults.accelerator, numbers_of(app->defaults));
+        app->defaults.shuffle, app->defaults.accelerator, default_flags(app->defaults));
     for (const OptionSpec& spec : app->options) out += "  options     " + option_text(spec) + "\n";
   }
   for (const MissingPlugin& missing : miniapp_registry().missing())

@@ -18,8 +18,8 @@
 namespace penstock {
 namespace {
 
-// The options that describe the work. They must be the same on all ranks.
-std::string option_list(const TrainPlan& plan, const Options& options) {
+// The options that describe the work, joined to one text. They must be the same on all ranks.
+std::string work_text(const TrainPlan& plan, const Options& options) {
   std::string words = std::string(plan.app->name) + "|" + plan.accelerator + "|" + plan.workload;
   for (const std::string& word : options.texts("set")) words += "|" + word;
   for (const char* name : {"decode", "resize", "on-error", "payload", "run"})
@@ -29,11 +29,12 @@ std::string option_list(const TrainPlan& plan, const Options& options) {
   return words;
 }
 
-// The parts of an outcome that are not summed.
+// The parts of an outcome that are joined one rank after another, not summed.
 Json packed(const TrainOutcome& outcome) {
   Json named = Json::array();
   for (const SkippedObject& object : outcome.losses.named)
-    named.push_back(Json::array({object.name, object.whole, object.samples, object.offset, object.why}));
+    named.push_back(
+        Json::array({object.name, object.is_one_sample, object.samples, object.offset, object.why}));
   return {{"bytes", outcome.figures.payload_bytes},
           {"wall_s", outcome.figures.wall_s},
           {"utilization", number_json(outcome.figures.utilization)},
@@ -62,7 +63,7 @@ void unpack(const Json& json, TrainOutcome& outcome) {
 }
 
 // Replaces each value by its sum over all ranks times `share`.
-Result<void> add_up(Communicator& ranks, std::span<double* const> values, double share) {
+Result<void> sum_over_ranks(Communicator& ranks, std::span<double* const> values, double share) {
   std::vector<double> sums;
   for (const double* const value : values) sums.push_back(*value);
   PENSTOCK_TRY(ranks.all_reduce(std::span(sums), Reduction::sum));
@@ -71,7 +72,7 @@ Result<void> add_up(Communicator& ranks, std::span<double* const> values, double
 }
 
 // The mean over the ranks that have a value.
-Result<void> average(Communicator& ranks, std::optional<double>& figure) {
+Result<void> average_over_ranks(Communicator& ranks, std::optional<double>& figure) {
   std::array sum{figure.value_or(0), figure ? 1.0 : 0.0};
   PENSTOCK_TRY(ranks.all_reduce(std::span<double>(sum), Reduction::sum));
   figure = sum[1] > 0 ? std::optional(sum[0] / sum[1]) : std::nullopt;
@@ -79,24 +80,24 @@ Result<void> average(Communicator& ranks, std::optional<double>& figure) {
 }
 
 Result<void> join_figures(Communicator& ranks, TrainingFigures& figures) {
-  std::array most{figures.wall_s, figures.first_batch_s};
-  PENSTOCK_TRY(ranks.all_reduce(std::span<double>(most), Reduction::max));
-  figures.wall_s = most[0];
-  figures.first_batch_s = most[1];
+  std::array maxima{figures.wall_s, figures.first_batch_s};
+  PENSTOCK_TRY(ranks.all_reduce(std::span<double>(maxima), Reduction::max));
+  figures.wall_s = maxima[0];
+  figures.first_batch_s = maxima[1];
   double* const sums[] = {&figures.samples, &figures.payload_bytes};
-  PENSTOCK_TRY(add_up(ranks, sums, 1));
+  PENSTOCK_TRY(sum_over_ranks(ranks, sums, 1));
   double* const means[] = {&figures.input_wait_s, &figures.straggler_s, &figures.barrier_s,
                            &figures.observer_s};
-  PENSTOCK_TRY(add_up(ranks, means, 1.0 / ranks.size()));
-  PENSTOCK_TRY(average(ranks, figures.step_overshoot));
-  PENSTOCK_TRY(average(ranks, figures.utilization));
-  return average(ranks, figures.utilization_dlio);
+  PENSTOCK_TRY(sum_over_ranks(ranks, means, 1.0 / ranks.size()));
+  PENSTOCK_TRY(average_over_ranks(ranks, figures.step_overshoot));
+  PENSTOCK_TRY(average_over_ranks(ranks, figures.utilization));
+  return average_over_ranks(ranks, figures.utilization_dlio);
 }
 
 }  // namespace
 
 Result<void> check_same_work(const TrainPlan& plan, const Options& options) {
-  const std::string words = option_list(plan, options);
+  const std::string words = work_text(plan, options);
   const std::vector<std::uint64_t> numbers{
       crc32c(std::as_bytes(std::span(words))),
       plan.batch,
@@ -109,21 +110,21 @@ Result<void> check_same_work(const TrainPlan& plan, const Options& options) {
       plan.seed,
       static_cast<std::uint64_t>(plan.cache),
       plan.find_accelerators ? 1U : 0U,
-      std::bit_cast<std::uint64_t>(plan.busy_at_least),
+      std::bit_cast<std::uint64_t>(plan.required_utilization),
       plan.sample_log.empty() ? 0U : 1U,
       plan.timeline.empty() ? 0U : 1U,
-      plan.checkpoints ? 1U : 0U,
-      plan.saving ? plan.saving->every : 0U,
+      plan.checkpoint_tier ? 1U : 0U,
+      plan.saving ? plan.saving->every_steps : 0U,
       plan.saving ? plan.saving->payload.bytes : 0U,
       plan.saving && plan.saving->fast ? 1U : 0U,
       plan.saving && plan.saving->resume ? 1U : 0U,
       plan.saving ? static_cast<std::uint64_t>(plan.saving->policy.on_full) : 0U,
       plan.other_tiers.size()};
-  std::vector<std::uint64_t> least = numbers;
-  std::vector<std::uint64_t> most = numbers;
-  PENSTOCK_TRY(plan.ranks->all_reduce(std::span(least), Reduction::min));
-  PENSTOCK_TRY(plan.ranks->all_reduce(std::span(most), Reduction::max));
-  if (least == most) return success();
+  std::vector<std::uint64_t> minima = numbers;
+  std::vector<std::uint64_t> maxima = numbers;
+  PENSTOCK_TRY(plan.ranks->all_reduce(std::span(minima), Reduction::min));
+  PENSTOCK_TRY(plan.ranks->all_reduce(std::span(maxima), Reduction::max));
+  if (minima == maxima) return success();
   return make_error(
       Errc::invalid_argument,
       "the ranks were started with different flags: but for where data lie, all must do the same work");
@@ -144,11 +145,11 @@ Result<TrainOutcome> joined(Communicator& ranks, const TrainOutcome& mine) {
   std::vector<double*> times;
   for (StageTally& stage : all.stages)
     times.insert(times.end(), {&stage.busy_s, &stage.starved_s, &stage.blocked_s});
-  PENSTOCK_TRY(add_up(ranks, times, 1));
+  PENSTOCK_TRY(sum_over_ranks(ranks, times, 1));
   all.lost = mine.lost;
   times.clear();
   for (LostTime& part : all.lost) times.push_back(&part.seconds);
-  PENSTOCK_TRY(add_up(ranks, times, 1.0 / ranks.size()));
+  PENSTOCK_TRY(sum_over_ranks(ranks, times, 1.0 / ranks.size()));
   all.bytes_by_second = mine.bytes_by_second;
   std::uint64_t seconds = mine.bytes_by_second.size();
   PENSTOCK_TRY(ranks.all_reduce(std::span(&seconds, 1), Reduction::max));
@@ -161,7 +162,7 @@ Result<std::vector<EpochBytes>> joined(Communicator& ranks, std::vector<EpochByt
   std::uint64_t count = mine.size();
   PENSTOCK_TRY(ranks.all_reduce(std::span(&count, 1), Reduction::min));
   mine.resize(static_cast<std::size_t>(count));
-  std::vector<std::uint64_t> sums;  // of all epochs, so that one call adds them up
+  std::vector<std::uint64_t> sums;  // numbers of all epochs, so that one call adds them up
   for (const EpochBytes& epoch : mine) {
     sums.push_back(epoch.consumed);
     sums.push_back(epoch.fetched);
@@ -199,13 +200,14 @@ Result<TimelineFigures> joined(Communicator& ranks, const TimelineFigures& mine)
 void record_ranks(const TrainOutcome& outcome, Trial& trial) {
   if (outcome.ranks.size() == 1) return;
   std::vector<RankFigures> ranks;
-  std::optional<double> least;  // utilization
+  std::optional<double> least_utilization;
   for (const TrainingFigures& rank : outcome.ranks) {
     ranks.push_back({static_cast<std::uint64_t>(rank.payload_bytes), rank.wall_s});
-    if (rank.utilization) least = std::min(least.value_or(*rank.utilization), *rank.utilization);
+    if (rank.utilization)
+      least_utilization = std::min(least_utilization.value_or(*rank.utilization), *rank.utilization);
   }
-  record_ranks(ranks, kRanksOfRun, trial);
-  if (least) trial.sample(train_metrics::kLeastUtilization, *least);
+  record_ranks(ranks, kRankRatesOfRun, trial);
+  if (least_utilization) trial.sample(train_metrics::kLeastUtilization, *least_utilization);
   if (outcome.steps == 0) return;
   const auto slowest = std::max_element(outcome.ranks.begin(), outcome.ranks.end(),
                                         [](const TrainingFigures& a, const TrainingFigures& b) {
@@ -219,9 +221,9 @@ Result<void> record_input_alone(Communicator& ranks, const std::vector<TrainingR
                                 const TrainOutcome& outcome, Trial& trial) {
   double sum_s = 0;
   for (const TrainingRun& part : parts) {
-    const Result<void> whole = all_ok(ranks, part.failure ? Result<void>(*part.failure) : success());
-    if (!whole.ok()) {
-      Error error = whole.error();
+    const Result<void> all_ran = all_ok(ranks, part.failure ? Result<void>(*part.failure) : success());
+    if (!all_ran.ok()) {
+      Error error = all_ran.error();
       error.what = "after the training, while the input alone was measured: " + error.what;
       trial.fail(error);
       return success();

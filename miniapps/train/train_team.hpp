@@ -20,18 +20,18 @@ namespace penstock {
 // invalid_argument if the ranks were started with different flags.
 Result<void> check_same_work(const TrainPlan& plan, const Options& options);
 
-// With the same result on every rank. wall_s and first_batch_s are those of the slowest rank. Samples, bytes,
-// stages and losses are summed. Waits, lost times, utilizations and overshoots are means. The failure is that
-// of the first rank that has one.
+// Joins the outcomes of all ranks; every rank gets the same result. wall_s and first_batch_s are those of the
+// slowest rank. Samples, bytes, stages and losses are summed. Waits, lost times, utilizations and overshoots
+// are means. The failure is that of the first rank that has one.
 Result<TrainOutcome> joined(Communicator& ranks, const TrainOutcome& mine);
 
-// The sums over all ranks, for the epochs that every rank has. Empty if one rank cannot count.
+// Sums the bytes over all ranks, for the epochs that every rank has. Empty if one rank cannot count.
 Result<std::vector<EpochBytes>> joined(Communicator& ranks, std::vector<EpochBytes> mine);
 
-// Sums; the passes are those of the rank with the most.
+// Sums the figures over all ranks. `passes` becomes the largest number of a rank.
 Result<ValidationFigures> joined(Communicator& ranks, ValidationFigures mine);
 
-// Spans and bytes are summed, times and shares are means.
+// Joins the figures of all ranks: spans and bytes are summed, times and shares are means.
 Result<TimelineFigures> joined(Communicator& ranks, const TimelineFigures& mine);
 
 // Adds to the record how the ranks differ, if there are several.

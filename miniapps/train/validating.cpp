@@ -16,9 +16,9 @@ namespace penstock {
 Validating::Validating(const Validation& how, Backend& backend, const Manifest& samples, Sampler sampler,
                        BatchPool pool, std::unique_ptr<Accelerator> accelerator,
                        const ValidatingSettings& settings)
-    : how_(how),
+    : plan_(how),
       backend_(backend),
-      samples_(samples),
+      manifest_(samples),
       sampler_(sampler),
       pool_(std::move(pool)),
       accelerator_(std::move(accelerator)),
@@ -35,57 +35,58 @@ Result<std::unique_ptr<Validating>> Validating::make(const Validation& how, Back
     return make_error(Errc::invalid_argument, "there are " + std::to_string(files.samples_of_object.size()) +
                                                   " files to validate on, fewer than the " +
                                                   std::to_string(settings.ranks) + " ranks");
-  ValidatingSettings own = settings;
-  own.batch = std::min<std::uint64_t>(settings.batch, sampler.per_epoch() * files.smallest_sample_count());
+  ValidatingSettings fitted = settings;
+  fitted.batch = std::min<std::uint64_t>(settings.batch, sampler.per_epoch() * files.smallest_sample_count());
   PENSTOCK_ASSIGN(
       BatchPool pool,
       BatchPool::make({.samples = 1, .slot_bytes = how.set.app_transform.slot_bytes}, settings.prefetch));
-  PENSTOCK_ASSIGN(std::unique_ptr<Accelerator> works, make_accelerator(accelerator));
+  PENSTOCK_ASSIGN(std::unique_ptr<Accelerator> made_accelerator, make_accelerator(accelerator));
   return std::unique_ptr<Validating>(
-      new Validating(how, backend, samples, sampler, std::move(pool), std::move(works), own));
+      new Validating(how, backend, samples, sampler, std::move(pool), std::move(made_accelerator), fitted));
 }
 
 bool Validating::pass_due(std::uint64_t step, const Batch* next) const {
-  if (next == nullptr) return how_.at_the_end && step > settings_.made;
-  if (how_.every_steps != 0) return step > 0 && step % how_.every_steps == 0;
+  if (next == nullptr) return plan_.at_the_end && step > settings_.made_steps;
+  if (plan_.every_steps != 0) return step > 0 && step % plan_.every_steps == 0;
   return epoch_ && *epoch_ != next->epoch;
 }
 
 Result<bool> Validating::before_step(std::uint64_t steps, const Batch* next) {
-  const bool now = pass_due(settings_.made + steps, next);
-  if (now) PENSTOCK_TRY(pass());
+  const bool is_due = pass_due(settings_.made_steps + steps, next);
+  if (is_due) PENSTOCK_TRY(run_pass());
   if (next != nullptr) epoch_ = next->epoch;
-  return now;
+  return is_due;
 }
 
-Result<void> Validating::begin() {
-  if (source_ && !how_.reload_each_pass) return success();
+Result<void> Validating::start_pass() {
+  if (batches_ && !plan_.reload_each_pass) return success();
   figures_ = figures();
   losses_ = losses();
-  source_.reset();
-  // reload_each_pass: one pass, always in the order of epoch 0. Otherwise the source continues from `epoch_`,
+  batches_.reset();
+  // reload_each_pass: one pass, always in the order of epoch 0. Otherwise batches_ continues from `epoch_`,
   // and each pass orders the samples of a file differently (file_order()).
   const PlanLimits limits =
-      how_.reload_each_pass ? PlanLimits{.epochs = 1} : PlanLimits{.start = {.epoch = epoch_.value_or(0)}};
+      plan_.reload_each_pass ? PlanLimits{.epochs = 1} : PlanLimits{.start = {.epoch = epoch_.value_or(0)}};
   PENSTOCK_ASSIGN(std::unique_ptr<BatchLoader> loader,
-                  BatchLoader::make({&how_.set.files.manifest, &backend_, &how_.set.app_transform, &pool_,
+                  BatchLoader::make({&plan_.set.files.manifest, &backend_, &plan_.set.app_transform, &pool_,
                                      sampler_, limits, settings_.threads, settings_.bad_sample,
                                      settings_.depth, settings_.patience}));
-  FileBatchesSettings batches{.corpus = &samples_,
-                              .files = &how_.set.files,
-                              .sample_bytes = how_.set.sample_bytes,
+  FileBatchesSettings batches{.corpus = &manifest_,
+                              .files = &plan_.set.files,
+                              .sample_bytes = plan_.set.sample_bytes,
                               .batch = static_cast<std::size_t>(settings_.batch),
                               .seed = settings_.seed,
-                              .pauses = true};
-  PENSTOCK_ASSIGN(source_, FileBatches::make(std::move(loader), batches));
+                              .pauses_between_epochs = true};
+  PENSTOCK_ASSIGN(batches_, FileBatches::make(std::move(loader), batches));
   return success();
 }
 
-Result<void> Validating::pass() {
-  PENSTOCK_TRY(begin());
-  accelerator_->set_step_end(std::chrono::steady_clock::now());  // it has been idle since the last pass
+Result<void> Validating::run_pass() {
+  PENSTOCK_TRY(start_pass());
+  // The accelerator's idle time since the last pass does not count.
+  accelerator_->set_step_end(std::chrono::steady_clock::now());
   while (true) {
-    PENSTOCK_ASSIGN(const Batch* const batch, source_->next());
+    PENSTOCK_ASSIGN(const Batch* const batch, batches_->next());
     if (batch == nullptr) break;
     PENSTOCK_TRY(accelerator_->step(*batch));
     figures_.samples += batch->samples();
@@ -97,15 +98,15 @@ Result<void> Validating::pass() {
 
 ValidationFigures Validating::figures() const {
   ValidationFigures figures = figures_;
-  if (!source_) return figures;
-  figures.files += source_->files_used();
-  figures.read_s += source_->times().front().busy_s;
+  if (!batches_) return figures;
+  figures.files += batches_->files_used();
+  figures.read_s += batches_->times().front().busy_s;
   return figures;
 }
 
 LoaderLosses Validating::losses() const {
   LoaderLosses all = losses_;
-  if (source_) all.add(source_->losses());
+  if (batches_) all.add(batches_->losses());
   return all;
 }
 
@@ -128,8 +129,8 @@ void record_files(const TrainPlan& plan, const TrainOutcome& outcome, const Vali
   const double read_s = (outcome.stages.front().busy_s + validation.read_s) / plan.ranks->size();
   trial.sample(train_metrics::kFileRead, read_s);
   const StudiedBytes bytes = input.bytes(input, outcome.training_files, validation.files);
-  trial.sample(train_metrics::kPublishedRate, published_bandwidth(bytes.published, read_s));
-  trial.sample(train_metrics::kCorrectedRate, published_bandwidth(bytes.corrected, read_s));
+  trial.sample(train_metrics::kPublishedRate, published_bandwidth(bytes.published_bytes, read_s));
+  trial.sample(train_metrics::kCorrectedRate, published_bandwidth(bytes.corrected_bytes, read_s));
 }
 
 // A batch of a pass takes a third of a step: validation only computes forward, which is about a third of a
@@ -138,10 +139,11 @@ Result<std::unique_ptr<Validating>> make_validating(const TrainPlan& plan, const
                                                     std::chrono::nanoseconds step) {
   const FileInput* const files = plan.files();
   if (files == nullptr || !files->validation || plan.find_accelerators) return nullptr;
-  const std::string third = std::to_string(step.count() / 3) + "ns";
+  const std::string third_of_step = std::to_string(step.count() / 3) + "ns";
   Backend& backend = files->validation_backend == nullptr ? *tier.backend : *files->validation_backend;
   return Validating::make(
-      *files->validation, backend, files->validated(), step.count() >= 3 ? "emulated:step=" + third : "none",
+      *files->validation, backend, files->validation_manifest(),
+      step.count() >= 3 ? "emulated:step=" + third_of_step : "none",
       {.batch = plan.step_samples(),
        .prefetch = plan.prefetch,
        .seed = plan.seed,
@@ -151,7 +153,7 @@ Result<std::unique_ptr<Validating>> make_validating(const TrainPlan& plan, const
        .depth = plan.queue_depth(tier),
        .bad_sample = plan.bad_sample,
        .patience = plan.stall_timeout,
-       .made = plan.limits.start.batches,
+       .made_steps = plan.limits.start.batches,
        .epoch = plan.saving && plan.saving->resumed ? std::optional(plan.limits.start.epoch) : std::nullopt});
 }
 

@@ -17,7 +17,7 @@
 namespace penstock {
 
 struct ValidatingSettings {
-  std::uint64_t batch = 1;  // smaller if a pass has fewer samples
+  std::uint64_t batch = 1;  // samples of a batch; make() lowers it if a pass has fewer
   std::uint64_t prefetch = 0;
   std::uint64_t seed = 0;
   int rank = 0;  // each rank reads every R-th file, R = `ranks`
@@ -26,9 +26,9 @@ struct ValidatingSettings {
   std::size_t depth = 1;
   BadSample bad_sample = BadSample::fail;
   std::chrono::nanoseconds patience{0};
-  // For a training that continues the run of another process: that process made `made` steps and stopped in
-  // `epoch`, and has not validated since.
-  std::uint64_t made = 0;
+  // For a training that continues the run of another process: that process made `made_steps` steps and
+  // stopped in `epoch`, and has not validated since.
+  std::uint64_t made_steps = 0;
   std::optional<std::uint64_t> epoch{};
 };
 
@@ -40,7 +40,7 @@ struct ValidationFigures {
   double read_s = 0;        // time of the workers in reads, summed over workers
 };
 
-// One thread: the training loop's, which is the consumer of the batches. No lock.
+// Only the training loop's thread, the consumer of the batches, uses it. No lock.
 class Validating final : public StepObserver {
  public:
   // Borrows `how`, the back end of its files, and the manifest of the samples in them. `accelerator` computes
@@ -57,28 +57,28 @@ class Validating final : public StepObserver {
   std::uint64_t bytes() const { return figures_.bytes; }  // bytes of the samples so far
   LoaderLosses losses() const;
   // Like BatchSource::close(). Do not call before_step() afterwards.
-  bool close(std::chrono::nanoseconds patience) { return !source_ || source_->close(patience); }
-  bool stalled() const { return source_ && source_->stalled(); }
+  bool close(std::chrono::nanoseconds patience) { return !batches_ || batches_->close(patience); }
+  bool stalled() const { return batches_ && batches_->stalled(); }
 
  private:
   Validating(const Validation& how, Backend& backend, const Manifest& samples, Sampler sampler,
              BatchPool pool, std::unique_ptr<Accelerator> accelerator, const ValidatingSettings& settings);
   // `step` counts from the start of the whole run.
   bool pass_due(std::uint64_t step, const Batch* next) const;
-  Result<void> begin();
-  Result<void> pass();
+  Result<void> start_pass();
+  Result<void> run_pass();
 
-  const Validation& how_;
+  const Validation& plan_;
   Backend& backend_;
-  const Manifest& samples_;
+  const Manifest& manifest_;
   const Sampler sampler_;
   BatchPool pool_;
   const std::unique_ptr<Accelerator> accelerator_;
   const ValidatingSettings settings_;
-  std::unique_ptr<FileBatches> source_;
+  std::unique_ptr<FileBatches> batches_;
   std::optional<std::uint64_t> epoch_;  // epoch of the training; the pass after it has the same number
-  ValidationFigures figures_;           // of closed sources, and of the batches so far
-  LoaderLosses losses_;                 // of closed sources
+  ValidationFigures figures_;           // its files and read_s do not include batches_
+  LoaderLosses losses_;                 // does not include those of batches_
 };
 
 struct TrainOutcome;

@@ -137,7 +137,7 @@ TEST(Validating, GoesOnAsIfNothingHadEnded) {
   const std::vector<std::uint64_t> in_whole = place.passes_read();
   place.forget_passes();
   // With one step per epoch, saved after the second step.
-  const auto rest = place.start(how, {.batch = 4, .made = 2, .epoch = 1});
+  const auto rest = place.start(how, {.batch = 4, .made_steps = 2, .epoch = 1});
   ASSERT_OK(rest->before_step(0, &epochs[2]));
   EXPECT_EQ(rest->figures().passes, 1U);
   ASSERT_OK(rest->before_step(1, &epochs[3]));
@@ -151,12 +151,12 @@ TEST(Validating, BehindStepsGoesOnAsIfNothingHadEnded) {
   Validation how = place.validation();
   how.every_steps = 10;
   how.at_the_end = how.reload_each_pass = true;
-  const auto rest = place.start(how, {.batch = 1, .made = 20, .epoch = 0});
+  const auto rest = place.start(how, {.batch = 1, .made_steps = 20, .epoch = 0});
   const Batch batch = of_epoch(0);
   for (std::uint64_t step = 0; step < 15; ++step)
     EXPECT_EQ(rest->before_step(step, &batch).value(), step == 0 || step == 10) << step;
   EXPECT_TRUE(rest->before_step(15, nullptr).value());
-  const auto nothing = place.start(how, {.batch = 1, .made = 20, .epoch = 0});
+  const auto nothing = place.start(how, {.batch = 1, .made_steps = 20, .epoch = 0});
   EXPECT_FALSE(nothing->before_step(0, nullptr).value()) << "nothing was trained since";
 }
 

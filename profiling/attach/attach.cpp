@@ -1,5 +1,5 @@
-// The requests that attach and detach send to the library in the target, and how the library gets into the
-// target.
+// Sends the requests of attach and detach to the library in the target. Loads the library into the target
+// first, if it is not there yet.
 //
 // Threads: all C++ code runs in the main thread of the command. The assembler code runs in the target, in a
 // thread that was started for it.
@@ -30,33 +30,35 @@ constexpr auto kAttachTimeout = std::chrono::seconds(10);
 constexpr auto kLoadTimeout = std::chrono::seconds(60);  // dlopen() waits while other threads load libraries
 constexpr const char* kRequestFunction = "penstock_profile_request";
 constexpr const char* kRequestMemory = "penstock_profile_asked";
-constexpr std::size_t kError = 256;
-constexpr std::size_t kPath = 4096;
+constexpr std::size_t kErrorTextBytes = 256;
+constexpr std::size_t kPathBytes = 4096;
 
-// The data of the assembler code below, in the target's memory. The command writes all of it before the
-// thread starts.
+// What the assembler code below reads and writes in the target's memory. The command fills all of it before
+// the thread starts. Each `..._address` is an address in the target.
 struct LoaderData {
-  std::uint64_t path;
-  std::uint64_t mode;
-  std::uint64_t name;
-  std::uint64_t dlopen;
-  std::uint64_t dlsym;
-  std::uint64_t dlerror;
-  std::uint64_t pthread_self;
-  std::uint64_t pthread_detach;
-  std::uint64_t request;
-  std::uint64_t error;
+  std::uint64_t path_address;
+  std::uint64_t dlopen_mode;
+  std::uint64_t name_address;
+  std::uint64_t dlopen_address;
+  std::uint64_t dlsym_address;
+  std::uint64_t dlerror_address;
+  std::uint64_t pthread_self_address;
+  std::uint64_t pthread_detach_address;
+  std::uint64_t request_address;
+  std::uint64_t error_address;
   std::uint32_t failed;
   std::uint32_t reserved;
-  char path_text[kPath];
+  char path_text[kPathBytes];
   char name_text[64];
-  char error_text[kError];
+  char error_text[kErrorTextBytes];
   penstock_request request_data;
 };
-static_assert(offsetof(LoaderData, dlopen) == 24 && offsetof(LoaderData, dlsym) == 32 &&
-                  offsetof(LoaderData, dlerror) == 40 && offsetof(LoaderData, pthread_self) == 48 &&
-                  offsetof(LoaderData, pthread_detach) == 56 && offsetof(LoaderData, request) == 64 &&
-                  offsetof(LoaderData, error) == 72 && offsetof(LoaderData, failed) == 80,
+static_assert(offsetof(LoaderData, dlopen_address) == 24 && offsetof(LoaderData, dlsym_address) == 32 &&
+                  offsetof(LoaderData, dlerror_address) == 40 &&
+                  offsetof(LoaderData, pthread_self_address) == 48 &&
+                  offsetof(LoaderData, pthread_detach_address) == 56 &&
+                  offsetof(LoaderData, request_address) == 64 && offsetof(LoaderData, error_address) == 72 &&
+                  offsetof(LoaderData, failed) == 80,
               "the code below knows them");
 
 #if defined(__x86_64__)
@@ -119,20 +121,22 @@ std::string_view loading_code() {
 }
 #endif
 
-// Waits for the target's answer, at most 60 s, by reading its memory. The target stores `done` after the rest
-// of the answer, so a request with `done` set is complete. The code above stores `failed` in the same order.
-// A timeout cancels nothing: the target's thread may still handle the request, in memory that stays mapped.
+// Waits for the target's answer, at most 60 s, by reading the target's memory again and again. The target
+// stores `done` after the rest of the answer, so a request with `done` set is complete. The assembler code
+// above also stores `failed` last. A timeout cancels nothing: the target's thread may still handle the
+// request, in memory that stays mapped.
 Result<penstock_request> wait_for_answer(const Target& target, std::uint64_t request_address,
-                                         std::uint64_t loading) {
+                                         std::uint64_t loader_address) {
   const auto until = std::chrono::steady_clock::now() + kLoadTimeout;
   while (std::chrono::steady_clock::now() < until) {
     penstock_request request{};
     if (!target.read(request_address, &request, sizeof request)) return ended_meanwhile(target);
     if (request.done != 0) return request;
-    LoaderData seen{};
-    if (loading != 0 && target.read(loading, &seen, offsetof(LoaderData, path_text)) && seen.failed != 0) {
-      std::string error(kError, '\0');
-      target.read(loading + offsetof(LoaderData, error_text), error.data(), error.size());
+    LoaderData loader{};
+    if (loader_address != 0 && target.read(loader_address, &loader, offsetof(LoaderData, path_text)) &&
+        loader.failed != 0) {
+      std::string error(kErrorTextBytes, '\0');
+      target.read(loader_address + offsetof(LoaderData, error_text), error.data(), error.size());
       return make_error(Errc::unsupported,
                         fmt::format("process {} cannot load the library: {}", target.pid(), error.c_str()));
     }
@@ -146,11 +150,11 @@ Result<penstock_request> wait_for_answer(const Target& target, std::uint64_t req
                   target.pid()));
 }
 
-// Asks a library that is already loaded; it has memory for one request. The request is written before the
-// thread starts, so the thread sees all of it. If two commands ask at the same time, they use the same
-// memory, and one of the requests is lost.
+// Sends a request to a library that the target has loaded already. The request is written before the thread
+// starts, so the thread sees all of it. The library has memory for one request: if two commands send requests
+// at the same time, one of them is lost.
 Result<penstock_request> send_request(const Target& target, const penstock_request& request,
-                                      std::chrono::nanoseconds& stopped) {
+                                      std::chrono::nanoseconds& stopped_for) {
   const auto function = target.library_symbol(kRequestFunction);
   const auto request_address = target.library_symbol(kRequestMemory);
   if (!request_address && !target.is_running()) return ended_meanwhile(target);
@@ -163,22 +167,24 @@ Result<penstock_request> send_request(const Target& target, const penstock_reque
   if (!target.write(request_address->address, &request, sizeof request)) return ended_meanwhile(target);
   PENSTOCK_ASSIGN(const StartedThread started,
                   start_thread_in(target, {function->address, request_address->address}, kAttachTimeout));
-  stopped = started.stopped;
+  stopped_for = started.stopped_for;
   return wait_for_answer(target, request_address->address, 0);
 }
 
-// Finds addresses in the target by its libc's symbols. Before glibc 2.34 the symbols may be absent or have
-// other names.
-Result<void> find_functions(const Target& target, LoaderData& loading) {
-  const auto find = [&](const char* name, const char* older, std::uint64_t& to) {
-    auto found = target.libc_function(name);
-    if (!found && older != nullptr) found = target.libc_function(older);
-    to = found ? found->address : 0;
-    return found.has_value();
+// Finds the addresses of dlopen() and the other functions in the target's libc. Before glibc 2.34 these
+// functions may be absent or have other names.
+Result<void> find_functions(const Target& target, LoaderData& loader) {
+  const auto find = [&](const char* name, const char* older_name, std::uint64_t& address) {
+    auto symbol = target.libc_function(name);
+    if (!symbol && older_name != nullptr) symbol = target.libc_function(older_name);
+    address = symbol ? symbol->address : 0;
+    return symbol.has_value();
   };
-  if (find("dlopen", "__libc_dlopen_mode", loading.dlopen) && find("dlsym", "__libc_dlsym", loading.dlsym) &&
-      find("dlerror", nullptr, loading.dlerror) && find("pthread_self", nullptr, loading.pthread_self) &&
-      find("pthread_detach", nullptr, loading.pthread_detach))
+  if (find("dlopen", "__libc_dlopen_mode", loader.dlopen_address) &&
+      find("dlsym", "__libc_dlsym", loader.dlsym_address) &&
+      find("dlerror", nullptr, loader.dlerror_address) &&
+      find("pthread_self", nullptr, loader.pthread_self_address) &&
+      find("pthread_detach", nullptr, loader.pthread_detach_address))
     return success();
   if (!target.is_running()) return ended_meanwhile(target);
   return make_error(
@@ -190,48 +196,50 @@ Result<void> find_functions(const Target& target, LoaderData& loading) {
 
 // Used for the first attach to a process. Maps memory in the target: a page of code, then LoaderData. `fill`
 // runs in the helper process (remote_thread.hpp) between the mapping and the start of the thread. It changes
-// only the helper's copies of the variables. The thread runs in this memory and so cannot unmap it when it
-// ends. The library unmaps it at the next request.
+// only the helper's copies of the variables. The new thread runs in the mapped memory and so cannot unmap it
+// at its end. The library unmaps that memory at the next request.
 Result<penstock_request> load_library(const Target& target, const std::string& library,
-                                      const penstock_request& request, std::chrono::nanoseconds& stopped) {
+                                      const penstock_request& request,
+                                      std::chrono::nanoseconds& stopped_for) {
   constexpr std::uint64_t kPageBytes = 4096;
-  constexpr std::uint64_t kBytes =
+  constexpr std::uint64_t kMappedBytes =
       kPageBytes + (sizeof(LoaderData) + kPageBytes - 1) / kPageBytes * kPageBytes;
-  LoaderData loading{};
-  PENSTOCK_TRY(find_functions(target, loading));
-  if (library.size() >= kPath)
+  LoaderData loader{};
+  PENSTOCK_TRY(find_functions(target, loader));
+  if (library.size() >= kPathBytes)
     return make_error(Errc::invalid_argument, fmt::format("the path of '{}' is too long", library));
-  loading.mode = RTLD_NOW;
-  loading.request_data = request;
-  library.copy(loading.path_text, library.size());
-  std::strncpy(loading.name_text, kRequestFunction, sizeof loading.name_text - 1);
+  loader.dlopen_mode = RTLD_NOW;
+  loader.request_data = request;
+  library.copy(loader.path_text, library.size());
+  std::strncpy(loader.name_text, kRequestFunction, sizeof loader.name_text - 1);
   RemoteThread thread;
-  thread.memory_bytes = kBytes;
+  thread.memory_bytes = kMappedBytes;
   thread.code_bytes = kPageBytes;
   thread.fill = [&](std::uint64_t memory, RemoteThread& filled) -> Result<void> {
-    const std::uint64_t place = memory + kPageBytes;
-    loading.path = place + offsetof(LoaderData, path_text);
-    loading.name = place + offsetof(LoaderData, name_text);
-    loading.error = place + offsetof(LoaderData, error_text);
-    loading.request = place + offsetof(LoaderData, request_data);
-    loading.request_data.memory_to_unmap = memory;
-    loading.request_data.memory_to_unmap_bytes = kBytes;
+    const std::uint64_t data_address = memory + kPageBytes;
+    loader.path_address = data_address + offsetof(LoaderData, path_text);
+    loader.name_address = data_address + offsetof(LoaderData, name_text);
+    loader.error_address = data_address + offsetof(LoaderData, error_text);
+    loader.request_address = data_address + offsetof(LoaderData, request_data);
+    loader.request_data.memory_to_unmap = memory;
+    loader.request_data.memory_to_unmap_bytes = kMappedBytes;
     filled.function = memory;
-    filled.argument = place;
+    filled.argument = data_address;
     if (!target.write(memory, loading_code().data(), loading_code().size()) ||
-        !target.write(place, &loading, sizeof loading))
+        !target.write(data_address, &loader, sizeof loader))
       return ended_meanwhile(target);
     return success();
   };
   PENSTOCK_ASSIGN(const StartedThread started, start_thread_in(target, thread, kAttachTimeout));
-  stopped = started.stopped;
-  const std::uint64_t place = started.memory + kPageBytes;
-  return wait_for_answer(target, place + offsetof(LoaderData, request_data), place);
+  stopped_for = started.stopped_for;
+  const std::uint64_t data_address = started.memory + kPageBytes;
+  return wait_for_answer(target, data_address + offsetof(LoaderData, request_data), data_address);
 }
 
 }  // namespace
 
-// If the command is stopped or killed after the thread was started, the target still completes the request.
+// If the command is stopped or killed after it has started the thread, the target still completes the
+// request.
 Result<AttachOutcome> attach_to(const Target& target, const std::string& library,
                                 const std::filesystem::path& folder, bool trace,
                                 std::optional<std::uint64_t> trace_limit) {
@@ -242,10 +250,10 @@ Result<AttachOutcome> attach_to(const Target& target, const std::string& library
   if (folder.string().size() >= sizeof request.folder)
     return make_error(Errc::invalid_argument, fmt::format("the path of '{}' is too long", folder.string()));
   folder.string().copy(request.folder, sizeof request.folder - 1);
-  AttachOutcome attached;
+  AttachOutcome outcome;
   PENSTOCK_ASSIGN(const penstock_request response,
-                  target.has_library() ? send_request(target, request, attached.stopped)
-                                       : load_library(target, library, request, attached.stopped));
+                  target.has_library() ? send_request(target, request, outcome.stopped_for)
+                                       : load_library(target, library, request, outcome.stopped_for));
   if (response.failed == EALREADY)
     return make_error(
         Errc::already_exists,
@@ -255,12 +263,12 @@ Result<AttachOutcome> attach_to(const Target& target, const std::string& library
   if (response.failed != 0)
     return errno_error(response.failed, fmt::format("process {} cannot write to", target.pid()),
                        folder.string());
-  attached.slots = response.slots;
-  attached.objects = response.objects;
-  return attached;
+  outcome.slots = response.slots;
+  outcome.objects = response.objects;
+  return outcome;
 }
 
-// Detaches in the same way. The library stays loaded, because threads may be inside its code.
+// Sends a detach request. The library stays loaded, because threads of the target may be inside its code.
 Result<AttachOutcome> detach_from(const Target& target) {
   const auto not_attached = [&] {
     return make_error(
@@ -270,17 +278,17 @@ Result<AttachOutcome> detach_from(const Target& target) {
   if (!target.has_library()) return not_attached();
   penstock_request request{};
   request.kind = PENSTOCK_REQUEST_DETACH;
-  AttachOutcome detached;
-  PENSTOCK_ASSIGN(const penstock_request response, send_request(target, request, detached.stopped));
+  AttachOutcome outcome;
+  PENSTOCK_ASSIGN(const penstock_request response, send_request(target, request, outcome.stopped_for));
   if (response.failed == EINVAL) return not_attached();
   if (response.failed != 0)
     return errno_error(response.failed, "cannot end the session of process", std::to_string(target.pid()));
-  detached.slots = response.slots;
-  detached.objects = response.objects;
-  detached.unrestored = response.unrestored;
-  detached.unloaded = response.unloaded;
-  detached.folder.assign(response.folder, ::strnlen(response.folder, sizeof response.folder));
-  return detached;
+  outcome.slots = response.slots;
+  outcome.objects = response.objects;
+  outcome.unrestored = response.unrestored;
+  outcome.unloaded = response.unloaded;
+  outcome.folder.assign(response.folder, ::strnlen(response.folder, sizeof response.folder));
+  return outcome;
 }
 
 }  // namespace penstock

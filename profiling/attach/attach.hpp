@@ -22,16 +22,16 @@ namespace penstock {
 // The result of an attach or a detach. A slot is a pointer in the target through which its code calls a
 // function.
 struct AttachOutcome {
-  // attach: slots that call the library; detach: slots with their original value again
+  // after attach: slots that lead to the library; after detach: slots that have their original value again
   std::uint64_t slots = 0;
-  // loaded ELF files that contain these slots
+  // number of loaded ELF files that contain these slots
   std::uint64_t objects = 0;
-  // detach: slots that could not be restored, because their value was changed meanwhile
+  // after detach: slots that could not be restored, because the program has changed their value
   std::uint64_t unrestored = 0;
-  std::uint64_t unloaded = 0;           // detach: slots that were unloaded with their objects
-  std::string folder;                   // detach: the session's folder
-  std::chrono::nanoseconds stopped{0};  // how long one thread was stopped
-  double stopped_ms() const { return static_cast<double>(stopped.count()) / 1e6; }
+  std::uint64_t unloaded = 0;               // after detach: slots of ELF files that were unloaded
+  std::string folder;                       // after detach: the session's folder
+  std::chrono::nanoseconds stopped_for{0};  // how long one thread of the target was stopped
+  double stopped_ms() const { return static_cast<double>(stopped_for.count()) / 1e6; }
 };
 // Starts a session of the target in `folder` (absolute, empty, owned by the target's user). With `trace`
 // every call is kept, in up to `trace_limit` bytes (0: no limit; not given: the library's default). Errors:

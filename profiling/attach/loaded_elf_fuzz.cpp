@@ -11,7 +11,7 @@ extern "C" int LLVMFuzzerTestOneInput(const std::uint8_t* data, std::size_t size
     std::memcpy(to, data + address, bytes);
     return true;
   };
-  const auto elf = penstock::LoadedElf::at(read, 0);
+  const auto elf = penstock::LoadedElf::parse(read, 0);
   if (!elf) return 0;
   for (const char* const name : {"pthread_create", "dlopen", ""}) static_cast<void>(elf->find(read, name));
   return 0;

@@ -27,7 +27,7 @@ std::uint64_t libc_base() {
 
 TEST(LoadedElfTest, FindsTheFunctionsOfALibraryInMemory) {
   if (!read_self(libc_base(), std::vector<char>(4).data(), 4)) GTEST_SKIP() << "no process_vm_readv() here";
-  const auto elf = LoadedElf::at(read_self, libc_base());
+  const auto elf = LoadedElf::parse(read_self, libc_base());
   ASSERT_TRUE(elf);
   void* const libc = ::dlopen("libc.so.6", RTLD_NOLOAD | RTLD_NOW);
   ASSERT_NE(libc, nullptr);
@@ -42,9 +42,9 @@ TEST(LoadedElfTest, FindsTheFunctionsOfALibraryInMemory) {
 }
 
 TEST(LoadedElfTest, IsNothingWhereNoObjectLies) {
-  EXPECT_FALSE(LoadedElf::at(read_self, 0));
+  EXPECT_FALSE(LoadedElf::parse(read_self, 0));
   const std::vector<char> zeros(8192);
-  EXPECT_FALSE(LoadedElf::at(read_self, reinterpret_cast<std::uint64_t>(zeros.data())));
+  EXPECT_FALSE(LoadedElf::parse(read_self, reinterpret_cast<std::uint64_t>(zeros.data())));
 }
 
 // The search must end within readable memory, whatever the other process has there.
@@ -61,7 +61,7 @@ TEST(LoadedElfTest, ComesToAnEndWithAnything) {
       std::memcpy(to, bytes.data() + address, count);
       return true;
     };
-    const auto elf = LoadedElf::at(read, 0);
+    const auto elf = LoadedElf::parse(read, 0);
     if (elf) static_cast<void>(elf->find(read, "read"));
   }
 }

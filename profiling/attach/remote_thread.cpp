@@ -48,29 +48,31 @@ namespace {
 namespace fs = std::filesystem;
 using Clock = std::chrono::steady_clock;
 
-// Threads may start and end during the listing, so the list is a hint only.
+// Lists the threads of a process. Threads may start and end meanwhile, so the list may be wrong a moment
+// later.
 std::vector<pid_t> threads_of(pid_t pid) {
   std::vector<pid_t> threads;
-  std::error_code failed;
-  for (fs::directory_iterator at(fmt::format("/proc/{}/task", pid), failed), end; !failed && at != end;
-       at.increment(failed))
+  std::error_code error;
+  for (fs::directory_iterator at(fmt::format("/proc/{}/task", pid), error), end; !error && at != end;
+       at.increment(error))
     threads.push_back(static_cast<pid_t>(std::strtol(at->path().filename().c_str(), nullptr, 10)));
   return threads;
 }
 
 enum class ThreadState { waiting, running, other };
-// The kernel's view of a thread, without stopping it. It may be out of date a moment later; Tracee::is_safe()
-// makes the decision.
+// Reads from /proc what a thread does, without stopping it. The result may be out of date a moment later, so
+// Tracee::is_safe() decides when the thread is stopped.
 ThreadState thread_state(pid_t pid, pid_t thread) {
-  std::ifstream in(fmt::format("/proc/{}/task/{}/syscall", pid, thread));
+  std::ifstream file(fmt::format("/proc/{}/task/{}/syscall", pid, thread));
   std::string word;
-  if (!(in >> word)) return ThreadState::running;  // the kernel has no such file, or the thread has ended
+  // There is no such file if the kernel does not provide it, or if the thread has ended.
+  if (!(file >> word)) return ThreadState::running;
   if (word == "running") return ThreadState::running;
-  const long number = std::strtol(word.c_str(), nullptr, 0);
+  const long call_number = std::strtol(word.c_str(), nullptr, 0);
   std::uint64_t futex = 0;
   std::uint64_t futex_operation = 0;
-  in >> std::hex >> futex >> futex_operation;
-  switch (number) {
+  file >> std::hex >> futex >> futex_operation;
+  switch (call_number) {
     case SYS_futex:
       return (static_cast<int>(futex_operation) & FUTEX_CMD_MASK) == FUTEX_WAIT_BITSET ? ThreadState::waiting
                                                                                        : ThreadState::other;
@@ -89,23 +91,23 @@ ThreadState thread_state(pid_t pid, pid_t thread) {
     case SYS_write:
     case SYS_pwrite64:
     case SYS_openat:
-      return ThreadState::running;  // probably waits for a device, so it continues soon
+      return ThreadState::running;  // it probably waits for a device and continues soon
     default:
-      return ThreadState::other;  // an interrupted epoll_wait() would fail with EINTR
+      return ThreadState::other;  // for example epoll_wait(), which fails with EINTR if interrupted
   }
 }
 
-// The threads that wait: stopping them has no effect on the program. If none waits, or if `all`, also the
-// threads that run.
-std::vector<pid_t> candidates(pid_t pid, bool all) {
+// Returns the threads that wait, because stopping them has no effect on the program. If no thread waits, or
+// if `with_running` is true, the threads that run follow.
+std::vector<pid_t> threads_to_try(pid_t pid, bool with_running) {
   std::vector<pid_t> waiting;
   std::vector<pid_t> running;
-  for (const pid_t one : threads_of(pid)) {
-    const ThreadState state = thread_state(pid, one);
-    if (state == ThreadState::waiting) waiting.push_back(one);
-    if (state == ThreadState::running) running.push_back(one);
+  for (const pid_t thread : threads_of(pid)) {
+    const ThreadState state = thread_state(pid, thread);
+    if (state == ThreadState::waiting) waiting.push_back(thread);
+    if (state == ThreadState::running) running.push_back(thread);
   }
-  if (waiting.empty() || all) waiting.insert(waiting.end(), running.begin(), running.end());
+  if (waiting.empty() || with_running) waiting.insert(waiting.end(), running.begin(), running.end());
   return waiting;
 }
 
@@ -117,56 +119,58 @@ Result<std::uint64_t> kernel_result(Result<std::uint64_t> result, std::string_vi
   return result;
 }
 
-// Called when the thread is stopped and prepared (tracee.cpp). Returns the address of the mapped memory, or
-// 0. Order: the memory is filled before it becomes code, and pthread_create() is called last. So the new
+// Called when the traced thread is stopped and prepared (tracee.cpp). Makes it map memory, if any is wanted,
+// and create the new thread. Returns the address of the mapped memory, or 0.
+// Order: the memory is filled before it becomes executable, and pthread_create() is called last. So the new
 // thread finds everything that it reads. On an error the memory stays mapped, because unmapping it would need
 // one more call.
 Result<std::uint64_t> create_thread_with(Tracee& tracee, const Target& target, RemoteThread& thread,
-                                         std::uint64_t create) {
+                                         std::uint64_t create_function) {
   std::uint64_t memory = 0;
   if (thread.memory_bytes != 0) {
-    const std::array<std::uint64_t, 6> map{
+    const std::array<std::uint64_t, 6> mmap_arguments{
         0, thread.memory_bytes, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, ~std::uint64_t{0}, 0};
-    PENSTOCK_ASSIGN(memory,
-                    kernel_result(tracee.system_call(SYS_mmap, map), "no memory to be had in", target.pid()));
+    PENSTOCK_ASSIGN(memory, kernel_result(tracee.system_call(SYS_mmap, mmap_arguments),
+                                          "no memory to be had in", target.pid()));
     PENSTOCK_TRY(thread.fill(memory, thread));
-    const std::array<std::uint64_t, 3> protect{memory, thread.code_bytes, PROT_READ | PROT_EXEC};
-    PENSTOCK_TRY(
-        kernel_result(tracee.system_call(SYS_mprotect, protect), "no code can be put into", target.pid()));
+    const std::array<std::uint64_t, 3> mprotect_arguments{memory, thread.code_bytes, PROT_READ | PROT_EXEC};
+    PENSTOCK_TRY(kernel_result(tracee.system_call(SYS_mprotect, mprotect_arguments),
+                               "no code can be put into", target.pid()));
   }
-  const std::array<std::uint64_t, 4> words{tracee.scratch(), 0, thread.function, thread.argument};
-  PENSTOCK_ASSIGN(const std::uint64_t failed, tracee.call(create, words));
+  const std::array<std::uint64_t, 4> arguments{tracee.scratch_address(), 0, thread.function, thread.argument};
+  PENSTOCK_ASSIGN(const std::uint64_t failed, tracee.call(create_function, arguments));
   if (static_cast<int>(failed) != 0)
     return errno_error(static_cast<int>(failed), "no thread can be begun in",
                        fmt::format("process {}", target.pid()));
   return memory;
 }
 
-// Runs in the helper. Tries one thread after another, and detaches from each before the next, so only one is
-// stopped at a time. The first round tries threads that wait. Later rounds try any thread, and let it make
-// more system calls.
-Result<StartedThread> start_thread_from_helper(const Target& seen, RemoteThread thread,
+// Runs in the helper. Tries one thread of the target after another. It detaches from each before it tries the
+// next, so only one thread is stopped at a time. The first round tries threads that wait. Later rounds try
+// any thread, and let it make more system calls until it is at a safe point.
+Result<StartedThread> start_thread_from_helper(const Target& inspected_target, RemoteThread thread,
                                                std::chrono::milliseconds patience) {
-  Target target = seen;
-  const auto create = target.libc_function("pthread_create");
-  if (!create && !target.is_running()) return ended_meanwhile(target);
-  if (!create)
+  Target target = inspected_target;
+  const auto create_function = target.libc_function("pthread_create");
+  if (!create_function && !target.is_running()) return ended_meanwhile(target);
+  if (!create_function)
     return make_error(Errc::unsupported,
                       fmt::format("cannot attach to process {}: its libc is older than 2.34 and it has no "
                                   "threads; begin it with 'penstock profile run'",
                                   target.pid()));
   const auto until = Clock::now() + patience;
   for (bool any_thread = false; Clock::now() < until; any_thread = true) {
-    PENSTOCK_TRY(target.refresh());
-    for (const pid_t one : candidates(target.pid(), any_thread)) {
+    PENSTOCK_TRY(target.reread_mappings());
+    for (const pid_t thread_id : threads_to_try(target.pid(), any_thread)) {
       PENSTOCK_TRY(check_interrupt());
-      Result<Tracee> tracee = Tracee::seize(target, one);
+      Result<Tracee> tracee = Tracee::seize(target, thread_id);
       if (!tracee.ok() && tracee.error().code != Errc::busy) return tracee.error();
       if (!tracee.ok()) continue;
-      const Result<bool> safe =
+      const Result<bool> is_at_safe_point =
           tracee->stop_at_safe_point(std::chrono::milliseconds(20), any_thread ? 64 : 8);
-      if (!safe.ok() || !*safe) continue;
-      const Result<std::uint64_t> memory = create_thread_with(*tracee, target, thread, create->address);
+      if (!is_at_safe_point.ok() || !*is_at_safe_point) continue;
+      const Result<std::uint64_t> memory =
+          create_thread_with(*tracee, target, thread, create_function->address);
       tracee->detach();
       if (!memory.ok()) return memory.error();
       return StartedThread{tracee->stopped_for(), *memory};
@@ -181,13 +185,13 @@ Result<StartedThread> start_thread_from_helper(const Target& seen, RemoteThread 
                   target.pid()));
 }
 
-// The helper's report. It is written in one write, followed by the text of an error.
+// What the helper reports to the command. One write() sends this struct and the text of the error after it.
 struct HelperReport {
   StartedThread started;
   Errc code = Errc::internal;
   int sys_errno = 0;
   std::uint32_t text_bytes = 0;
-  bool ok = false;
+  bool succeeded = false;
 };
 
 // The main function of the helper. setsid(): a signal to the command's process group does not reach the
@@ -195,7 +199,7 @@ struct HelperReport {
 // no exception leaves this function.
 [[noreturn]] void run_helper(int pipe, const Target& target, const RemoteThread& thread,
                              std::chrono::milliseconds patience) {
-  // less than PIPE_BUF with the rest, so the kernel does not split the write
+  // with the HelperReport less than PIPE_BUF, so the kernel does not split the write()
   constexpr std::size_t kMostTextBytes = 2048;
   ::setsid();
   ::prctl(PR_SET_NAME, "profile-attach");
@@ -203,7 +207,7 @@ struct HelperReport {
   std::string out;
   try {
     const Result<StartedThread> started = start_thread_from_helper(target, thread, patience);
-    report.ok = started.ok();
+    report.succeeded = started.ok();
     if (started.ok()) {
       report.started = *started;
     } else {
@@ -220,13 +224,13 @@ struct HelperReport {
 }
 
 // Runs in the command: reads the helper's report until the pipe is closed. On Ctrl-C it sends SIGINT to the
-// helper, which stops at its next safe place.
+// helper, which stops before it tries the next thread.
 std::string read_report(int pipe, pid_t helper) {
   std::string received;
   for (bool forwarded = false;;) {
     if (!forwarded && !check_interrupt().ok()) forwarded = ::kill(helper, SIGINT) == 0;
-    pollfd ready{pipe, POLLIN, 0};
-    if (::poll(&ready, 1, 50) <= 0) continue;
+    pollfd pipe_poll{pipe, POLLIN, 0};
+    if (::poll(&pipe_poll, 1, 50) <= 0) continue;
     std::array<char, 4096> buffer{};
     const ssize_t got = ::read(pipe, buffer.data(), buffer.size());
     if (got < 0 && errno == EINTR) continue;
@@ -237,22 +241,22 @@ std::string read_report(int pipe, pid_t helper) {
 
 }  // namespace
 
-// The command closes its write end after the fork; otherwise the pipe would never report its end. It always
-// waits for the helper, whatever was reported. So no zombie remains, and the target is released before this
-// returns.
+// The command closes the write end of its pipe after the fork. Otherwise it would never read the end of the
+// pipe. The command always waits for the helper to end, also after an error. So no zombie remains, and the
+// target's thread is released before this function returns.
 Result<StartedThread> start_thread_in(const Target& target, RemoteThread thread,
                                       std::chrono::milliseconds patience) {
-  std::array<int, 2> ends{};
-  if (::pipe2(ends.data(), O_CLOEXEC) != 0)
+  std::array<int, 2> pipe_ends{};
+  if (::pipe2(pipe_ends.data(), O_CLOEXEC) != 0)
     return errno_error(errno, "no pipe to attach by to", fmt::format("process {}", target.pid()));
-  const Fd from(ends[0]);
-  Fd to(ends[1]);
+  const Fd read_end(pipe_ends[0]);
+  Fd write_end(pipe_ends[1]);
   const pid_t helper = ::fork();
   if (helper < 0)
     return errno_error(errno, "no helper to be had to attach to", fmt::format("process {}", target.pid()));
-  if (helper == 0) run_helper(to.get(), target, thread, patience);
-  to = Fd();
-  const std::string received = read_report(from.get(), helper);
+  if (helper == 0) run_helper(write_end.get(), target, thread, patience);
+  write_end = Fd();
+  const std::string received = read_report(read_end.get(), helper);
   while (::waitpid(helper, nullptr, 0) < 0 && errno == EINTR) {
   }
   HelperReport report;
@@ -261,7 +265,7 @@ Result<StartedThread> start_thread_in(const Target& target, RemoteThread thread,
         Errc::io,
         fmt::format("what attaches to process {} was killed, and may have left it broken", target.pid()));
   std::memcpy(&report, received.data(), sizeof report);
-  if (report.ok) return report.started;
+  if (report.succeeded) return report.started;
   return Error{report.code, report.sys_errno, received.substr(sizeof report, report.text_bytes)};
 }
 #else

@@ -1,4 +1,4 @@
-// Reads about a target process in /proc, and reads and writes its memory.
+// Inspects a target process by /proc, and reads and writes its memory.
 //
 // Threads: any thread. Most calls come from a command's main thread. The live view's inspecting thread calls
 // running_session(). One thread at a time uses a Target.
@@ -36,7 +36,7 @@ namespace {
 
 namespace fs = std::filesystem;
 
-constexpr std::string_view kLibrary = "libpenstock_profile.so";
+constexpr std::string_view kLibraryName = "libpenstock_profile.so";
 
 std::string proc_path(pid_t pid, std::string_view what) {
   return fmt::format("/proc/{}/{}", pid, what);
@@ -52,15 +52,16 @@ bool is_libc_part(std::string_view path) {
          name.starts_with("libdl.so.2") || name.starts_with("libdl-2.");
 }
 
-// Parses /proc/PID/maps. The target may change its mappings during the read, so a line may be out of date.
-// Errors: not_found if the process does not exist; those of not_traceable() if it may not be read.
+// Parses /proc/PID/maps. The target may change its mappings meanwhile, so the result may be out of date.
+// Errors: not_found if the process does not exist; those of not_traceable() if this user may not read the
+// file.
 Result<std::vector<TargetMapping>> read_mappings(pid_t pid) {
   errno = 0;
   std::ifstream in(proc_path(pid, "maps"));
   if (!in)
     return errno == ENOENT ? make_error(Errc::not_found, fmt::format("there is no process {}", pid))
                            : not_traceable(pid, errno);
-  std::vector<TargetMapping> all;
+  std::vector<TargetMapping> mappings;
   for (std::string line; std::getline(in, line);) {
     std::istringstream words(line);
     std::string range;
@@ -68,51 +69,51 @@ Result<std::vector<TargetMapping>> read_mappings(pid_t pid) {
     std::string offset;
     std::string device;
     std::string inode;
-    TargetMapping one;
+    TargetMapping mapping;
     if (!(words >> range >> rights >> offset >> device >> inode) || rights.size() < 4) continue;
     const std::size_t dash = range.find('-');
     if (dash == std::string::npos) continue;
-    std::from_chars(range.data(), range.data() + dash, one.begin, 16);
-    std::from_chars(range.data() + dash + 1, range.data() + range.size(), one.end, 16);
-    std::from_chars(offset.data(), offset.data() + offset.size(), one.offset, 16);
-    one.writable = rights[1] == 'w';
-    one.executable = rights[2] == 'x';
-    std::getline(words >> std::ws, one.path);
-    constexpr std::string_view kDeleted = " (deleted)";
-    if (one.path.ends_with(kDeleted)) {
-      one.path.resize(one.path.size() - kDeleted.size());
-      one.removed = true;
+    std::from_chars(range.data(), range.data() + dash, mapping.begin, 16);
+    std::from_chars(range.data() + dash + 1, range.data() + range.size(), mapping.end, 16);
+    std::from_chars(offset.data(), offset.data() + offset.size(), mapping.offset, 16);
+    mapping.writable = rights[1] == 'w';
+    mapping.executable = rights[2] == 'x';
+    std::getline(words >> std::ws, mapping.path);
+    constexpr std::string_view kDeletedSuffix = " (deleted)";
+    if (mapping.path.ends_with(kDeletedSuffix)) {
+      mapping.path.resize(mapping.path.size() - kDeletedSuffix.size());
+      mapping.is_removed = true;
     }
-    all.push_back(std::move(one));
+    mappings.push_back(std::move(mapping));
   }
-  if (all.empty()) {
+  if (mappings.empty()) {
     if (::kill(pid, 0) != 0 && errno == ESRCH)
       return make_error(Errc::not_found, fmt::format("there is no process {}", pid));
-    // /proc/PID/maps of a process that we may not read is empty.
+    // If this user may not inspect the process, the kernel returns an empty /proc/PID/maps.
     if (::access(proc_path(pid, "mem").c_str(), R_OK) != 0) return not_traceable(pid, errno);
   }
-  return all;
+  return mappings;
 }
 
-// The value of a field ("Name:", "Uid:" ...) in /proc/PID/status.
+// Returns the value of a field of /proc/PID/status, such as "Name:" or "Uid:"; "" if there is none.
 std::string status_field(pid_t pid, std::string_view field) {
   std::ifstream in(proc_path(pid, "status"));
   for (std::string line; std::getline(in, line);)
     if (line.starts_with(field)) {
-      const std::size_t from = line.find_first_not_of(" \t", field.size());
-      return from == std::string::npos ? "" : line.substr(from);
+      const std::size_t value_begin = line.find_first_not_of(" \t", field.size());
+      return value_begin == std::string::npos ? "" : line.substr(value_begin);
     }
   return "";
 }
 
-// getpwuid_r(), because the live view's inspecting thread may call this too. An entry that does not fit in
-// the buffer counts as unknown.
+// Uses getpwuid_r(), because the live view's inspecting thread may call this at the same time. A user whose
+// entry does not fit in the buffer counts as unknown.
 std::string user_name(uid_t uid) {
   struct passwd entry {};
-  struct passwd* known = nullptr;
-  std::array<char, 16384> texts{};
-  ::getpwuid_r(uid, &entry, texts.data(), texts.size(), &known);
-  return known != nullptr ? known->pw_name : fmt::format("user {}", uid);
+  struct passwd* found_entry = nullptr;
+  std::array<char, 16384> buffer{};
+  ::getpwuid_r(uid, &entry, buffer.data(), buffer.size(), &found_entry);
+  return found_entry != nullptr ? found_entry->pw_name : fmt::format("user {}", uid);
 }
 
 Error not_attachable(pid_t pid, std::string_view why, Errc code = Errc::invalid_argument) {
@@ -171,19 +172,19 @@ Error not_traceable(pid_t pid, int sys_errno) {
                   pid, why));
 }
 
-// Reads only /proc, so the process may end between two of these checks. Whether its id was given to another
-// process meanwhile is checked by is_running(), which compares start_.
+// The process may end between two of these checks, and another process may then get its id. is_running()
+// finds that out, because it compares process_start_.
 Result<Target> Target::inspect(pid_t pid) {
   Target target;
   target.pid_ = pid;
   if (pid <= 0 || (::kill(pid, 0) != 0 && errno == ESRCH))
     return make_error(Errc::not_found, fmt::format("there is no process {}", pid));
   if (pid == ::getpid()) return not_attachable(pid, "that is this command itself");
-  const std::string group = status_field(pid, "Tgid:");
-  if (!group.empty() && group != std::to_string(pid))
-    return not_attachable(pid, fmt::format("that is a thread of process {}; name that", group));
+  const std::string thread_group = status_field(pid, "Tgid:");
+  if (!thread_group.empty() && thread_group != std::to_string(pid))
+    return not_attachable(pid, fmt::format("that is a thread of process {}; name that", thread_group));
   target.name_ = status_field(pid, "Name:");
-  target.start_ = process_start(static_cast<std::uint32_t>(pid));
+  target.process_start_ = process_start(static_cast<std::uint32_t>(pid));
   target.uid_ = static_cast<uid_t>(std::strtoul(status_field(pid, "Uid:").c_str(), nullptr, 10));
   target.gid_ = static_cast<gid_t>(std::strtoul(status_field(pid, "Gid:").c_str(), nullptr, 10));
   const std::string state = status_field(pid, "State:");
@@ -196,12 +197,12 @@ Result<Target> Target::inspect(pid_t pid) {
         Errc::busy, fmt::format("process {} is stopped, and would do nothing that it is asked: let it go on "
                                 "first ('kill -CONT {}')",
                                 pid, pid));
-  PENSTOCK_TRY(target.refresh());
-  PENSTOCK_TRY(target.check_kind());
+  PENSTOCK_TRY(target.reread_mappings());
+  PENSTOCK_TRY(target.check_program());
   return target;
 }
 
-Result<void> Target::check_kind() const {
+Result<void> Target::check_program() const {
   if (mappings_.empty()) return not_attachable(pid_, "it is the kernel's own, or about to end");
   const Fd exe(retry_eintr([&] { return ::open(proc_path(pid_, "exe").c_str(), O_RDONLY | O_CLOEXEC); }));
   if (!exe) return not_traceable(pid_, errno);
@@ -209,52 +210,52 @@ Result<void> Target::check_kind() const {
   if (::pread(exe.get(), begin, sizeof begin, 0) == sizeof begin &&
       std::memcmp(begin, ELFMAG, SELFMAG) == 0 && begin[EI_CLASS] != ELFCLASS64)
     return not_attachable(pid_, "it is a 32-bit program, and the library for it is a 64-bit one");
-  bool musl = false;
-  bool libc = false;
+  bool has_musl = false;
+  bool has_libc = false;
   for (const TargetMapping& one : mappings_) {
-    musl = musl || base_name(one.path).starts_with("ld-musl");
-    libc = libc || is_libc(one.path);
+    has_musl = has_musl || base_name(one.path).starts_with("ld-musl");
+    has_libc = has_libc || is_libc(one.path);
   }
-  if (musl) return not_attachable(pid_, "it runs on musl, and the library for it needs glibc");
-  if (!libc)
+  if (has_musl) return not_attachable(pid_, "it runs on musl, and the library for it needs glibc");
+  if (!has_libc)
     return not_attachable(pid_,
                           "it has no libc.so of its own (a static program, or Go), so that there is "
                           "nothing to load a library with; build it dynamically");
-  std::error_code failed;
-  const fs::path theirs = fs::read_symlink(proc_path(pid_, "ns/mnt"), failed);
-  const fs::path ours = failed ? theirs : fs::read_symlink("/proc/self/ns/mnt", failed);
-  const fs::path root = failed ? fs::path("/") : fs::read_symlink(proc_path(pid_, "root"), failed);
-  if (theirs != ours || (!failed && root != "/"))
+  std::error_code error;
+  const fs::path its_namespace = fs::read_symlink(proc_path(pid_, "ns/mnt"), error);
+  const fs::path our_namespace = error ? its_namespace : fs::read_symlink("/proc/self/ns/mnt", error);
+  const fs::path its_root = error ? fs::path("/") : fs::read_symlink(proc_path(pid_, "root"), error);
+  if (its_namespace != our_namespace || (!error && its_root != "/"))
     return not_attachable(pid_,
                           "it lives in another file system (a container, or chroot), where neither the "
                           "library nor the session can be found; run penstock in there");
   return success();
 }
 
-Result<void> Target::refresh() {
+Result<void> Target::reread_mappings() {
   PENSTOCK_ASSIGN(mappings_, read_mappings(pid_));
   return success();
 }
 
 const TargetMapping* Target::mapping_at(std::uint64_t address) const {
-  const auto after =
+  const auto next_mapping =
       std::upper_bound(mappings_.begin(), mappings_.end(), address,
-                       [](std::uint64_t at, const TargetMapping& one) { return at < one.begin; });
-  if (after == mappings_.begin() || address >= std::prev(after)->end) return nullptr;
-  return &*std::prev(after);
+                       [](std::uint64_t wanted, const TargetMapping& one) { return wanted < one.begin; });
+  if (next_mapping == mappings_.begin() || address >= std::prev(next_mapping)->end) return nullptr;
+  return &*std::prev(next_mapping);
 }
 
 bool Target::is_libc_code(std::uint64_t address) const {
-  const TargetMapping* const at = mapping_at(address);
-  return at != nullptr && at->executable && is_libc_part(at->path);
+  const TargetMapping* const mapping = mapping_at(address);
+  return mapping != nullptr && mapping->executable && is_libc_part(mapping->path);
 }
 
 std::optional<LoadedSymbol> Target::libc_function(std::string_view name) const {
-  std::string_view last;
-  for (const TargetMapping& one : mappings_) {
-    if (!is_libc_part(one.path) || one.path == last || one.offset != 0) continue;
-    last = one.path;
-    const auto elf = LoadedElf::at(reader(), one.begin);
+  std::string_view last_path;
+  for (const TargetMapping& mapping : mappings_) {
+    if (!is_libc_part(mapping.path) || mapping.path == last_path || mapping.offset != 0) continue;
+    last_path = mapping.path;
+    const auto elf = LoadedElf::parse(reader(), mapping.begin);
     if (const auto found = elf ? elf->find(reader(), name) : std::nullopt) return found;
   }
   return std::nullopt;
@@ -262,8 +263,8 @@ std::optional<LoadedSymbol> Target::libc_function(std::string_view name) const {
 
 std::optional<LoadedSymbol> Target::library_symbol(std::string_view name) const {
   for (const TargetMapping& one : mappings_) {
-    if (base_name(one.path) != kLibrary || one.offset != 0) continue;
-    const auto elf = LoadedElf::at(reader(), one.begin);
+    if (base_name(one.path) != kLibraryName || one.offset != 0) continue;
+    const auto elf = LoadedElf::parse(reader(), one.begin);
     return elf ? elf->find(reader(), name) : std::nullopt;
   }
   return std::nullopt;
@@ -271,20 +272,21 @@ std::optional<LoadedSymbol> Target::library_symbol(std::string_view name) const 
 
 bool Target::has_library() const {
   return std::any_of(mappings_.begin(), mappings_.end(),
-                     [](const TargetMapping& one) { return base_name(one.path) == kLibrary; });
+                     [](const TargetMapping& one) { return base_name(one.path) == kLibraryName; });
 }
 
-// One system call each; the target is not stopped. Other threads of it may change the bytes meanwhile.
+// read() and write() make one system call each and do not stop the target. Its threads may change the same
+// bytes meanwhile.
 bool Target::read(std::uint64_t address, void* to, std::size_t bytes) const {
-  iovec here{to, bytes};
-  iovec there{reinterpret_cast<void*>(address), bytes};  // an address in the other process
-  return ::process_vm_readv(pid_, &here, 1, &there, 1, 0) == static_cast<ssize_t>(bytes);
+  iovec local{to, bytes};
+  iovec remote{reinterpret_cast<void*>(address), bytes};  // an address in the other process
+  return ::process_vm_readv(pid_, &local, 1, &remote, 1, 0) == static_cast<ssize_t>(bytes);
 }
 
 bool Target::write(std::uint64_t address, const void* from, std::size_t bytes) const {
-  iovec here{const_cast<void*>(from), bytes};            // NOLINT(*-const-cast)
-  iovec there{reinterpret_cast<void*>(address), bytes};  // NOLINT(performance-no-int-to-ptr)
-  return ::process_vm_writev(pid_, &here, 1, &there, 1, 0) == static_cast<ssize_t>(bytes);
+  iovec local{const_cast<void*>(from), bytes};            // NOLINT(*-const-cast)
+  iovec remote{reinterpret_cast<void*>(address), bytes};  // NOLINT(performance-no-int-to-ptr)
+  return ::process_vm_writev(pid_, &local, 1, &remote, 1, 0) == static_cast<ssize_t>(bytes);
 }
 
 ReadMemory Target::reader() const {
@@ -292,18 +294,19 @@ ReadMemory Target::reader() const {
 }
 
 bool Target::is_running() const {
-  // A process that is about to end has no memory any more.
-  return process_start(static_cast<std::uint32_t>(pid_)) == start_ && !status_field(pid_, "VmSize:").empty();
+  // A process that is about to end has no memory any more, and so no VmSize.
+  return process_start(static_cast<std::uint32_t>(pid_)) == process_start_ &&
+         !status_field(pid_, "VmSize:").empty();
 }
 
-// Finds the file in the process's mappings, and reads its header from the file. In any thread, without a
-// lock. The header may change at any time, because the process writes it.
+// Finds the session's file in the process's mappings, and reads the header from that file. Any thread may
+// call this; it takes no lock. The process may write to the header at the same time.
 std::optional<SessionFile> running_session(pid_t pid) {
   const auto mappings = read_mappings(pid);
   if (!mappings.ok()) return std::nullopt;
-  std::set<std::string_view> seen;  // a session's file has several mappings
+  std::set<std::string_view> checked_paths;  // a session's file has several mappings, but is checked once
   for (const TargetMapping& one : *mappings) {
-    if (!is_session_of(one.path, pid) || !seen.insert(one.path).second) continue;
+    if (!is_session_of(one.path, pid) || !checked_paths.insert(one.path).second) continue;
     SessionFile found{.file = one.path};
     std::ifstream in(one.path, std::ios::binary);
     if (in.read(reinterpret_cast<char*>(&found.header), sizeof found.header) &&
@@ -313,10 +316,10 @@ std::optional<SessionFile> running_session(pid_t pid) {
   return std::nullopt;
 }
 
-// Reads the header from the target's memory, because the file was deleted.
+// Reads the session's header from the target's memory, because the file was deleted.
 std::optional<SessionFile> removed_session(const Target& target) {
   for (const TargetMapping& one : target.mappings()) {
-    if (!one.removed || one.offset != 0 || !is_session_of(one.path, target.pid())) continue;
+    if (!one.is_removed || one.offset != 0 || !is_session_of(one.path, target.pid())) continue;
     SessionFile found{.file = one.path};
     if (target.read(one.begin, &found.header, sizeof found.header) &&
         is_running_session(found.header, target.pid()))

@@ -1,5 +1,5 @@
-// The process to attach to, as /proc shows it: whether attaching is possible, and the addresses that it
-// needs.
+// What /proc shows about the process to attach to: whether attaching is possible, and the addresses that
+// attaching needs.
 #pragma once
 
 #include <sys/types.h>
@@ -23,7 +23,7 @@ struct TargetMapping {
   bool executable = false;
   std::uint64_t offset = 0;  // offset of `begin` in the mapped file
   std::string path;          // "" for memory without a file; without " (deleted)"
-  bool removed = false;      // the file was deleted or renamed
+  bool is_removed = false;   // the file was deleted or renamed
 };
 
 class Target {
@@ -38,13 +38,13 @@ class Target {
   uid_t uid() const { return uid_; }
   gid_t gid() const { return gid_; }
   const std::vector<TargetMapping>& mappings() const { return mappings_; }
-  Result<void> refresh();  // reads the mappings again
+  Result<void> reread_mappings();
 
   const TargetMapping* mapping_at(std::uint64_t address) const;
-  bool is_libc_code(std::uint64_t address) const;  // code of libc or of libpthread
-  // A function of libc, libpthread or libdl.
+  bool is_libc_code(std::uint64_t address) const;  // true for code of libc, libpthread or libdl
+  // Finds a function of libc, libpthread or libdl by its name.
   std::optional<LoadedSymbol> libc_function(std::string_view name) const;
-  // A symbol of libpenstock_profile.so; nullopt if the target has not loaded it.
+  // Finds a symbol of libpenstock_profile.so; nullopt if the target has not loaded that library.
   std::optional<LoadedSymbol> library_symbol(std::string_view name) const;
   bool has_library() const;
 
@@ -52,16 +52,16 @@ class Target {
   bool write(std::uint64_t address, const void* from, std::size_t bytes) const;
   ReadMemory reader() const;
 
-  bool is_running() const;  // true while the same process runs; false if its id was given to another one
+  bool is_running() const;  // false once the process has ended, also if another process has its id now
 
  private:
-  Result<void> check_kind() const;
+  Result<void> check_program() const;
 
   pid_t pid_ = 0;
   std::string name_;
   uid_t uid_ = 0;
   gid_t gid_ = 0;
-  std::uint64_t start_ = 0;
+  std::uint64_t process_start_ = 0;
   std::vector<TargetMapping> mappings_;
 };
 
@@ -70,14 +70,16 @@ struct SessionFile {
   std::string file;
   penstock_session_header header{};
 };
-// The session to which the process writes. nullopt if it is not watched, or if this user may not inspect it.
+// The session to which the process writes. nullopt if the process is not watched, or if this user may not
+// inspect it.
 std::optional<SessionFile> running_session(pid_t pid);
 // The session of a watched process whose file was deleted: its header and its former name.
 std::optional<SessionFile> removed_session(const Target& target);
 
-// The error for a target that existed when it was inspected and has ended.
+// Returns the error for a target that was inspected and has ended since then.
 Error ended_meanwhile(const Target& target);
-// The error for a process that the system does not let us trace: the reason and the remedy.
+// Returns the error for a process that the system does not let us trace. Its message names the reason and a
+// remedy.
 Error not_traceable(pid_t pid, int sys_errno);
 
 }  // namespace penstock

@@ -1,6 +1,6 @@
-// One thread of another process, traced by ptrace. It is stopped where it holds no lock of libc, made to call
-// a function, and then continues where it was. The other threads of the process run all the time. x86-64
-// only.
+// Traces one thread of another process by ptrace. The thread is stopped where it holds no lock of libc. It is
+// then made to call functions, and continues where it was. The other threads of the process run all the time.
+// Only for x86-64.
 //
 // Threads: the tracer must be one thread of one process, because the kernel binds a tracee to the thread that
 // seized it. That is the helper process of remote_thread.cpp.
@@ -34,17 +34,17 @@ class Tracee {
   Tracee(const Tracee&) = delete;
   ~Tracee();
 
-  // Stops the thread. If it is not at a safe point (is_safe()), it continues to its next system call, and so
-  // on. At most `calls` system calls are tried. False if none was a safe point. Then the thread may still be
-  // stopped, and detach() releases it.
-  Result<bool> stop_at_safe_point(std::chrono::milliseconds patience, int calls);
+  // Stops the thread. While it is not at a safe point (is_safe()), it continues to its next system call, at
+  // most `most_calls` times. False if no safe point was reached. Then the thread may still be stopped, and
+  // detach() releases it.
+  Result<bool> stop_at_safe_point(std::chrono::milliseconds patience, int most_calls);
 
-  // At a safe point: makes a system call with up to six arguments in the thread. Returns its result.
+  // Called at a safe point. Makes a system call with up to six arguments in the thread. Returns its result.
   Result<std::uint64_t> system_call(long number, std::span<const std::uint64_t> arguments);
-  // At a safe point: calls a function with up to four arguments in the thread. Returns its result.
+  // Called at a safe point. Calls a function with up to four arguments in the thread. Returns its result.
   Result<std::uint64_t> call(std::uint64_t function, std::span<const std::uint64_t> arguments);
-  // 512 bytes on the thread's stack that no call uses, for results that functions write.
-  std::uint64_t scratch() const { return scratch_; }
+  // Address of 512 bytes on the thread's stack that no call uses. Called functions can write results there.
+  std::uint64_t scratch_address() const { return scratch_address_; }
 
   // Restores the thread and lets it continue from where it was stopped.
   void detach();
@@ -54,30 +54,30 @@ class Tracee {
   Tracee(const Target& target, pid_t thread) : target_(&target), thread_(thread) {}
   enum class Wait { stopped, timed_out, gone };
   Wait wait(int& status, Clock::time_point until) const;
-  Result<void> wait_until_stopped(Clock::time_point until);  // waits for the stop after PTRACE_INTERRUPT
-  // Errors: not_found or io if the thread has ended. After a timeout: timed_out, with the text `timeout_text`
-  // ("makes no call").
+  Result<void> wait_until_stopped(Clock::time_point until);  // called after PTRACE_INTERRUPT
+  // Errors: not_found or io if the thread has ended. timed_out after `until`; `timeout_text` ends its
+  // message, for example "makes no call".
   Result<void> wait_for_stop(int& status, Clock::time_point until, std::string_view timeout_text);
-  // continues to the next begin or end of a system call
+  // the thread stops again at the next begin or end of a system call
   Result<void> continue_to_system_call(Clock::time_point until);
-  Result<void> skip_system_call();  // from the begin of a system call to its end
+  Result<void> skip_system_call();  // continues from the begin of a call to its end, without making the call
   bool is_safe() const;
   bool is_in_handler() const;
-  Result<void> prepare();  // saves the registers, so that the thread can make calls for us
+  Result<void> prepare();  // saves the thread's state, so that it can make calls for us
   Result<std::uint64_t> run_until_return(std::uint64_t stack, Clock::time_point until);
   Error thread_lost_error(std::string_view what) const;
 
   const Target* target_;
   pid_t thread_ = -1;
   bool stopped_ = false;
-  bool at_call_entry_ = false;  // stopped before a system call that has not been made
+  bool at_call_entry_ = false;  // stopped at the begin of a system call, which is not made yet
   bool prepared_ = false;
   Clock::time_point stopped_at_{};
   std::chrono::nanoseconds stopped_for_{0};
   user_regs_struct saved_registers_{};
-  std::vector<std::byte> saved_vector_registers_;  // the other registers of the processor
-  std::uint64_t saved_signal_mask_ = 0;            // blocked signals
-  std::uint64_t scratch_ = 0;
+  std::vector<std::byte> saved_vector_registers_;  // vector and floating-point registers
+  std::uint64_t saved_signal_mask_ = 0;            // the signals that the thread had blocked
+  std::uint64_t scratch_address_ = 0;
 };
 
 }  // namespace penstock

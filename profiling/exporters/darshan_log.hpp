@@ -21,7 +21,7 @@
 namespace penstock::darshan {
 
 enum Module : unsigned { kPosix = 1, kStdio = 9, kDxtPosix = 10, kHeatmap = 15 };
-inline constexpr std::size_t kModules = 64;
+inline constexpr std::size_t kModuleCount = 64;
 
 inline constexpr std::int64_t kNotMonitored = -1;  // the value of a counter or time that is not recorded
 // Readers find heatmaps by these ids, which are Darshan's hashes of the heatmaps' names.
@@ -29,11 +29,11 @@ inline constexpr std::uint64_t kPosixHeatmapId = 16592106915301738621ULL;
 inline constexpr std::uint64_t kStdioHeatmapId = 3989511027826779520ULL;
 
 // What one rank did to one file with descriptors: 69 counters and 17 times, in Darshan's order. Times are in
-// seconds. A moment counts from the job's begin; 0 means never.
+// seconds. Moments are counted from the job's begin; 0 means never.
 struct PosixRecord {
   std::uint64_t id = 0;
   std::int64_t rank = 0;
-  std::int64_t opens = 0;  // including descriptors from dup() and from a parent
+  std::int64_t opens = 0;  // also counts descriptors from dup() and inherited ones
   std::int64_t filenos = 0;
   std::int64_t dups = 0;
   std::int64_t reads = 0;
@@ -53,7 +53,7 @@ struct PosixRecord {
   std::int64_t sequential_writes = 0;
   std::int64_t read_write_switches = 0;
   std::array<std::int64_t, 6> alignments_and_sizes_of_longest{};
-  std::array<std::int64_t, PENSTOCK_SIZE_BUCKETS> read_sizes{};  // with the same bucket ends as Penstock's
+  std::array<std::int64_t, PENSTOCK_SIZE_BUCKETS> read_sizes{};  // Darshan's buckets end where Penstock's end
   std::array<std::int64_t, PENSTOCK_SIZE_BUCKETS> write_sizes{};
   std::array<std::int64_t, 20> strides_and_accesses{};
   double open_start = 0;
@@ -68,11 +68,11 @@ struct PosixRecord {
   double write_time = 0;
   double meta_time = 0;
   std::array<double, 2> longest_read_and_write{};
-  std::array<double, 4> of_shared_files{};
+  std::array<double, 4> shared_file_times{};
 };
 
-// What one rank did to one file through streams of stdio: 14 counters and 15 times, in Darshan's order. A
-// moment counts from the job's begin; 0 means never.
+// What one rank did to one file through streams of stdio: 14 counters and 15 times, in Darshan's order.
+// Moments are counted from the job's begin; 0 means never.
 struct StdioRecord {
   std::uint64_t id = 0;
   std::int64_t rank = 0;
@@ -98,19 +98,19 @@ struct StdioRecord {
   double close_end = 0;
   double write_end = 0;
   double read_end = 0;
-  std::array<double, 4> of_shared_files{};
+  std::array<double, 4> shared_file_times{};
 };
 
 // In the log, `writes` segments and then `reads` segments follow each DxtRecord.
 struct DxtRecord {
   std::uint64_t id = 0;
   std::int64_t rank = 0;
-  std::int64_t shared = 0;
+  std::int64_t shared_record = 0;
   std::array<char, 64> host{};
   std::int64_t writes = 0;
   std::int64_t reads = 0;
 };
-// A segment of version 1 of the module, which all readers support.
+// A segment in version 1 of the module DXT_POSIX, which all readers support.
 struct DxtSegment {
   std::int64_t offset = 0;  // -1: the call has no offset
   std::int64_t length = 0;
@@ -124,8 +124,8 @@ struct HeatmapRecord {
   std::uint64_t id = 0;
   std::int64_t rank = 0;
   double bin_s = 0;
-  std::int64_t bins = 0;
-  std::array<std::uint64_t, 2> ignored{};
+  std::int64_t bin_count = 0;
+  std::array<std::uint64_t, 2> unused_pointers{};
 };
 inline constexpr std::size_t kMostBins = 200;
 
@@ -137,15 +137,15 @@ struct Job {
   std::int64_t uid = 0;
   std::int64_t begin_ns = 0;  // since 1970
   std::int64_t end_ns = 0;
-  std::int64_t ranks = 1;
-  std::int64_t number = 0;
+  std::int64_t rank_count = 1;
+  std::int64_t id = 0;
   std::vector<std::pair<std::string, std::string>> notes;  // one line for each key and value
   std::string command;
-  std::vector<std::pair<std::string, std::string>> mounts;  // file system type, mount point
+  std::vector<std::pair<std::string, std::string>> mounts;  // pairs of file system type and mount point
 };
 
 // Writes the regions in this order: job, names, modules by increasing number, each at most once. All texts
-// must be valid UTF-8. For one thread.
+// must be valid UTF-8. Not thread-safe.
 class LogWriter {
  public:
   explicit LogWriter(WholeFile& to);
@@ -157,9 +157,9 @@ class LogWriter {
   Result<void> begin();
 
   // Texts are cut if they are too long: the format has 4 KiB for the whole job.
-  Result<void> job(const Job& job);
+  Result<void> write_job(const Job& job);
   void begin_names();
-  Result<void> name(std::uint64_t id, std::string_view text);
+  Result<void> add_name(std::uint64_t id, std::string_view text);
   // `incomplete`: tells readers that records are missing.
   void begin_module(Module module, std::uint32_t version, bool incomplete);
   template <class Record>
@@ -181,21 +181,21 @@ class LogWriter {
     std::array<char, 8> version{'3', '.', '4', '1'};
     std::int64_t magic = 6567223;
     std::uint64_t compression = 0;  // zlib; only the first byte counts, the rest is padding
-    std::uint64_t incomplete = 0;   // a bit for each module
+    std::uint64_t incomplete = 0;   // a module's bit is set if records of it are missing
     Region names;
-    std::array<Region, kModules> modules;
-    std::array<std::uint32_t, kModules> versions{};
+    std::array<Region, kModuleCount> modules;
+    std::array<std::uint32_t, kModuleCount> versions{};
   };
   static_assert(sizeof(Header) == 1328);
 
   Result<void> put(std::span<const std::byte> bytes);
 
-  WholeFile* to_;
+  WholeFile* output_;
   Header header_;
-  std::uint64_t at_ = sizeof(Header);
+  std::uint64_t position_ = sizeof(Header);
   ZlibStream stream_;
-  Region* open_ = nullptr;
-  bool empty_ = true;  // nothing was added to the open region
+  Region* open_region_ = nullptr;
+  bool region_is_empty_ = true;  // nothing was added to the open region
 };
 
 }  // namespace penstock::darshan

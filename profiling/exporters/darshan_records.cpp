@@ -11,8 +11,8 @@ namespace penstock::darshan {
 namespace {
 
 std::int64_t as_signed(std::uint64_t value) {
-  constexpr std::uint64_t kMost = std::numeric_limits<std::int64_t>::max();
-  return static_cast<std::int64_t>(std::min(value, kMost));
+  constexpr std::uint64_t kLargest = std::numeric_limits<std::int64_t>::max();
+  return static_cast<std::int64_t>(std::min(value, kLargest));
 }
 
 struct Entry {
@@ -29,9 +29,9 @@ struct FileActivity {
   std::uint64_t duplicates = 0;
   std::uint64_t last_byte_read = 0;
   std::uint64_t last_byte_written = 0;
-  TimeInterval all{INT64_MAX, INT64_MIN};  // from the first operation's begin to the last one's end
-  TimeInterval reading{INT64_MAX, INT64_MIN};
-  TimeInterval writing{INT64_MAX, INT64_MIN};
+  TimeInterval all_span{INT64_MAX, INT64_MIN};  // from the first operation's begin to the last one's end
+  TimeInterval read_span{INT64_MAX, INT64_MIN};
+  TimeInterval write_span{INT64_MAX, INT64_MIN};
 
   void add(const Entry& entry) {
     const penstock_counters& counters = entry.counters;
@@ -40,9 +40,9 @@ struct FileActivity {
     duplicates += counters.descriptors;
     last_byte_read = std::max<std::uint64_t>(last_byte_read, counters.last_read);
     last_byte_written = std::max<std::uint64_t>(last_byte_written, counters.last_written);
-    clock.extend(all.begin, all.end, counters.first_ticks, counters.last_ticks);
-    clock.extend(reading.begin, reading.end, counters.first_read_ticks, counters.last_read_ticks);
-    clock.extend(writing.begin, writing.end, counters.first_write_ticks, counters.last_write_ticks);
+    clock.extend(all_span.begin, all_span.end, counters.first_ticks, counters.last_ticks);
+    clock.extend(read_span.begin, read_span.end, counters.first_read_ticks, counters.last_read_ticks);
+    clock.extend(write_span.begin, write_span.end, counters.first_write_ticks, counters.last_write_ticks);
   }
 };
 
@@ -65,12 +65,12 @@ Record common_record(const FileActivity& part, std::uint64_t opens, std::int64_t
   record.bytes_written = as_signed(sum.bytes_written);
   record.max_byte_read = as_signed(part.last_byte_read);
   record.max_byte_written = as_signed(part.last_byte_written);
-  if (record.opens > 0) record.open_start = record.open_end = seconds(part.all.begin, begin_ns);
-  if (sum.closes > 0) record.close_start = record.close_end = seconds(part.all.end, begin_ns);
-  record.read_start = seconds(part.reading.begin, begin_ns);
-  record.read_end = seconds(part.reading.end, begin_ns);
-  record.write_start = seconds(part.writing.begin, begin_ns);
-  record.write_end = seconds(part.writing.end, begin_ns);
+  if (record.opens > 0) record.open_start = record.open_end = seconds(part.all_span.begin, begin_ns);
+  if (sum.closes > 0) record.close_start = record.close_end = seconds(part.all_span.end, begin_ns);
+  record.read_start = seconds(part.read_span.begin, begin_ns);
+  record.read_end = seconds(part.read_span.end, begin_ns);
+  record.write_start = seconds(part.write_span.begin, begin_ns);
+  record.write_end = seconds(part.write_span.end, begin_ns);
   record.read_time = sum.read_ns / 1e9;
   record.write_time = sum.write_ns / 1e9;
   record.meta_time = sum.meta_ns / 1e9;
@@ -122,9 +122,9 @@ class RecordGrouper {
     });
     std::uint64_t name = 0;
     for (std::span<const Entry> rest = entries_; !rest.empty();) {
-      const auto run = first_run(rest, [](const Entry& a, const Entry& b) { return a.path == b.path; });
-      if (report_entries_of_name(run, record_id(run[0].counters.file, name))) ++name;
-      rest = rest.subspan(run.size());
+      const auto group = equal_head(rest, [](const Entry& a, const Entry& b) { return a.path == b.path; });
+      if (report_entries_of_name(group, record_id(group[0].counters.file, name))) ++name;
+      rest = rest.subspan(group.size());
     }
     entries_.clear();
   }
@@ -134,13 +134,13 @@ class RecordGrouper {
     const bool moved = std::any_of(entries.begin(), entries.end(), [](const Entry& entry) {
       return (entry.counters.bytes_read | entry.counters.bytes_written | entry.counters.mapped_bytes) != 0;
     });
-    bool any = false;
+    bool reported_any = false;
     while (!entries.empty()) {
-      const auto run = first_run(entries, [](const Entry& a, const Entry& b) { return a.rank == b.rank; });
-      any = report_entries_of_rank(run, id, moved) || any;
-      entries = entries.subspan(run.size());
+      const auto group = equal_head(entries, [](const Entry& a, const Entry& b) { return a.rank == b.rank; });
+      reported_any = report_entries_of_rank(group, id, moved) || reported_any;
+      entries = entries.subspan(group.size());
     }
-    return any;
+    return reported_any;
   }
 
   bool report_entries_of_rank(std::span<const Entry> entries, std::uint64_t id, bool moved) {
@@ -152,10 +152,10 @@ class RecordGrouper {
       if (is_of_descriptors(entry.counters.layer)) posix.add(entry);
     }
     FileOfRank file{id, entries[0].path, entries[0].rank, std::nullopt, std::nullopt};
-    const auto set = [&](auto& to, auto record) {
+    const auto set = [&](auto& target, auto record) {
       record.id = id;
       record.rank = file.rank;
-      to = record;
+      target = record;
     };
     if (posix.sum.operations() != 0) set(file.posix, posix_record(posix, begin_ns_));
     if (stdio.sum.operations() != 0) set(file.stdio, stdio_record(stdio, begin_ns_));
@@ -173,19 +173,19 @@ class RecordGrouper {
 }  // namespace
 
 std::uint64_t record_id(std::uint64_t key, std::uint64_t name) {
-  constexpr std::uint64_t kApart = 0x9e3779b97f4a7c15ULL;
-  const std::uint64_t id = key + name * kApart;
-  return id == 0 || id == kPosixHeatmapId || id == kStdioHeatmapId ? id ^ kApart : id;
+  constexpr std::uint64_t kIdStep = 0x9e3779b97f4a7c15ULL;
+  const std::uint64_t id = key + name * kIdStep;
+  return id == 0 || id == kPosixHeatmapId || id == kStdioHeatmapId ? id ^ kIdStep : id;
 }
 
 void each_file_of_rank(const FileSums& sums, const SessionFilter& filter, const SessionRanks& ranks,
                        std::int64_t begin_ns, const EachFileOfRank& each) {
-  RecordGrouper gather(filter, begin_ns, each);
+  RecordGrouper grouper(filter, begin_ns, each);
   sums.each_entry([&](const penstock_counters& counters, const ProcessFile& process_file,
                       std::string_view path, unsigned kind) {
-    gather.add({counters, &process_file, path, kind, ranks.of(process_file)});
+    grouper.add({counters, &process_file, path, kind, ranks.rank_of(process_file)});
   });
-  gather.flush();
+  grouper.flush();
 }
 
 }  // namespace penstock::darshan

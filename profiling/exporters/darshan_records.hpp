@@ -28,15 +28,16 @@ struct FileOfRank {
   std::optional<StdioRecord> stdio;
 };
 
-// The first entries of a list that is not empty, up to the first that is not `same` as entries[0].
+// The entries at the begin of the list that are the same as entries[0]; `same` compares two entries. The list
+// must not be empty.
 template <class Entry>
-std::span<const Entry> first_run(std::span<const Entry> entries, const auto& same) {
+std::span<const Entry> equal_head(std::span<const Entry> entries, const auto& same) {
   const auto end = std::ranges::find_if_not(entries, [&](const Entry& one) { return same(entries[0], one); });
   return entries.first(static_cast<std::size_t>(end - entries.begin()));
 }
 
-// Calls `each` for every file that the filter wants and that was used. The records of one file come one after
-// another. Moments are seconds since `begin_ns`.
+// Calls `each` for every used file that the filter wants. The records of one file come one after another.
+// Moments are seconds since `begin_ns`.
 using EachFileOfRank = std::function<void(const FileOfRank&)>;
 void each_file_of_rank(const FileSums& sums, const SessionFilter& filter, const SessionRanks& ranks,
                        std::int64_t begin_ns, const EachFileOfRank& each);

@@ -12,28 +12,28 @@
 
 namespace penstock {
 
-// Tags and texts must be UTF-8; a tag is "group/name". `wall_s` is in seconds since 1970. For one thread.
+// Tags and texts must be UTF-8; a tag is "group/name". `wall_s` is in seconds since 1970. Not thread-safe.
 class EventFile {
  public:
-  explicit EventFile(WholeFile& to) : to_(&to) {}
+  explicit EventFile(WholeFile& to) : output_(&to) {}
 
-  // Must be called first.
+  // Writes the first record of the file. Must be called before all other functions.
   Result<void> begin(double wall_s);
-  Result<void> scalar(std::string_view tag, double wall_s, std::uint64_t step, double value);
+  Result<void> add_scalar(std::string_view tag, double wall_s, std::uint64_t step, double value);
   // `counts[i]` is the number of sizes above ends[i - 1] (for i = 0: above `least`) and up to ends[i]. `sum`
   // is the sum of all sizes.
-  Result<void> histogram(std::string_view tag, double wall_s, double least, double sum,
-                         std::span<const double> ends, std::span<const double> counts);
+  Result<void> add_histogram(std::string_view tag, double wall_s, double least, double sum,
+                             std::span<const double> ends, std::span<const double> counts);
   // Adds a text in Markdown with tables and emphasis; TensorBoard shows no HTML in it.
-  Result<void> text(std::string_view tag, double wall_s, std::string_view markdown);
-  std::uint64_t values() const { return values_; }
+  Result<void> add_text(std::string_view tag, double wall_s, std::string_view markdown);
+  std::uint64_t value_count() const { return value_count_; }
 
  private:
-  Result<void> value(double wall_s, std::uint64_t step, const WireMessage& summary_value);
-  Result<void> record(const WireMessage& event);
+  Result<void> write_value(double wall_s, std::uint64_t step, const WireMessage& summary_value);
+  Result<void> write_record(const WireMessage& event);
 
-  WholeFile* to_;
-  std::uint64_t values_ = 0;
+  WholeFile* output_;
+  std::uint64_t value_count_ = 0;
 };
 
 }  // namespace penstock

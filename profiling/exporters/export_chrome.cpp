@@ -19,13 +19,13 @@
 namespace penstock {
 namespace {
 
-constexpr std::size_t kChunk = 1U << 20U;
-constexpr std::uint64_t kFilesOfProcess = 1U << 23U;  // larger than any process id
+constexpr std::size_t kChunkBytes = 1U << 20U;
+constexpr std::uint64_t kFilePidOffset = 1U << 23U;  // larger than any process id
 
-class Writer {
+class ChromeWriter {
  public:
-  Writer(const Session& session, const NamedFiles& files, WholeFile& to)
-      : session_(session), files_(files), to_(to) {
+  ChromeWriter(const Session& session, const NamedFiles& files, WholeFile& to)
+      : session_(session), files_(files), output_(to) {
     begin_ns_ = INT64_MAX;
     for (const auto& process_file : session.process_files)
       begin_ns_ = std::min(begin_ns_, process_file->header().begin_realtime_ns);
@@ -34,36 +34,36 @@ class Writer {
 
   void name_tracks() {
     for (const SessionProcess& process : session_.processes) {
-      const ProcessFile& last = process.last();
-      const std::uint64_t pid = last.header().pid;
-      metadata("process_name", pid, 0, fmt::format("{} ({})", last.program(), pid));
-      metadata("process_name", kFilesOfProcess + pid, 0,
-               fmt::format("files of {} ({})", last.program(), pid));
+      const ProcessFile& last_file = process.last();
+      const std::uint64_t pid = last_file.header().pid;
+      write_metadata("process_name", pid, 0, fmt::format("{} ({})", last_file.program(), pid));
+      write_metadata("process_name", kFilePidOffset + pid, 0,
+                     fmt::format("files of {} ({})", last_file.program(), pid));
       for (const ProcessFile* const process_file : process.process_files)
         process_file->view().each<penstock_thread>(
             PENSTOCK_BLOCK_THREADS, [&](const penstock_thread& thread, std::uint64_t) {
               if (const std::string_view name = field_text(thread.name); !name.empty())
-                metadata("thread_name", pid, thread.thread, name);
+                write_metadata("thread_name", pid, thread.thread, name);
             });
     }
   }
 
-  void call(const penstock_segment& segment, const ProcessFile& process_file) {
+  void write_call(const penstock_segment& segment, const ProcessFile& process_file) {
     const NamedFile* const file = files_.find(segment.file, process_file);
     if (file == nullptr || segment.call >= PENSTOCK_CALLS || segment.layer >= PENSTOCK_LAYERS) return;
     const std::uint64_t pid = process_file.header().pid;
     const std::uint64_t track = files_.number(*file);
     const SessionClock& clock = process_file.view().clock();
-    if (tracks_named_.insert(pid << 40U | track).second)
-      metadata("thread_name", kFilesOfProcess + pid, track, file->path);
-    events_ += 2;
+    if (named_tracks_.insert(pid << 40U | track).second)
+      write_metadata("thread_name", kFilePidOffset + pid, track, file->path);
+    event_count_ += 2;
     for (const bool of_file : {false, true}) {
-      event_head(kCallNames[segment.call], kLayerNames[segment.layer], clock.realtime_at(segment.begin_ticks),
-                 segment.end_ticks > segment.begin_ticks
-                     ? clock.duration_ns(segment.end_ticks - segment.begin_ticks)
-                     : 0);
+      write_event_head(
+          kCallNames[segment.call], kLayerNames[segment.layer], clock.realtime_at(segment.begin_ticks),
+          segment.end_ticks > segment.begin_ticks ? clock.duration_ns(segment.end_ticks - segment.begin_ticks)
+                                                  : 0);
       fmt::format_to(std::back_inserter(text_), "\"pid\":{},\"tid\":{},\"args\":{{",
-                     of_file ? kFilesOfProcess + pid : pid, of_file ? track : segment.thread);
+                     of_file ? kFilePidOffset + pid : pid, of_file ? track : segment.thread);
       if (of_file) {
         fmt::format_to(std::back_inserter(text_), "\"thread\":{}", segment.thread);
       } else {
@@ -79,13 +79,13 @@ class Writer {
     }
   }
 
-  void span(const penstock_span& span, const ProcessFile& process_file) {
+  void write_span(const penstock_span& span, const ProcessFile& process_file) {
     if (span.component >= PENSTOCK_COMPONENTS) return;
-    ++events_;
+    ++event_count_;
     // Spans have nanoseconds of CLOCK_MONOTONIC, not ticks.
-    const std::int64_t begin = process_file.view().clock().realtime_ns(span.begin_ns);
-    event_head(component_name(span.component), "span", begin,
-               static_cast<double>(span.end_ns) - static_cast<double>(span.begin_ns));
+    const std::int64_t begin_ns = process_file.view().clock().realtime_ns(span.begin_ns);
+    write_event_head(component_name(span.component), "span", begin_ns,
+                     static_cast<double>(span.end_ns) - static_cast<double>(span.begin_ns));
     fmt::format_to(std::back_inserter(text_), "\"pid\":{},\"tid\":{},\"args\":{{\"bytes\":{}",
                    process_file.header().pid, span.thread, span.bytes);
     if (span.number != PENSTOCK_NO_NUMBER)
@@ -96,7 +96,7 @@ class Writer {
     flush_if_long();
   }
 
-  void mark(const penstock_event& event, std::string_view text, const ProcessFile& process_file) {
+  void write_mark(const penstock_event& event, std::string_view text, const ProcessFile& process_file) {
     if (event.kind != PENSTOCK_EVENT_MARK) return;
     const SessionClock& clock = process_file.view().clock();
     add_comma();
@@ -113,9 +113,9 @@ class Writer {
     if (const std::uint64_t dropped = drops_of(session_).segments; dropped > 0)
       fmt::format_to(std::back_inserter(text_), ",\"otherData\":{{\"calls_dropped\":{}}}", dropped);
     text_ += "}\n";
-    if (outcome_.ok()) outcome_ = to_.write(text_);
-    PENSTOCK_TRY(std::move(outcome_));
-    return events_;
+    if (write_result_.ok()) write_result_ = output_.write(text_);
+    PENSTOCK_TRY(std::move(write_result_));
+    return event_count_;
   }
 
  private:
@@ -123,38 +123,38 @@ class Writer {
     return (static_cast<double>(ns) - static_cast<double>(begin_ns_)) / 1000;
   }
   void add_comma() {
-    if (!first_) text_ += ",\n";
-    first_ = false;
+    if (!is_first_event_) text_ += ",\n";
+    is_first_event_ = false;
   }
-  void event_head(std::string_view name, std::string_view category, std::int64_t begin_ns, double ns) {
+  void write_event_head(std::string_view name, std::string_view category, std::int64_t begin_ns, double ns) {
     add_comma();
     fmt::format_to(std::back_inserter(text_),
                    R"({{"ph":"X","name":"{}","cat":"{}","ts":{:.3f},"dur":{:.3f},)", name, category,
                    microseconds(begin_ns), std::max(0.0, ns) / 1000);
   }
-  void metadata(std::string_view what, std::uint64_t pid, std::uint64_t tid, std::string_view name) {
+  void write_metadata(std::string_view kind, std::uint64_t pid, std::uint64_t tid, std::string_view name) {
     add_comma();
     fmt::format_to(std::back_inserter(text_), R"({{"ph":"M","name":"{}","pid":{},"tid":{},"args":{{"name":)",
-                   what, pid, tid);
+                   kind, pid, tid);
     append_json_text(text_, name);
     text_ += "}}";
     flush_if_long();
   }
   void flush_if_long() {
-    if (text_.size() < kChunk) return;
-    if (outcome_.ok()) outcome_ = to_.write(text_);
+    if (text_.size() < kChunkBytes) return;
+    if (write_result_.ok()) write_result_ = output_.write(text_);
     text_.clear();
   }
 
   const Session& session_;
   const NamedFiles& files_;
-  std::unordered_set<std::uint64_t> tracks_named_;
-  WholeFile& to_;
+  std::unordered_set<std::uint64_t> named_tracks_;
+  WholeFile& output_;
   std::string text_;
   std::int64_t begin_ns_ = 0;
-  bool first_ = true;
-  Result<void> outcome_;
-  std::uint64_t events_ = 0;  // calls and spans
+  bool is_first_event_ = true;
+  Result<void> write_result_;
+  std::uint64_t event_count_ = 0;  // calls and spans
 };
 
 }  // namespace
@@ -162,17 +162,18 @@ class Writer {
 Result<std::uint64_t> export_chrome(const Session& session, const FileSums& sums, const SessionFilter& filter,
                                     WholeFile& to) {
   const NamedFiles files(session, sums, filter);
-  Writer writer(session, files, to);
+  ChromeWriter writer(session, files, to);
   writer.name_tracks();
   for (const auto& process_file : session.process_files) {
     process_file->view().each<penstock_span>(
         PENSTOCK_BLOCK_SPANS,
-        [&](const penstock_span& span, std::uint64_t) { writer.span(span, *process_file); });
-    process_file->view().each_event(
-        [&](const penstock_event& event, std::string_view text) { writer.mark(event, text, *process_file); });
+        [&](const penstock_span& span, std::uint64_t) { writer.write_span(span, *process_file); });
+    process_file->view().each_event([&](const penstock_event& event, std::string_view text) {
+      writer.write_mark(event, text, *process_file);
+    });
   }
   each_segment(session, [&](const penstock_segment& segment, const ProcessFile& process_file) {
-    writer.call(segment, process_file);
+    writer.write_call(segment, process_file);
   });
   return writer.finish();
 }

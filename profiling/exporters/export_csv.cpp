@@ -11,9 +11,9 @@
 namespace penstock {
 namespace {
 
-constexpr std::size_t kChunk = 1U << 20U;
+constexpr std::size_t kChunkBytes = 1U << 20U;
 
-std::string heading() {
+std::string heading_line() {
   std::string line =
       "path,type,size,processes,threads,first_ns,last_ns,opens,closes,reads,writes,stats,seeks,syncs,mmaps,"
       "other,"
@@ -41,9 +41,9 @@ void append_row(std::string& out, const FileSum& file) {
   for (const auto* const sizes : {&all.read_sizes, &all.write_sizes})
     for (const std::uint64_t count : *sizes) fmt::format_to(to, ",{}", count);
   for (unsigned layer = 0; layer < PENSTOCK_LAYERS; ++layer) {
-    const bool used = (file.layers_used & (1U << layer)) != 0;
-    fmt::format_to(to, ",{},{}", used ? file.layers[layer].bytes_read : 0,
-                   used ? file.layers[layer].bytes_written : 0);
+    const bool is_used = (file.layers_used & (1U << layer)) != 0;
+    fmt::format_to(to, ",{},{}", is_used ? file.layers[layer].bytes_read : 0,
+                   is_used ? file.layers[layer].bytes_written : 0);
   }
   out += '\n';
 }
@@ -51,14 +51,14 @@ void append_row(std::string& out, const FileSum& file) {
 }  // namespace
 
 Result<std::uint64_t> export_csv(const FileSums& sums, const SessionFilter& filter, WholeFile& to) {
-  std::string text = heading();
+  std::string text = heading_line();
   Result<void> outcome = success();
   std::uint64_t rows = 0;
   sums.each(filter.wanted(), [&](const FileSum& file) {
     if (!has_operations(file) || !outcome.ok()) return;
     append_row(text, file);
     ++rows;
-    if (text.size() < kChunk) return;
+    if (text.size() < kChunkBytes) return;
     outcome = to.write(text);
     text.clear();
   });

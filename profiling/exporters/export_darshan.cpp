@@ -40,14 +40,14 @@ constexpr unsigned kOffsetBits = 44;
 struct SegmentPosition {
   std::uint64_t file = 0;
   std::uint32_t rank = 0;
-  bool read = false;
+  bool is_read = false;
   std::uint64_t packed_position =
-      0;  // index of the process file in the upper bits, offset in its file in the lower bits
+      0;  // upper bits: index of the process file; lower bits: offset in that file
 };
 
-class Exporter {
+class DarshanExporter {
  public:
-  Exporter(const Session& session, const FileSums& sums, const SessionFilter& filter, WholeFile& to)
+  DarshanExporter(const Session& session, const FileSums& sums, const SessionFilter& filter, WholeFile& to)
       : session_(session),
         sums_(sums),
         filter_(filter),
@@ -58,78 +58,78 @@ class Exporter {
 
   Result<ExportCounts> write() {
     PENSTOCK_TRY(log_.begin());
-    PENSTOCK_TRY(log_.job(job()));
-    PENSTOCK_TRY(names());
-    PENSTOCK_TRY(records());
-    PENSTOCK_TRY(segments());
-    PENSTOCK_TRY(heatmaps());
+    PENSTOCK_TRY(log_.write_job(make_job()));
+    PENSTOCK_TRY(write_names());
+    PENSTOCK_TRY(write_records());
+    PENSTOCK_TRY(write_segments());
+    PENSTOCK_TRY(write_heatmaps());
     PENSTOCK_TRY(log_.finish());
     return counts_;
   }
 
  private:
-  darshan::Job job() const {
-    const ProcessFile& first = session_.processes.front().last();
+  darshan::Job make_job() const {
+    const ProcessFile& process_file = session_.processes.front().last();
     struct stat status {};
-    const bool known = ::stat(first.path().c_str(), &status) == 0;
+    const bool has_status = ::stat(process_file.path().c_str(), &status) == 0;
     darshan::Job job;
-    job.uid = known ? status.st_uid : ::getuid();
+    job.uid = has_status ? status.st_uid : ::getuid();
     job.begin_ns = begin_ns_;
     constexpr double kMostSeconds = 4e9;  // limits the time if the clocks in a forged file are absurd
     const auto span_ns = static_cast<std::int64_t>(std::min(summary_.span_s, kMostSeconds) * 1e9);
     if (__builtin_add_overflow(begin_ns_, span_ns, &job.end_ns)) job.end_ns = begin_ns_;
-    job.ranks = std::max<std::int64_t>(1, ranks_.count());
-    job.number = first.header().pid;
+    job.rank_count = std::max<std::int64_t>(1, ranks_.count());
+    job.id = process_file.header().pid;
     job.notes = {{"lib_ver", fmt::format("penstock-{}", build_info().version)},
                  {"moments", summary_.io_is_union ? "of every call" : "first and last of a thread and file"}};
-    for (const std::string_view word : first.command())
+    for (const std::string_view word : process_file.command())
       job.command += (job.command.empty() ? "" : " ") + printable_path(word);
-    if (job.command.empty()) job.command = printable_path(first.executable());
+    if (job.command.empty()) job.command = printable_path(process_file.executable());
     const MountTable mounts = MountTable::of_this_machine();
-    std::map<std::string_view, std::uint64_t> used{{"/", 0}};  // readers expect at least one mount
+    std::map<std::string_view, std::uint64_t> used_mounts{{"/", 0}};  // readers expect at least one mount
     darshan::each_file_of_rank(sums_, filter_, ranks_, begin_ns_, [&](const darshan::FileOfRank& file) {
-      if (const std::string_view mount = mounts.mount_of(file.path); !mount.empty()) ++used[mount];
+      if (const std::string_view mount = mounts.mount_of(file.path); !mount.empty()) ++used_mounts[mount];
     });
-    for (const auto& [mount, files] : used) {
-      const std::string type = inspect_path(mount).fs_type;
-      job.mounts.emplace_back(type.empty() ? "unknown" : type, mount);
+    for (const auto& [mount, files] : used_mounts) {
+      const std::string fs_type = inspect_path(mount).fs_type;
+      job.mounts.emplace_back(fs_type.empty() ? "unknown" : fs_type, mount);
     }
     return job;
   }
 
-  Result<void> names() {
+  Result<void> write_names() {
     log_.begin_names();
     Result<void> outcome = success();
     const auto add = [&](std::uint64_t id, std::string_view name) {
-      if (outcome.ok()) outcome = log_.name(id, name);
+      if (outcome.ok()) outcome = log_.add_name(id, name);
     };
-    std::uint64_t last = 0;
+    std::uint64_t last_id = 0;
     each_record([&](const darshan::FileOfRank& file) {
-      if (file.id == last) return;
-      last = file.id;
-      named_.push_back(file.id);
+      if (file.id == last_id) return;
+      last_id = file.id;
+      name_ids_.push_back(file.id);
       add(file.id, file.path.empty() ? std::string(kNoName) : printable_path(file.path));
     });
-    std::sort(named_.begin(), named_.end());
+    std::sort(name_ids_.begin(), name_ids_.end());
     add(darshan::kPosixHeatmapId, "heatmap:POSIX");
     add(darshan::kStdioHeatmapId, "heatmap:STDIO");
     PENSTOCK_TRY(std::move(outcome));
     return log_.end_region();
   }
 
-  Result<void> records() {
+  Result<void> write_records() {
     const bool incomplete = summary_.drops.records + summary_.drops.operations > 0;
-    PENSTOCK_TRY(module(darshan::kPosix, 4, incomplete, &darshan::FileOfRank::posix));
-    return module(darshan::kStdio, 2, incomplete, &darshan::FileOfRank::stdio);
+    PENSTOCK_TRY(write_module(darshan::kPosix, 4, incomplete, &darshan::FileOfRank::posix));
+    return write_module(darshan::kStdio, 2, incomplete, &darshan::FileOfRank::stdio);
   }
 
   // Whether the log has a name for this id. While a session is still written, files may appear after the
   // names were written. Their records are left out.
-  bool is_named(std::uint64_t id) const { return std::binary_search(named_.begin(), named_.end(), id); }
+  bool is_named(std::uint64_t id) const { return std::binary_search(name_ids_.begin(), name_ids_.end(), id); }
 
   template <class Record>
-  Result<void> module(darshan::Module module, std::uint32_t version, bool incomplete,
-                      std::optional<Record> darshan::FileOfRank::*record) {
+  Result<void> write_module(darshan::Module module, std::uint32_t version, bool incomplete,
+                            std::optional<Record> darshan::FileOfRank::*record) {
     log_.begin_module(module, version, incomplete);
     Result<void> outcome = success();
     each_record([&](const darshan::FileOfRank& file) {
@@ -146,51 +146,51 @@ class Exporter {
   }
 
   // The recorded reads and writes on descriptors. Darshan's format has no record for single calls on streams.
-  std::vector<SegmentPosition> positions() const {
-    std::vector<SegmentPosition> all;
+  std::vector<SegmentPosition> segment_positions() const {
+    std::vector<SegmentPosition> positions;
     const NamedFiles wanted(session_, sums_, filter_);
     for (std::size_t i = 0; i < session_.process_files.size(); ++i) {
       const ProcessFile& process_file = *session_.process_files[i];
       process_file.view().each<penstock_segment>(PENSTOCK_BLOCK_SEGMENTS, [&](const penstock_segment& segment,
                                                                               std::uint64_t offset) {
-        const bool read = segment.call == PENSTOCK_CALL_READ;
-        const bool moves = read || segment.call == PENSTOCK_CALL_WRITE;
+        const bool is_read = segment.call == PENSTOCK_CALL_READ;
+        const bool moves = is_read || segment.call == PENSTOCK_CALL_WRITE;
         if (moves && is_of_descriptors(segment.layer) && segment.failed == 0 &&
             wanted.find(segment.file, process_file) != nullptr && is_named(darshan::record_id(segment.file)))
-          all.push_back(
-              {segment.file, ranks_.of(process_file), read, std::uint64_t{i} << kOffsetBits | offset});
+          positions.push_back({segment.file, ranks_.rank_of(process_file), is_read,
+                               std::uint64_t{i} << kOffsetBits | offset});
       });
     }
-    std::sort(all.begin(), all.end(), [](const SegmentPosition& a, const SegmentPosition& b) {
-      return std::tie(a.file, a.rank, a.read, a.packed_position) <
-             std::tie(b.file, b.rank, b.read, b.packed_position);
+    std::sort(positions.begin(), positions.end(), [](const SegmentPosition& a, const SegmentPosition& b) {
+      return std::tie(a.file, a.rank, a.is_read, a.packed_position) <
+             std::tie(b.file, b.rank, b.is_read, b.packed_position);
     });
-    return all;
+    return positions;
   }
 
-  Result<void> segments() {
-    const std::vector<SegmentPosition> all = positions();
+  Result<void> write_segments() {
+    const std::vector<SegmentPosition> positions = segment_positions();
     log_.begin_module(darshan::kDxtPosix, 1, summary_.drops.segments > 0);
-    for (std::span<const SegmentPosition> rest = all; !rest.empty();) {
-      const auto run = darshan::first_run(rest, [](const SegmentPosition& a, const SegmentPosition& b) {
+    for (std::span<const SegmentPosition> rest = positions; !rest.empty();) {
+      const auto group = darshan::equal_head(rest, [](const SegmentPosition& a, const SegmentPosition& b) {
         return a.file == b.file && a.rank == b.rank;
       });
-      PENSTOCK_TRY(segments_of(run));
-      rest = rest.subspan(run.size());
+      PENSTOCK_TRY(write_segments_of(group));
+      rest = rest.subspan(group.size());
     }
     return log_.end_region();
   }
 
   // Writes the calls of one rank on one file: the writes, then the reads, each sorted by begin.
-  Result<void> segments_of(std::span<const SegmentPosition> positions) {
+  Result<void> write_segments_of(std::span<const SegmentPosition> positions) {
     std::vector<darshan::DxtSegment> segments;
     segments.reserve(positions.size());
-    std::size_t writes = 0;
+    std::size_t write_count = 0;
     for (const SegmentPosition& position : positions) {
       const std::optional<darshan::DxtSegment> segment = segment_at(position);
       if (!segment) continue;  // the process has replaced it by a newer call meanwhile
       segments.push_back(*segment);
-      if (!position.read) ++writes;
+      if (!position.is_read) ++write_count;
     }
     if (segments.empty()) return success();
     counts_.calls += segments.size();
@@ -199,21 +199,21 @@ class Exporter {
     record.rank = positions[0].rank;
     const std::string_view host = ranks_.host(positions[0].rank);
     host.copy(record.host.data(), record.host.size() - 1);
-    record.writes = static_cast<std::int64_t>(writes);
-    record.reads = static_cast<std::int64_t>(segments.size() - writes);
-    const auto border = segments.begin() + static_cast<std::ptrdiff_t>(writes);
-    const auto earlier = [](const auto& a, const auto& b) { return a.begin_s < b.begin_s; };
-    std::stable_sort(segments.begin(), border, earlier);
-    std::stable_sort(border, segments.end(), earlier);
+    record.writes = static_cast<std::int64_t>(write_count);
+    record.reads = static_cast<std::int64_t>(segments.size() - write_count);
+    const auto first_read = segments.begin() + static_cast<std::ptrdiff_t>(write_count);
+    const auto begins_earlier = [](const auto& a, const auto& b) { return a.begin_s < b.begin_s; };
+    std::stable_sort(segments.begin(), first_read, begins_earlier);
+    std::stable_sort(first_read, segments.end(), begins_earlier);
     PENSTOCK_TRY(log_.add(record));
     return log_.add(std::as_bytes(std::span(segments)));
   }
 
   std::optional<darshan::DxtSegment> segment_at(const SegmentPosition& position) const {
-    constexpr std::uint64_t kOffset = (std::uint64_t{1} << kOffsetBits) - 1;
+    constexpr std::uint64_t kOffsetMask = (std::uint64_t{1} << kOffsetBits) - 1;
     const ProcessFile& process_file = *session_.process_files[position.packed_position >> kOffsetBits];
     const std::optional<penstock_segment> found =
-        process_file.view().segment_at(position.packed_position & kOffset);
+        process_file.view().segment_at(position.packed_position & kOffsetMask);
     if (!found) return std::nullopt;
     const penstock_segment& segment = *found;
     const SessionClock& clock = process_file.view().clock();
@@ -230,40 +230,40 @@ class Exporter {
                                std::max(begin_s, seconds(segment.end_ticks))};
   }
 
-  Result<void> heatmaps() {
+  Result<void> write_heatmaps() {
     const TransferSeries series(begin_ns_, summary_.span_s, kMostHeatmapBins);
     // The key is module and rank; the values are bytes read and bytes written.
     std::map<std::pair<bool, std::uint32_t>, std::array<std::vector<double>, 2>> bins;
     each_transfer(session_, sums_, filter_, summary_.io_is_union, [&](const Transfer& transfer) {
       if (transfer.kind == TransferKind::metadata || transfer.bytes == 0) return;
-      auto& of_rank = bins[{transfer.layer == PENSTOCK_STDIO, ranks_.of(*transfer.process_file)}];
-      series.add(of_rank[static_cast<std::size_t>(transfer.kind)], transfer, transfer.bytes);
+      auto& rank_bins = bins[{transfer.layer == PENSTOCK_STDIO, ranks_.rank_of(*transfer.process_file)}];
+      series.add(rank_bins[static_cast<std::size_t>(transfer.kind)], transfer, transfer.bytes);
     });
     log_.begin_module(darshan::kHeatmap, 1, false);
-    for (auto& [key, of_rank] : bins) {
+    for (auto& [key, rank_bins] : bins) {
       darshan::HeatmapRecord record;
       record.id = key.first ? darshan::kStdioHeatmapId : darshan::kPosixHeatmapId;
       record.rank = key.second;
       record.bin_s = series.interval_s();
-      record.bins = static_cast<std::int64_t>(series.points());
+      record.bin_count = static_cast<std::int64_t>(series.points());
       PENSTOCK_TRY(log_.add(record));
-      PENSTOCK_TRY(whole_bytes(of_rank[1], series.points()));
-      PENSTOCK_TRY(whole_bytes(of_rank[0], series.points()));
+      PENSTOCK_TRY(write_rounded(rank_bins[1], series.points()));
+      PENSTOCK_TRY(write_rounded(rank_bins[0], series.points()));
     }
     return log_.end_region();
   }
 
   // Writes the bins as whole numbers, which are rounded so that their sum stays the same.
-  Result<void> whole_bytes(std::vector<double>& bins, std::size_t points) {
+  Result<void> write_rounded(std::vector<double>& bins, std::size_t points) {
     bins.resize(points);
     std::vector<std::int64_t> rounded;
     double sum = 0;
-    double before = 0;
+    double previous_sum = 0;
     for (const double bytes : bins) {
       sum += bytes;
-      const double now = std::min(std::round(sum), 9e18);
-      rounded.push_back(static_cast<std::int64_t>(now - before));
-      before = now;
+      const double rounded_sum = std::min(std::round(sum), 9e18);
+      rounded.push_back(static_cast<std::int64_t>(rounded_sum - previous_sum));
+      previous_sum = rounded_sum;
     }
     return log_.add(std::as_bytes(std::span(rounded)));
   }
@@ -275,7 +275,7 @@ class Exporter {
   const SessionRanks ranks_;
   const std::int64_t begin_ns_;
   LogWriter log_;
-  std::vector<std::uint64_t> named_;  // ids in increasing order
+  std::vector<std::uint64_t> name_ids_;  // ids in increasing order
   ExportCounts counts_;
 };
 
@@ -283,7 +283,7 @@ class Exporter {
 
 Result<ExportCounts> export_darshan(const Session& session, const FileSums& sums, const SessionFilter& filter,
                                     WholeFile& to) {
-  return Exporter(session, sums, filter, to).write();
+  return DarshanExporter(session, sums, filter, to).write();
 }
 
 namespace {

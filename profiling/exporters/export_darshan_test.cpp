@@ -345,7 +345,7 @@ TEST_F(DarshanTest, WithoutAnyFileTheJobStands) {
 TEST(Darshan, APipeIsRefused) {
   SessionBytes bytes(100);
   std::vector<std::unique_ptr<ProcessFile>> process_files;
-  process_files.push_back(ProcessFile::of(bytes.bytes()).value());
+  process_files.push_back(ProcessFile::from_bytes(bytes.bytes()).value());
   const Session session = session_of(std::move(process_files));
   int ends[2];
   ASSERT_EQ(::pipe(ends), 0);

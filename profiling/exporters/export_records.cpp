@@ -12,7 +12,7 @@ namespace {
 
 namespace fs = std::filesystem;
 
-constexpr std::string_view kResults = "penstock-results";
+constexpr std::string_view kDefaultOutput = "penstock-results";
 
 Result<ExportOutcome> write_session_records(const ExportRequest& request) {
   const CommandContext& context = request.context;
@@ -36,8 +36,8 @@ Result<ExportOutcome> write_session_records(const ExportRequest& request) {
     return make_error(Errc::not_found,
                       "no file that is wanted was read or written: there is nothing to record");
   PENSTOCK_ASSIGN(const fs::path file,
-                  write_records(request.output.empty() ? kResults : request.output, records));
-  ExportOutcome outcome{.file = file.string(), .counted = "records", .count = records.size()};
+                  write_records(request.output.empty() ? kDefaultOutput : request.output, records));
+  ExportOutcome outcome{.file = file.string(), .item_name = "records", .count = records.size()};
   if (request.context.output.json)
     for (const Record& record : records) outcome.json.push_back(to_json(record));
   return outcome;
@@ -49,7 +49,7 @@ extern const ExporterInfo exporter_records;
 const ExporterInfo exporter_records{.name = "records",
                                     .summary = "records that 'penstock report' draws",
                                     .output = "",
-                                    .takes_tiers = true,
+                                    .accepts_tiers = true,
                                     .write = &write_session_records};
 
 }  // namespace penstock

@@ -19,13 +19,13 @@ namespace penstock {
 namespace {
 
 constexpr double kMostPoints = 300;
-constexpr std::size_t kRows = 50;
+constexpr std::size_t kTableRows = 50;
 constexpr double kMebibyte = 1 << 20;
 
 // The end of a bucket in bytes. The last bucket has none, so a large value is used that a histogram can draw.
 double bucket_end_to_draw(std::size_t bucket) {
-  constexpr std::uint64_t kDrawn = std::uint64_t{1} << 40U;
-  return static_cast<double>(std::min(size_bucket_end(bucket), kDrawn));
+  constexpr std::uint64_t kLastBucketEnd = std::uint64_t{1} << 40U;
+  return static_cast<double>(std::min(size_bucket_end(bucket), kLastBucketEnd));
 }
 
 // Escapes the text so that Markdown shows it unchanged, in tables too.
@@ -55,8 +55,8 @@ std::string table_markdown(const Rows& rows) {
   for (std::size_t i = 0; i < rows.titles.size(); ++i) text += i == 0 ? "---|" : "---:|";
   text += "\n";
   for (const auto& row : rows.rows) text += row_markdown(row);
-  const std::string more = not_shown_text(rows);
-  return more.empty() ? text : text + "\n" + plain_markdown(more) + "\n";
+  const std::string not_shown = not_shown_text(rows);
+  return not_shown.empty() ? text : text + "\n" + plain_markdown(not_shown) + "\n";
 }
 
 std::string facts_markdown(const std::vector<Fact>& facts) {
@@ -65,27 +65,27 @@ std::string facts_markdown(const std::vector<Fact>& facts) {
   return text;
 }
 
-class Exporter {
+class EventExporter {
  public:
-  Exporter(const Session& session, const FileSums& sums, const SessionFilter& filter, WholeFile& events)
+  EventExporter(const Session& session, const FileSums& sums, const SessionFilter& filter, WholeFile& events)
       : session_(session),
         sums_(sums),
         filter_(filter),
-        report_(inspect_session(session, sums, filter, "file", kRows)),
+        report_(inspect_session(session, sums, filter, "file", kTableRows)),
         begin_s_(static_cast<double>(report_.summary.begin_ns) / 1e9),
         events_(events) {}
 
   Result<std::uint64_t> write() {
     PENSTOCK_TRY(events_.begin(begin_s_));
-    PENSTOCK_TRY(texts());
-    PENSTOCK_TRY(histograms());
-    PENSTOCK_TRY(series());
-    return events_.values();
+    PENSTOCK_TRY(write_texts());
+    PENSTOCK_TRY(write_histograms());
+    PENSTOCK_TRY(write_series());
+    return events_.value_count();
   }
   std::int64_t begin_ns() const { return report_.summary.begin_ns; }
 
  private:
-  Result<void> texts() {
+  Result<void> write_texts() {
     const SessionSummary& summary = report_.summary;
     std::string facts = facts_markdown(session_facts(session_, summary, filter_, {}));
     facts +=
@@ -93,32 +93,32 @@ class Exporter {
             ? "\nEvery call was kept: the series over time are exact.\n"
             : "\nNot every call was kept: over time, what a thread did to a file is spread evenly from its "
               "first call to its last one. `penstock profile run --trace` keeps them.\n";
-    PENSTOCK_TRY(events_.text("summary/session", begin_s_, facts));
-    PENSTOCK_TRY(events_.text("summary/sizes", begin_s_, table_markdown(size_rows(summary))));
-    PENSTOCK_TRY(events_.text("summary/files_most_bytes", begin_s_,
-                              table_markdown(file_rows(report_.most_bytes, {}))));
-    PENSTOCK_TRY(
-        events_.text("summary/files_most_time", begin_s_, table_markdown(file_rows(report_.most_time, {}))));
-    return events_.text("summary/processes", begin_s_,
-                        table_markdown(process_rows(report_.processes, kRows, {})));
+    PENSTOCK_TRY(events_.add_text("summary/session", begin_s_, facts));
+    PENSTOCK_TRY(events_.add_text("summary/sizes", begin_s_, table_markdown(size_rows(summary))));
+    PENSTOCK_TRY(events_.add_text("summary/files_most_bytes", begin_s_,
+                                  table_markdown(file_rows(report_.most_bytes, {}))));
+    PENSTOCK_TRY(events_.add_text("summary/files_most_time", begin_s_,
+                                  table_markdown(file_rows(report_.most_time, {}))));
+    return events_.add_text("summary/processes", begin_s_,
+                            table_markdown(process_rows(report_.processes, kTableRows, {})));
   }
 
-  Result<void> histograms() {
+  Result<void> write_histograms() {
     const LayerSum& all = report_.summary.included.all;
-    PENSTOCK_TRY(histogram("sizes/read", all.read_sizes, static_cast<double>(all.bytes_read)));
-    PENSTOCK_TRY(histogram("sizes/write", all.write_sizes, static_cast<double>(all.bytes_written)));
-    return histogram("sizes/file", report_.summary.file_sizes, 0);
+    PENSTOCK_TRY(write_histogram("sizes/read", all.read_sizes, static_cast<double>(all.bytes_read)));
+    PENSTOCK_TRY(write_histogram("sizes/write", all.write_sizes, static_cast<double>(all.bytes_written)));
+    return write_histogram("sizes/file", report_.summary.file_sizes, 0);
   }
 
   // `sum`: the sum of all sizes; 0 if unknown.
-  Result<void> histogram(std::string_view tag, const std::array<std::uint64_t, PENSTOCK_SIZE_BUCKETS>& sizes,
-                         double sum) {
+  Result<void> write_histogram(std::string_view tag,
+                               const std::array<std::uint64_t, PENSTOCK_SIZE_BUCKETS>& sizes, double sum) {
     std::vector<double> ends;
     std::vector<double> counts;
-    double least = 0;
+    double smallest_size = 0;
     for (std::size_t i = 0; i < sizes.size(); ++i) {
       if (sizes[i] == 0 && counts.empty()) continue;
-      if (counts.empty() && i > 0) least = bucket_end_to_draw(i - 1);
+      if (counts.empty() && i > 0) smallest_size = bucket_end_to_draw(i - 1);
       ends.push_back(bucket_end_to_draw(i));
       counts.push_back(static_cast<double>(sizes[i]));
     }
@@ -127,10 +127,10 @@ class Exporter {
       ends.pop_back();
     }
     if (counts.empty()) return success();
-    return events_.histogram(tag, begin_s_, least, sum, ends, counts);
+    return events_.add_histogram(tag, begin_s_, smallest_size, sum, ends, counts);
   }
 
-  Result<void> series() {
+  Result<void> write_series() {
     const SessionSummary& summary = report_.summary;
     const TransferSeries series(summary.begin_ns, summary.span_s, kMostPoints);
     std::vector<double> bytes[2];
@@ -140,20 +140,20 @@ class Exporter {
       if (transfer.kind != TransferKind::metadata) series.add(bytes[kind], transfer, transfer.bytes);
       series.add(operations[kind], transfer, transfer.operations);
     });
-    PENSTOCK_TRY(scalars("bandwidth_MiB_per_s/read", series, bytes[0], kMebibyte));
-    PENSTOCK_TRY(scalars("bandwidth_MiB_per_s/write", series, bytes[1], kMebibyte));
-    PENSTOCK_TRY(scalars("operations_per_s/read", series, operations[0], 1));
-    PENSTOCK_TRY(scalars("operations_per_s/write", series, operations[1], 1));
-    return scalars("operations_per_s/metadata", series, operations[2], 1);
+    PENSTOCK_TRY(write_scalars("bandwidth_MiB_per_s/read", series, bytes[0], kMebibyte));
+    PENSTOCK_TRY(write_scalars("bandwidth_MiB_per_s/write", series, bytes[1], kMebibyte));
+    PENSTOCK_TRY(write_scalars("operations_per_s/read", series, operations[0], 1));
+    PENSTOCK_TRY(write_scalars("operations_per_s/write", series, operations[1], 1));
+    return write_scalars("operations_per_s/metadata", series, operations[2], 1);
   }
 
-  // Writes a value at the end of each interval. Its step is that time in milliseconds.
-  Result<void> scalars(std::string_view tag, const TransferSeries& series, const std::vector<double>& amounts,
-                       double unit) {
+  // Writes a value for each interval. The step of a value is the end of its interval in milliseconds.
+  Result<void> write_scalars(std::string_view tag, const TransferSeries& series,
+                             const std::vector<double>& amounts, double unit) {
     for (std::size_t i = 0; i < amounts.size(); ++i) {
       const double at_s = static_cast<double>(i + 1) * series.interval_s();
       const auto step = static_cast<std::uint64_t>(at_s * 1000 + 0.5);
-      PENSTOCK_TRY(events_.scalar(tag, begin_s_ + at_s, step, amounts[i] / series.interval_s() / unit));
+      PENSTOCK_TRY(events_.add_scalar(tag, begin_s_ + at_s, step, amounts[i] / series.interval_s() / unit));
     }
     return success();
   }
@@ -170,7 +170,7 @@ class Exporter {
 
 Result<ExportCounts> export_tensorboard(const Session& session, const FileSums& sums,
                                         const SessionFilter& filter, WholeFile& events, WholeFile* trace) {
-  Exporter exporter(session, sums, filter, events);
+  EventExporter exporter(session, sums, filter, events);
   ExportCounts counts;
   PENSTOCK_ASSIGN(counts.records, exporter.write());
   if (trace == nullptr) return counts;
@@ -185,16 +185,16 @@ namespace fs = std::filesystem;
 
 // Replaces each character that has a special meaning in file names or patterns.
 std::string safe_file_name(std::string_view name) {
-  std::string word(name);
+  std::string safe_name(name);
   std::replace_if(
-      word.begin(), word.end(),
+      safe_name.begin(), safe_name.end(),
       [](char c) {
-        const bool plain =
+        const bool is_allowed =
             (c >= 'a' && c <= 'z') || (c >= 'A' && c <= 'Z') || (c >= '0' && c <= '9') || c == '-';
-        return !plain;
+        return !is_allowed;
       },
       '_');
-  return word.empty() ? "host" : word;
+  return safe_name.empty() ? "host" : safe_name;
 }
 
 // Creates folders for output, and removes those that are still empty at the end.
@@ -204,22 +204,22 @@ class NewFolders {
   NewFolders(const NewFolders&) = delete;
   NewFolders& operator=(const NewFolders&) = delete;
   ~NewFolders() {
-    std::error_code none;  // errors are ignored: a folder that is not empty stays
-    for (auto made = made_.rbegin(); made != made_.rend(); ++made) fs::remove(*made, none);
+    std::error_code ignored;  // errors are ignored: a folder that is not empty stays
+    for (auto folder = created_.rbegin(); folder != created_.rend(); ++folder) fs::remove(*folder, ignored);
   }
   Result<void> make(const fs::path& folder) {
-    fs::path whole;
+    fs::path path;
     for (const fs::path& part : folder) {
-      whole /= part;
+      path /= part;
       std::error_code failed;
-      if (fs::create_directory(whole, failed)) made_.push_back(whole);
-      if (failed) return errno_error(failed.value(), "cannot make the folder", whole.string());
+      if (fs::create_directory(path, failed)) created_.push_back(path);
+      if (failed) return errno_error(failed.value(), "cannot make the folder", path.string());
     }
     return success();
   }
 
  private:
-  std::vector<fs::path> made_;
+  std::vector<fs::path> created_;
 };
 
 Result<ExportOutcome> write_tensorboard(const ExportRequest& request) {
@@ -228,29 +228,30 @@ Result<ExportOutcome> write_tensorboard(const ExportRequest& request) {
   const penstock_session_header& first = session.processes.front().first().header();
   const std::string host = safe_file_name(session.processes.front().first().host());
   const std::int64_t begin_s = std::max<std::int64_t>(0, first.begin_realtime_ns) / 1'000'000'000;
-  // A second export of the same session uses the same names.
+  // The names depend only on the session, so a second export of the same session gets the same file names.
   const fs::path logs(output);
-  const fs::path run = logs / "plugins" / "profile" / fmt::format("penstock_{}", begin_s);
-  const bool traced =
+  const fs::path run_folder = logs / "plugins" / "profile" / fmt::format("penstock_{}", begin_s);
+  const bool has_trace =
       has_entries(session, PENSTOCK_BLOCK_SEGMENTS) || has_entries(session, PENSTOCK_BLOCK_SPANS);
   NewFolders folders;
-  PENSTOCK_TRY(folders.make(traced ? run : logs));
+  PENSTOCK_TRY(folders.make(has_trace ? run_folder : logs));
   PENSTOCK_ASSIGN(WholeFile events,
                   WholeFile::create(
                       (logs / fmt::format("events.out.tfevents.{:010}.{}.penstock", begin_s, host)).string(),
                       "the event file"));
   std::optional<WholeFile> trace;
-  if (traced) {
-    PENSTOCK_ASSIGN(WholeFile made, WholeFile::create((run / (host + ".xplane.pb")).string(), "the trace"));
-    trace.emplace(std::move(made));
+  if (has_trace) {
+    PENSTOCK_ASSIGN(WholeFile trace_file,
+                    WholeFile::create((run_folder / (host + ".xplane.pb")).string(), "the trace"));
+    trace.emplace(std::move(trace_file));
   }
   const FileSums sums(session);
   PENSTOCK_ASSIGN(const ExportCounts counts,
                   export_tensorboard(session, sums, request.filter, events, trace ? &*trace : nullptr));
   if (trace) PENSTOCK_TRY(trace->publish());
   PENSTOCK_TRY(events.publish());
-  ExportOutcome outcome{.file = output, .counted = "values", .count = counts.records};
-  if (!traced)
+  ExportOutcome outcome{.file = output, .item_name = "values", .count = counts.records};
+  if (!has_trace)
     outcome.notes.emplace_back(
         "no single calls were kept: there is no trace for the profile plugin, and the series over time are "
         "drawn from the first and the last call of each thread and file ('penstock profile run --trace')");

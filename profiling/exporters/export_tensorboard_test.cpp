@@ -279,7 +279,7 @@ TEST(Transfers, CallsWhereAllWereKeptElseCounters) {
              .layer = PENSTOCK_POSIX,
              .failed = 0});
   std::vector<std::unique_ptr<ProcessFile>> process_files;
-  process_files.push_back(ProcessFile::of(bytes.bytes()).value());
+  process_files.push_back(ProcessFile::from_bytes(bytes.bytes()).value());
   const Session session = session_of(std::move(process_files));
   const FileSums sums(session);
   for (const bool every_call : {false, true}) {

@@ -31,27 +31,27 @@ struct ExportRequest {
 // What an exporter wrote, and the sentences for the user. The command prints them.
 struct ExportOutcome {
   std::string file;
-  std::string_view counted;  // the counted things: "events"
+  std::string_view item_name;  // the counted things: "events"
   std::uint64_t count = 0;
   std::vector<std::string> notes{};
   std::vector<std::string> warnings{};
-  std::vector<Json> json{};  // printed with --json; empty: an object with the file and the count
+  std::vector<Json> json{};  // printed with --json; if empty, the file and the count are printed
 };
 
 struct ExporterInfo {
   std::string_view name;
   std::string_view summary;             // "a trace for Chrome and Perfetto"
   std::string_view output = "-o FILE";  // "" if the exporter chooses the file itself
-  bool takes_tiers = false;             // accepts --tier NAME=PATH
+  bool accepts_tiers = false;           // accepts --tier NAME=PATH
   Result<ExportOutcome> (*write)(const ExportRequest& request) = nullptr;
 };
 const Registry<ExporterInfo>& exporter_registry();
 
 // Opens all sessions as one and creates the output file. Calls `write`, which returns a count and may add
-// sentences to the outcome. Then publishes the file. `object` names the file in errors; `counted` is
+// sentences to the outcome. Then publishes the file. `object` names the file in errors; `item_name` is
 // ExportOutcome::counted.
 Result<ExportOutcome> export_to_file(
-    const ExportRequest& request, std::string_view object, std::string_view counted,
+    const ExportRequest& request, std::string_view object, std::string_view item_name,
     const std::function<Result<std::uint64_t>(const Session&, const FileSums&, WholeFile&, ExportOutcome&)>&
         write);
 

@@ -30,11 +30,11 @@ namespace fs = std::filesystem;
 
 struct TierSum {
   std::string_view name;
-  bool named = false;  // the user named it with --tier
+  bool is_named = false;  // the user named the tier with --tier
   std::string root;
   LayerSum all;
   std::uint64_t files = 0;
-  std::uint64_t last_file = 0;
+  std::uint64_t last_file_key = 0;
   std::int64_t first_read_ns = INT64_MAX;
   std::int64_t last_read_ns = INT64_MIN;
   ThreadReadings threads;
@@ -45,8 +45,8 @@ struct TierSum {
     const SessionClock& clock = process_file.view().clock();
     all.add(counters, clock);
     process_files.insert(&process_file);
-    if (files == 0 || last_file != counters.file) ++files;
-    last_file = counters.file;
+    if (files == 0 || last_file_key != counters.file) ++files;
+    last_file_key = counters.file;
     mapped_bytes += counters.mapped_bytes;
     if (counters.bytes_read == 0) return;
     const ThreadReading& thread = add_reading(threads, counters, process_file);
@@ -58,17 +58,19 @@ struct TierSum {
 // Removes mounts with less than 1% of all bytes (a few hundred bytes of /etc, a log), unless the user named
 // them as tiers.
 void remove_small_tiers(std::map<std::string_view, TierSum>& by_root) {
-  std::uint64_t all_moved = 0;
-  std::uint64_t all_mapped = 0;
+  std::uint64_t total_moved = 0;
+  std::uint64_t total_mapped = 0;
   for (const auto& [root, tier] : by_root) {
-    all_moved += tier.all.bytes_read + tier.all.bytes_written;
-    all_mapped += tier.mapped_bytes;
+    total_moved += tier.all.bytes_read + tier.all.bytes_written;
+    total_mapped += tier.mapped_bytes;
   }
-  const auto counts = [](std::uint64_t part, std::uint64_t whole) { return part > 0 && part >= whole / 100; };
+  const auto is_enough = [](std::uint64_t part, std::uint64_t whole) {
+    return part > 0 && part >= whole / 100;
+  };
   std::erase_if(by_root, [&](const auto& entry) {
     const TierSum& tier = entry.second;
-    return !tier.named && !counts(tier.all.bytes_read + tier.all.bytes_written, all_moved) &&
-           !counts(tier.mapped_bytes, all_mapped);
+    return !tier.is_named && !is_enough(tier.all.bytes_read + tier.all.bytes_written, total_moved) &&
+           !is_enough(tier.mapped_bytes, total_mapped);
   });
 }
 
@@ -82,17 +84,17 @@ Reading reading_of(const TierSum& tier) {
 
 // The name of the program. For an interpreter, the name of its script.
 std::string program_of(const Session& session) {
-  const ProcessFile& first = session.processes.front().last();
-  if (first.is_python())
-    for (const std::string_view word : first.command())
+  const ProcessFile& process_file = session.processes.front().last();
+  if (process_file.is_python())
+    for (const std::string_view word : process_file.command())
       if (word.ends_with(".py")) return std::string(base_name(word));
-  return std::string(first.program());
+  return std::string(process_file.program());
 }
 
 Json environment_of(const ProcessFile& process_file) {
-  std::array<char, 256> here{};
-  ::gethostname(here.data(), here.size() - 1);
-  if (process_file.host() == here.data()) return inspect_environment();
+  std::array<char, 256> own_host{};
+  ::gethostname(own_host.data(), own_host.size() - 1);
+  if (process_file.host() == own_host.data()) return inspect_environment();
   return Json{{"host", process_file.host()}};
 }
 
@@ -104,28 +106,28 @@ Record record_of(const Session& session, const TierSum& tier, const Reading& rea
                            {"processes", tier.process_files.size()},
                            {"program", program_of(session)},
                            {"cache", "asis"}};
-  Tier facts;
-  facts.name = tier.name;
-  facts.backend_name = "posix";
-  facts.root = tier.root;
-  facts.spec = "posix:" + tier.root;
-  facts.facts = inspect_path(tier.root);
-  record.tiers["data"] = tier_json(facts);
-  record.cache = Json{{"client_data", facts.facts.memory ? "memory" : "unknown"},
+  Tier data_tier;
+  data_tier.name = tier.name;
+  data_tier.backend_name = "posix";
+  data_tier.root = tier.root;
+  data_tier.spec = "posix:" + tier.root;
+  data_tier.facts = inspect_path(tier.root);
+  record.tiers["data"] = tier_json(data_tier);
+  record.cache = Json{{"client_data", data_tier.facts.memory ? "memory" : "unknown"},
                       {"client_metadata", "unknown"},
                       {"server", "unknown"},
                       {"host", "unknown"},
                       {"method", "none"}};
   record.corpus = Json{{"recipe", program_of(session)}, {"format", "session"}};
-  const Reading calls = reading_of(tier);
+  const Reading call_reading = reading_of(tier);
   const auto add = [&](const MetricInfo& metric, double value) { add_sample(record, metric, value); };
   for (const double rate : reading.bytes_per_s) add(session_metrics::kPayloadRateOfEpoch, rate);
   if (reading.bytes_per_s.empty() && reading.wall_s > 0)
     add(session_metrics::kPayloadRate, static_cast<double>(reading.bytes) / reading.wall_s);
   const auto all_bytes = static_cast<double>(tier.all.bytes_read);
-  if (calls.wall_s > 0) add(session_metrics::kReadCallRate, all_bytes / calls.wall_s);
-  add(session_metrics::kPayload, static_cast<double>(reading.bytes));
-  add(session_metrics::kWall, reading.wall_s);
+  if (call_reading.wall_s > 0) add(session_metrics::kReadCallRate, all_bytes / call_reading.wall_s);
+  add(session_metrics::kPayloadBytes, static_cast<double>(reading.bytes));
+  add(session_metrics::kWallTime, reading.wall_s);
   add(shared_metrics::kTierBytesRead, all_bytes);
   add(session_metrics::kBytesMapped, static_cast<double>(tier.mapped_bytes));
   add(session_metrics::kBytesWritten, static_cast<double>(tier.all.bytes_written));
@@ -149,14 +151,14 @@ std::string missing_data_reason(const Session& session) {
 }  // namespace
 
 Result<NamedTier> parse_named_tier(std::string_view text) {
-  const std::size_t sign = text.find('=');
-  if (sign == std::string_view::npos || sign == 0 || sign + 1 == text.size())
+  const std::size_t equals_sign = text.find('=');
+  if (equals_sign == std::string_view::npos || equals_sign == 0 || equals_sign + 1 == text.size())
     return make_error(Errc::invalid_argument, fmt::format("--tier '{}' is not NAME=PATH", text));
   std::error_code failed;
-  const fs::path path = fs::absolute(text.substr(sign + 1), failed).lexically_normal();
+  const fs::path path = fs::absolute(text.substr(equals_sign + 1), failed).lexically_normal();
   std::string root = path.string();
   while (root.size() > 1 && root.ends_with('/')) root.pop_back();
-  return NamedTier{std::string(text.substr(0, sign)), std::move(root)};
+  return NamedTier{std::string(text.substr(0, equals_sign)), std::move(root)};
 }
 
 std::vector<Record> records_of(const Session& session, const FileSums& sums, const SessionFilter& filter,
@@ -168,7 +170,7 @@ std::vector<Record> records_of(const Session& session, const FileSums& sums, con
       if (is_within(path, tier.path)) {
         TierSum& sum = by_root[tier.path];
         sum.name = tier.name;
-        sum.named = true;
+        sum.is_named = true;
         return &sum;
       }
     const std::string_view mount = mounts.mount_of(path);
@@ -187,28 +189,28 @@ std::vector<Record> records_of(const Session& session, const FileSums& sums, con
   remove_small_tiers(by_root);
   std::vector<Record> records;
   const Json environment = environment_of(session.processes.front().last());
-  const Reading spans = reading_of_spans(session);
-  const std::string too_little = missing_data_reason(session);
-  const auto readers = std::count_if(by_root.begin(), by_root.end(),
-                                     [](const auto& tier) { return tier.second.all.bytes_read > 0; });
-  std::int64_t started = INT64_MAX;
+  const Reading span_reading = reading_of_spans(session);
+  const std::string missing = missing_data_reason(session);
+  const auto tiers_read = std::count_if(by_root.begin(), by_root.end(),
+                                        [](const auto& tier) { return tier.second.all.bytes_read > 0; });
+  std::int64_t begin_ns = INT64_MAX;
   for (const auto& process_file : session.process_files)
-    started = std::min(started, process_file->header().begin_realtime_ns);
+    begin_ns = std::min(begin_ns, process_file->header().begin_realtime_ns);
   for (auto& [root, tier] : by_root) {
-    if (!tiers.empty() && !tier.named) continue;
+    if (!tiers.empty() && !tier.is_named) continue;
     tier.root = root;
-    const bool by_spans = spans.bytes > 0 && readers == 1 && tier.all.bytes_read > 0;
-    Record record = record_of(session, tier, by_spans ? spans : reading_of(tier));
+    const bool uses_spans = span_reading.bytes > 0 && tiers_read == 1 && tier.all.bytes_read > 0;
+    Record record = record_of(session, tier, uses_spans ? span_reading : reading_of(tier));
     record.id = random_id(12);
-    record.started = utc_text(started / 1'000'000'000);
+    record.started = utc_text(begin_ns / 1'000'000'000);
     record.argv = argv;
     record.environment = environment;
-    record.parameters["measured_by"] = by_spans ? "spans" : "calls";
+    record.parameters["measured_by"] = uses_spans ? "spans" : "calls";
     if (tier.all.bytes_read > 0 && !record.metrics.contains("payload_bytes_per_s")) {
       record.verdict = Verdict::short_time;
       record.reason = "all that was read was read at one moment";
     }
-    if (!too_little.empty()) add_verdict(record.verdict, record.reason, Verdict::degraded, too_little);
+    if (!missing.empty()) add_verdict(record.verdict, record.reason, Verdict::degraded, missing);
     records.push_back(std::move(record));
   }
   return records;

@@ -14,38 +14,38 @@ namespace penstock {
 
 class WireMessage {
  public:
-  // For int32, int64, uint64, bool, enum.
+  // Adds a field of the type int32, int64, uint64, bool or enum.
   WireMessage& number(unsigned field, std::uint64_t value) {
-    varint(std::uint64_t{field} << 3U);
-    varint(value);
+    append_varint(std::uint64_t{field} << 3U);
+    append_varint(value);
     return *this;
   }
-  // For float, double.
+  // Adds a field of the type float or double.
   template <std::floating_point Real>
   WireMessage& real(unsigned field, Real value) {
-    varint(std::uint64_t{field} << 3U | (sizeof value == 4 ? 5U : 1U));
+    append_varint(std::uint64_t{field} << 3U | (sizeof value == 4 ? 5U : 1U));
     append_fixed(bytes_, value);
     return *this;
   }
-  // For string, bytes, or a message.
+  // Adds a field of the type string or bytes, or a message that is already encoded.
   WireMessage& bytes(unsigned field, std::string_view value) {
-    varint(std::uint64_t{field} << 3U | 2U);
-    varint(value.size());
+    append_varint(std::uint64_t{field} << 3U | 2U);
+    append_varint(value.size());
     bytes_ += value;
     return *this;
   }
   WireMessage& message(unsigned field, const WireMessage& value) { return bytes(field, value.bytes_); }
   WireMessage& packed(unsigned field, std::span<const double> values) {
-    std::string all;
-    for (const double value : values) append_fixed(all, value);
-    return bytes(field, all);
+    std::string encoded;
+    for (const double value : values) append_fixed(encoded, value);
+    return bytes(field, encoded);
   }
 
   const std::string& text() const { return bytes_; }
   void clear() { bytes_.clear(); }
 
  private:
-  void varint(std::uint64_t value) {
+  void append_varint(std::uint64_t value) {
     for (; value >= 0x80; value >>= 7U) bytes_ += static_cast<char>(value | 0x80U);
     bytes_ += static_cast<char>(value);
   }

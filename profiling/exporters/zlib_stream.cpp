@@ -22,7 +22,7 @@ struct ZlibStream::Packer {
 
 namespace {
 
-constexpr std::size_t kMostStored = 65535;  // the largest size of a stored block, in bytes
+constexpr std::size_t kMostStoredBytes = 65535;  // the largest size of a stored block, in bytes
 constexpr std::uint32_t kAdlerPrime = 65521;
 
 std::uint8_t low_byte(std::uint32_t value) {
@@ -31,13 +31,13 @@ std::uint8_t low_byte(std::uint32_t value) {
 
 }  // namespace
 
-struct ZlibStream::Stored : ZlibStream::Packer {
-  explicit Stored(Sink to) : sink(std::move(to)) { block.reserve(kMostStored); }
+struct ZlibStream::StoredPacker : ZlibStream::Packer {
+  explicit StoredPacker(Sink to) : sink(std::move(to)) { block.reserve(kMostStoredBytes); }
 
   Result<void> add(std::span<const std::byte> bytes) override {
     PENSTOCK_TRY(begin());
     for (const std::byte byte : bytes) {
-      if (block.size() == kMostStored) PENSTOCK_TRY(put_block(false));
+      if (block.size() == kMostStoredBytes) PENSTOCK_TRY(put_block(false));
       block.push_back(std::to_integer<std::uint8_t>(byte));
       sum_a = (sum_a + block.back()) % kAdlerPrime;
       sum_b = (sum_b + sum_a) % kAdlerPrime;
@@ -48,13 +48,13 @@ struct ZlibStream::Stored : ZlibStream::Packer {
   Result<void> end() override {
     PENSTOCK_TRY(begin());
     PENSTOCK_TRY(put_block(true));
-    started = false;
+    is_open = false;
     return put(std::array{low_byte(sum_b >> 8U), low_byte(sum_b), low_byte(sum_a >> 8U), low_byte(sum_a)});
   }
 
   Result<void> begin() {
-    if (started) return success();
-    started = true;
+    if (is_open) return success();
+    is_open = true;
     sum_a = 1;
     sum_b = 0;
     return put(std::array<std::uint8_t, 2>{0x78, 0x01});
@@ -75,26 +75,26 @@ struct ZlibStream::Stored : ZlibStream::Packer {
   std::vector<std::uint8_t> block;
   std::uint32_t sum_a = 1;
   std::uint32_t sum_b = 0;
-  bool started = false;
+  bool is_open = false;
 };
 
 #ifdef PENSTOCK_HAS_ZLIB
 
-struct ZlibStream::Deflated : ZlibStream::Packer {
-  explicit Deflated(Sink to) : sink(std::move(to)) {
-    ready = deflateInit(&stream, Z_DEFAULT_COMPRESSION) == Z_OK;
+struct ZlibStream::ZlibPacker : ZlibStream::Packer {
+  explicit ZlibPacker(Sink to) : sink(std::move(to)) {
+    is_ready = deflateInit(&stream, Z_DEFAULT_COMPRESSION) == Z_OK;
   }
-  ~Deflated() override { deflateEnd(&stream); }
+  ~ZlibPacker() override { deflateEnd(&stream); }
 
   Result<void> add(std::span<const std::byte> bytes) override {
-    constexpr std::size_t kMostAtOnce = std::size_t{1} << 30U;  // zlib counts in 32 bits
+    constexpr std::size_t kMostInputBytes = std::size_t{1} << 30U;  // zlib counts in 32 bits
     while (!bytes.empty()) {
-      const std::size_t some = std::min(bytes.size(), kMostAtOnce);
+      const std::size_t input_bytes = std::min(bytes.size(), kMostInputBytes);
       // zlib's pointer to the input is not const, but zlib only reads it.
       stream.next_in = reinterpret_cast<Bytef*>(const_cast<std::byte*>(bytes.data()));  // NOLINT(*-cast)
-      stream.avail_in = static_cast<uInt>(some);
+      stream.avail_in = static_cast<uInt>(input_bytes);
       PENSTOCK_TRY(compress_pending(Z_NO_FLUSH));
-      bytes = bytes.subspan(some);
+      bytes = bytes.subspan(input_bytes);
     }
     return success();
   }
@@ -106,7 +106,7 @@ struct ZlibStream::Deflated : ZlibStream::Packer {
   }
 
   Result<void> compress_pending(int flush) {
-    if (!ready) return make_error(Errc::exhausted, "no memory to compress with");
+    if (!is_ready) return make_error(Errc::exhausted, "no memory to compress with");
     do {
       stream.next_out = out.data();
       stream.avail_out = static_cast<uInt>(out.size());
@@ -118,7 +118,7 @@ struct ZlibStream::Deflated : ZlibStream::Packer {
 
   Sink sink;
   z_stream stream{};
-  bool ready = false;
+  bool is_ready = false;
   std::vector<Bytef> out = std::vector<Bytef>(std::size_t{64} << 10U);
 };
 
@@ -127,13 +127,13 @@ struct ZlibStream::Deflated : ZlibStream::Packer {
 ZlibStream::ZlibStream(Sink sink, Packing packing) {
 #ifdef PENSTOCK_HAS_ZLIB
   if (packing == Packing::smallest) {
-    packer_ = std::make_unique<Deflated>(std::move(sink));
+    packer_ = std::make_unique<ZlibPacker>(std::move(sink));
     return;
   }
 #else
   static_cast<void>(packing);
 #endif
-  packer_ = std::make_unique<Stored>(std::move(sink));
+  packer_ = std::make_unique<StoredPacker>(std::move(sink));
 }
 
 ZlibStream::~ZlibStream() = default;

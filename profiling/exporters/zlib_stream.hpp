@@ -12,13 +12,13 @@
 
 namespace penstock {
 
-// For one thread.
+// Not thread-safe.
 class ZlibStream {
  public:
   // Receives a stream in pieces. A piece is valid only during the call.
   using Sink = std::function<Result<void>(std::span<const std::byte> bytes)>;
   enum class Packing {
-    smallest,  // the smallest output that the build can make
+    smallest,  // compressed with zlib if the build has it
     stored,
   };
   explicit ZlibStream(Sink sink, Packing packing = Packing::smallest);
@@ -31,8 +31,8 @@ class ZlibStream {
 
  private:
   struct Packer;
-  struct Stored;
-  struct Deflated;
+  struct StoredPacker;
+  struct ZlibPacker;
   std::unique_ptr<Packer> packer_;
 };
 

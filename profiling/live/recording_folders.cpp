@@ -19,12 +19,12 @@ namespace fs = std::filesystem;
 std::string recording_folder_of(std::uint32_t pid) {
   if (const auto running = running_session(static_cast<pid_t>(pid)))
     return fs::path(running->file).parent_path().string();
-  constexpr std::size_t kMostEnvironment = 4U << 20U;
-  constexpr std::string_view kName = "PENSTOCK_PROFILE_SESSION=";
+  constexpr std::size_t kMostBytes = 4U << 20U;
+  constexpr std::string_view kFolderVariable = "PENSTOCK_PROFILE_SESSION=";
   std::ifstream in(fmt::format("/proc/{}/environ", pid), std::ios::binary);
-  std::size_t all = 0;
-  for (std::string entry; all < kMostEnvironment && std::getline(in, entry, '\0'); all += entry.size() + 1)
-    if (entry.starts_with(kName)) return entry.substr(kName.size());
+  std::size_t bytes = 0;
+  for (std::string entry; bytes < kMostBytes && std::getline(in, entry, '\0'); bytes += entry.size() + 1)
+    if (entry.starts_with(kFolderVariable)) return entry.substr(kFolderVariable.size());
   return "";
 }
 

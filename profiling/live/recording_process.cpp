@@ -39,26 +39,26 @@ bool trace_is_on(const penstock_session_header& header) {
 }
 
 std::string command_of(const penstock_session_header& header) {
-  std::string words(header.command, std::min<std::size_t>(header.command_bytes, sizeof header.command));
-  while (!words.empty() && words.back() == '\0') words.pop_back();
-  std::replace(words.begin(), words.end(), '\0', ' ');
-  return words.empty() ? std::string(field_text(header.executable)) : words;
+  std::string command(header.command, std::min<std::size_t>(header.command_bytes, sizeof header.command));
+  while (!command.empty() && command.back() == '\0') command.pop_back();
+  std::replace(command.begin(), command.end(), '\0', ' ');
+  return command.empty() ? std::string(field_text(header.executable)) : command;
 }
 
 RecordingProcess describe_process(const penstock_session_header& header, const std::string& file,
                                   const std::string& host) {
   RecordingProcess process;
   process.pid = header.pid;
-  process.start = header.process_start;
+  process.start_ticks = header.process_start;
   if (header.inherited_from != 0) process.inherited_from.push_back(header.inherited_from);
   process.host = field_text(header.host);
   process.rank = header.rank < header.ranks ? static_cast<int>(header.rank) : -1;
   process.file = file;
   process.command = command_of(header);
-  process.started = header.begun;
-  process.since_ns = header.begin_realtime_ns;
+  process.start_reason = header.begun;
+  process.file_begin_ns = header.begin_realtime_ns;
   process.trace = trace_is_on(header);
-  process.trace_bytes = header.trace_limit;
+  process.trace_limit_bytes = header.trace_limit;
   process.on_this_machine = process.host == host && process_runs(header.pid, header.process_start);
   return process;
 }
@@ -79,8 +79,8 @@ Error not_recording_error(const RecordingProcess& process) {
 using Inheritance = std::map<std::pair<std::string, std::uint32_t>, std::uint32_t>;
 
 void add_ancestors(RecordingProcess& process, const Inheritance& inheritance) {
-  constexpr std::size_t kDeepest = 64;
-  while (!process.inherited_from.empty() && process.inherited_from.size() < kDeepest) {
+  constexpr std::size_t kMostAncestors = 64;
+  while (!process.inherited_from.empty() && process.inherited_from.size() < kMostAncestors) {
     const auto found = inheritance.find({process.host, process.inherited_from.back()});
     if (found == inheritance.end()) return;
     process.inherited_from.push_back(found->second);
@@ -100,21 +100,21 @@ Error not_watched_error(int pid) {
 }
 
 void sort_by_rank(std::vector<RecordingProcess>& processes) {
-  const auto order = [](const RecordingProcess& process) {
+  const auto sort_key = [](const RecordingProcess& process) {
     return std::tuple(process.rank < 0, process.rank, process.host, process.pid);
   };
   std::stable_sort(processes.begin(), processes.end(),
-                   [&](const auto& a, const auto& b) { return order(a) < order(b); });
+                   [&](const auto& a, const auto& b) { return sort_key(a) < sort_key(b); });
 }
 
 }  // namespace
 
 std::string session_gone_text(int pid, const SessionFile& removed) {
-  std::string words = fmt::format("its session '{}' is gone: what it does is written nowhere",
-                                  fs::path(removed.file).parent_path().string());
+  std::string text = fmt::format("its session '{}' is gone: what it does is written nowhere",
+                                 fs::path(removed.file).parent_path().string());
   if (removed.header.begun != PENSTOCK_START_REASON_PROCESS)
-    words += fmt::format("; 'penstock profile detach {}' ends that", pid);
-  return words;
+    text += fmt::format("; 'penstock profile detach {}' ends that", pid);
+  return text;
 }
 
 Result<std::vector<RecordingProcess>> recording_processes(const fs::path& folder) {
@@ -124,32 +124,32 @@ Result<std::vector<RecordingProcess>> recording_processes(const fs::path& folder
 
 Result<SessionProcesses> session_processes(const fs::path& folder) {
   PENSTOCK_ASSIGN(const std::vector<fs::path> files, session_files(folder));
-  using Key = std::tuple<std::string, std::uint32_t, std::uint64_t>;
-  std::map<Key, SessionFile> newest;  // files in any state
+  using ProcessKey = std::tuple<std::string, std::uint32_t, std::uint64_t>;
+  std::map<ProcessKey, SessionFile> newest_files;  // the newest file of each process, in any state
   Inheritance inheritance;
   for (const fs::path& file : files) {
     const Fd fd(retry_eintr([&] { return ::open(file.c_str(), O_RDONLY | kSessionOpenFlags); }));
-    struct stat about {};
+    struct stat status {};
     penstock_session_header header{};
-    if (!fd || ::fstat(fd.get(), &about) != 0 || !S_ISREG(about.st_mode) || !read_header(fd.get(), header))
+    if (!fd || ::fstat(fd.get(), &status) != 0 || !S_ISREG(status.st_mode) || !read_header(fd.get(), header))
       continue;
     const std::string file_host(field_text(header.host));
     if (header.inherited_from != 0)
       inheritance.insert_or_assign({file_host, header.pid}, header.inherited_from);
-    SessionFile& known = newest[{file_host, header.pid, header.process_start}];
-    if (!known.file.empty() && known.header.begin.monotonic_ns > header.begin.monotonic_ns) continue;
-    known = {file.string(), header};
+    SessionFile& latest = newest_files[{file_host, header.pid, header.process_start}];
+    if (!latest.file.empty() && latest.header.begin.monotonic_ns > header.begin.monotonic_ns) continue;
+    latest = {file.string(), header};
   }
   const std::string host = this_host();
   SessionProcesses processes;
-  for (const auto& [key, one] : newest) {
-    const bool records = one.header.state == PENSTOCK_RUNNING;
-    if (!records && one.header.state != PENSTOCK_STOPPED) continue;
-    RecordingProcess process = describe_process(one.header, one.file, host);
+  for (const auto& [key, session_file] : newest_files) {
+    const bool is_recording = session_file.header.state == PENSTOCK_RUNNING;
+    if (!is_recording && session_file.header.state != PENSTOCK_STOPPED) continue;
+    RecordingProcess process = describe_process(session_file.header, session_file.file, host);
     add_ancestors(process, inheritance);
-    if (records && (process.on_this_machine || process.host != host))
+    if (is_recording && (process.on_this_machine || process.host != host))
       processes.recording.push_back(std::move(process));
-    else if (!records && process.on_this_machine)
+    else if (!is_recording && process.on_this_machine)
       processes.between_files.push_back(std::move(process));
   }
   sort_by_rank(processes.recording);
@@ -174,19 +174,19 @@ Result<void> set_trace(const RecordingProcess& process, bool on) {
                                                  "is written there",
                                                  process.file));
   if (!fd) return errno_error(errno, "cannot write", process.file);
-  struct stat about {};
-  if (::fstat(fd.get(), &about) != 0) return errno_error(errno, "cannot look at", process.file);
-  if (about.st_uid != ::geteuid() && ::geteuid() != 0)
+  struct stat status {};
+  if (::fstat(fd.get(), &status) != 0) return errno_error(errno, "cannot look at", process.file);
+  if (status.st_uid != ::geteuid() && ::geteuid() != 0)
     return make_error(Errc::permission_denied,
                       fmt::format("'{}' is another user's: only its owner and root may say what process {} "
                                   "keeps",
                                   process.file, process.pid));
   penstock_session_header header{};
-  if (!S_ISREG(about.st_mode) || !read_header(fd.get(), header) || header.pid != process.pid)
+  if (!S_ISREG(status.st_mode) || !read_header(fd.get(), header) || header.pid != process.pid)
     return make_error(Errc::corrupt,
                       fmt::format("'{}' is no session's file of process {}", process.file, process.pid));
-  const bool runs = header.state == PENSTOCK_RUNNING && process_runs(header.pid, header.process_start);
-  if (!runs && on) return not_recording_error(process);
+  const bool is_running = header.state == PENSTOCK_RUNNING && process_runs(header.pid, header.process_start);
+  if (!is_running && on) return not_recording_error(process);
   const std::uint32_t control = on ? header.control | 1U : header.control & ~1U;
   // The four bytes are within one page, so the process sees either the old value or the new one.
   if (::pwrite(fd.get(), &control, sizeof control, offsetof(penstock_session_header, control)) !=
@@ -194,7 +194,7 @@ Result<void> set_trace(const RecordingProcess& process, bool on) {
     return errno_error(errno, "cannot write", process.file);
   // A process that stops this file changes `state` before it copies the trace switch to its next file. So if
   // the file is still running, the next file gets the new value.
-  if (!runs || !read_header(fd.get(), header) || header.state != PENSTOCK_RUNNING)
+  if (!is_running || !read_header(fd.get(), header) || header.state != PENSTOCK_RUNNING)
     return not_recording_error(process);
   return success();
 }

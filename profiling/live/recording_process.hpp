@@ -12,32 +12,33 @@
 
 namespace penstock {
 
-struct SessionFile;  // profiling/attach/target.hpp
+struct SessionFile;  // declared in profiling/attach/target.hpp
 
 // A process that is recording, described by its newest file in the session's folder.
 struct RecordingProcess {
   std::uint32_t pid = 0;
-  std::uint64_t start = 0;  // start time in the kernel's ticks; distinguishes processes with the same pid
+  std::uint64_t start_ticks = 0;  // start time of the process, in the kernel's ticks
   std::string host;
-  int rank = -1;                  // from a launcher; -1: none
-  std::string file;               // absolute, if the folder's path is absolute
-  std::string command;            // its arguments, separated by blanks
-  std::uint32_t started = 0;      // enum penstock_start_reason
-  std::int64_t since_ns = 0;      // realtime: when this file began
-  bool trace = false;             // the process records every call
-  std::uint64_t trace_bytes = 0;  // limit for recorded calls, in bytes; 0: none
+  int rank = -1;                        // given by a launcher; -1: none
+  std::string file;                     // absolute, if the folder's path is absolute
+  std::string command;                  // its arguments, separated by blanks
+  std::uint32_t start_reason = 0;       // enum penstock_start_reason
+  std::int64_t file_begin_ns = 0;       // when this file began, since 1970
+  bool trace = false;                   // the process records every call
+  std::uint64_t trace_limit_bytes = 0;  // limit for recorded calls, in bytes; 0: none
   // The pids from which a fork's child inherited its trace switch: its parent, that one's parent, and so on.
   std::vector<std::uint32_t> inherited_from;
-  // True: it runs on this machine, and its trace can be switched. For processes of other machines only their
-  // files are known. A process that was killed there seems to be still running.
+  // True if the process runs on this machine, so that its trace can be switched. For processes of other
+  // machines only their files are known. A process that was killed there seems to be still running.
   bool on_this_machine = false;
 };
 
 // The processes that record into this folder, sorted by rank and pid; those without a rank come last. Error:
 // not_found if the folder does not exist. Empty if none records.
 Result<std::vector<RecordingProcess>> recording_processes(const std::filesystem::path& folder);
-// `recording` as above. `between_files` are running processes of this machine whose newest file is stopped.
-// Soon they either continue with another file, which inherits the trace switch, or are not watched any more.
+// `recording`: the result of recording_processes(). `between_files` are running processes of this machine
+// whose newest file is stopped. Soon they either continue with another file, which inherits the trace switch,
+// or are not watched any more.
 struct SessionProcesses {
   std::vector<RecordingProcess> recording;
   std::vector<RecordingProcess> between_files;

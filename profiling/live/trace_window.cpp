@@ -32,24 +32,24 @@ std::int64_t now_ns() {
 }
 
 bool same_process(const RecordingProcess& a, const RecordingProcess& b) {
-  return a.pid == b.pid && a.start == b.start && a.host == b.host;
+  return a.pid == b.pid && a.start_ticks == b.start_ticks && a.host == b.host;
 }
 
 bool contains(const std::vector<RecordingProcess>& processes, const RecordingProcess& process) {
-  return std::ranges::any_of(processes, [&](const auto& one) { return same_process(one, process); });
+  return std::ranges::any_of(processes, [&](const auto& other) { return same_process(other, process); });
 }
 
 TracedProcess* find_traced(std::vector<TracedProcess>& all, const RecordingProcess& process) {
-  const auto at =
-      std::ranges::find_if(all, [&](const auto& one) { return same_process(one.process, process); });
-  return at == all.end() ? nullptr : &*at;
+  const auto found =
+      std::ranges::find_if(all, [&](const auto& traced) { return same_process(traced.process, process); });
+  return found == all.end() ? nullptr : &*found;
 }
 
 fs::path folder_of(const RecordingProcess& process) {
   return fs::path(process.file).parent_path();
 }
 
-bool is_of_folder(const TraceTargets& targets, const RecordingProcess& process) {
+bool is_in_target_folder(const TraceTargets& targets, const RecordingProcess& process) {
   const fs::path folder = folder_of(process);
   const bool rank_is_target =
       targets.ranks.empty() ||
@@ -61,36 +61,36 @@ bool is_of_folder(const TraceTargets& targets, const RecordingProcess& process) 
 
 // All running processes in the targets' folders, and in the folders to which named processes write. A folder
 // that cannot be read is an error at the first call. Later it is skipped.
-Result<SessionProcesses> list_processes(const TraceTargets& targets, bool first) {
+Result<SessionProcesses> list_processes(const TraceTargets& targets, bool is_first) {
   std::set<fs::path> folders(targets.folders.begin(), targets.folders.end());
   for (const RecordingProcess& process : targets.processes) folders.insert(folder_of(process));
-  SessionProcesses all;
+  SessionProcesses result;
   for (const fs::path& folder : folders) {
     Result<SessionProcesses> found = session_processes(folder);
-    if (!found.ok() && first) return found.error();
+    if (!found.ok() && is_first) return found.error();
     if (!found.ok()) continue;
     for (RecordingProcess& process : found->recording) {
       process.on_this_machine =
           process.on_this_machine ||
-          contains(targets.processes, process);  // it was found through its own mappings
-      all.recording.push_back(std::move(process));
+          contains(targets.processes, process);  // a target that was found through its mappings
+      result.recording.push_back(std::move(process));
     }
     std::move(found->between_files.begin(), found->between_files.end(),
-              std::back_inserter(all.between_files));
+              std::back_inserter(result.between_files));
   }
-  return all;
+  return result;
 }
 
 Error no_target_error(const TraceTargets& targets) {
-  std::string where;
+  std::string quoted_folders;
   for (const fs::path& folder : targets.folders)
-    where += fmt::format("{}'{}'", where.empty() ? "" : ", ", folder.string());
-  return make_error(Errc::not_found, fmt::format("nothing runs now in {}{}", where,
+    quoted_folders += fmt::format("{}'{}'", quoted_folders.empty() ? "" : ", ", folder.string());
+  return make_error(Errc::not_found, fmt::format("nothing runs now in {}{}", quoted_folders,
                                                  targets.ranks.empty() ? "" : " of these ranks"));
 }
 
 bool is_target(const TraceTargets& targets, const RecordingProcess& process) {
-  return contains(targets.processes, process) || is_of_folder(targets, process);
+  return contains(targets.processes, process) || is_in_target_folder(targets, process);
 }
 
 // Decides how often a session is inspected. A process copies its trace switch to its next file and to the
@@ -98,17 +98,17 @@ bool is_target(const TraceTargets& targets, const RecordingProcess& process) {
 // do.
 class SwitchRounds {
  public:
-  // True if another round is needed. `quiet`: the last round changed nothing. `between_files`: some process
-  // has stopped its file and may begin another.
-  bool needs_another(bool quiet, bool between_files) {
+  // True if another round is needed. `nothing_changed`: the last round changed nothing. `between_files`: some
+  // process has stopped its file and may begin another.
+  bool needs_another(bool nothing_changed, bool between_files) {
     constexpr int kLeastRounds = 3;  // least number of rounds, for a slow machine where each takes long
     constexpr auto kPause = std::chrono::milliseconds(10);
-    // the limit for a process between two files: if its recording has ended, it begins no other file
-    constexpr auto kPatience = std::chrono::milliseconds(500);
+    // how long a process between two files is waited for: if its recording has ended, no other file comes
+    constexpr auto kMostWait = std::chrono::milliseconds(500);
     ++rounds_;
-    if (quiet && !between_files) return false;
-    if (rounds_ >= kLeastRounds && std::chrono::steady_clock::now() - begin_ > kPatience) return false;
-    if (quiet) std::this_thread::sleep_for(kPause);
+    if (nothing_changed && !between_files) return false;
+    if (rounds_ >= kLeastRounds && std::chrono::steady_clock::now() - begin_ > kMostWait) return false;
+    if (nothing_changed) std::this_thread::sleep_for(kPause);
     return true;
   }
 
@@ -121,16 +121,16 @@ class SwitchRounds {
 // meanwhile.
 bool switch_process(std::vector<TracedProcess>& all, const RecordingProcess& process, bool on) {
   TracedProcess* const existing = find_traced(all, process);
-  TracedProcess& one = existing == nullptr ? all.emplace_back() : *existing;
-  one.process = process;
-  one.ended = false;
-  if (process.trace == on || !one.failed.empty()) return false;
-  const Result<void> done = set_trace(process, on);
-  one.ended = !done.ok() && done.error().code == Errc::not_found;
-  one.failed = done.ok() || one.ended ? "" : done.error().message();
-  if (done.ok()) one.from_ns = now_ns();
-  one.process.trace = done.ok() ? on : process.trace;
-  return one.failed.empty();
+  TracedProcess& traced = existing == nullptr ? all.emplace_back() : *existing;
+  traced.process = process;
+  traced.ended = false;
+  if (process.trace == on || !traced.error_text.empty()) return false;
+  const Result<void> switched = set_trace(process, on);
+  traced.ended = !switched.ok() && switched.error().code == Errc::not_found;
+  traced.error_text = switched.ok() || traced.ended ? "" : switched.error().message();
+  if (switched.ok()) traced.from_ns = now_ns();
+  traced.process.trace = switched.ok() ? on : process.trace;
+  return traced.error_text.empty();
 }
 
 }  // namespace
@@ -157,141 +157,142 @@ Result<TraceTargets> trace_targets(std::span<const std::string> arguments) {
 
 Result<std::vector<TracedProcess>> switch_trace(const TraceTargets& targets, bool on) {
   std::vector<TracedProcess> all;
-  bool quiet = true;
+  bool nothing_changed = true;
   bool between_files = false;
   SwitchRounds rounds;
   do {
     PENSTOCK_ASSIGN(const SessionProcesses found, list_processes(targets, all.empty()));
-    quiet = true;
+    nothing_changed = true;
     for (const RecordingProcess& process : found.recording)
-      if (is_target(targets, process) && switch_process(all, process, on)) quiet = false;
+      if (is_target(targets, process) && switch_process(all, process, on)) nothing_changed = false;
     between_files = std::any_of(found.between_files.begin(), found.between_files.end(),
                                 [&](const RecordingProcess& process) { return is_target(targets, process); });
-  } while (rounds.needs_another(quiet, between_files));
+  } while (rounds.needs_another(nothing_changed, between_files));
   if (all.empty()) return no_target_error(targets);
   return all;
 }
 
 bool TraceWindow::inherited_from_traced(const RecordingProcess& process) const {
-  const std::vector<std::uint32_t>& from = process.inherited_from;
-  return std::any_of(traced_.begin(), traced_.end(), [&](const TracedProcess& one) {
-    return one.process.host == process.host && one.from_ns != 0 &&
-           std::find(from.begin(), from.end(), one.process.pid) != from.end();
+  const std::vector<std::uint32_t>& ancestors = process.inherited_from;
+  return std::any_of(traced_.begin(), traced_.end(), [&](const TracedProcess& traced) {
+    return traced.process.host == process.host && traced.from_ns != 0 &&
+           std::find(ancestors.begin(), ancestors.end(), traced.process.pid) != ancestors.end();
   });
 }
 
 void TraceWindow::add_or_rearm(const RecordingProcess& process) {
-  TracedProcess* one = find_traced(traced_, process);
-  if (one == nullptr) {
-    const bool inherited = process.trace && !first_ && inherited_from_traced(process);
+  TracedProcess* traced = find_traced(traced_, process);
+  if (traced == nullptr) {
+    const bool inherited = process.trace && !is_first_update_ && inherited_from_traced(process);
     if (!inherited && !is_target(targets_, process)) return;
-    one = &traced_.emplace_back();
-    one->process = process;
-    one->was_on = process.trace && !inherited;
-    if (inherited) one->from_ns = now_ns();
+    traced = &traced_.emplace_back();
+    traced->process = process;
+    traced->was_on = process.trace && !inherited;
+    if (inherited) traced->from_ns = now_ns();
     if (process.trace) return;
-  } else if (one->process.file == process.file || one->was_on || process.trace) {
+  } else if (traced->process.file == process.file || traced->was_on || process.trace) {
     // If the trace of the same file was switched off meanwhile, a user did that on purpose.
-    one->process = process;
+    traced->process = process;
     return;
   }
-  one->process = process;
-  const Result<void> armed = set_trace(process, true);
-  if (armed.ok()) {
-    one->from_ns = one->from_ns == 0 ? now_ns() : one->from_ns;
-    one->process.trace = true;
-    one->failed.clear();
+  traced->process = process;
+  const Result<void> switched_on = set_trace(process, true);
+  if (switched_on.ok()) {
+    traced->from_ns = traced->from_ns == 0 ? now_ns() : traced->from_ns;
+    traced->process.trace = true;
+    traced->error_text.clear();
     // not_found: it has ended, or update() finds it again with its next file
-  } else if (armed.error().code != Errc::not_found) {
-    one->failed = armed.error().message();
+  } else if (switched_on.error().code != Errc::not_found) {
+    traced->error_text = switched_on.error().message();
   }
 }
 
 void TraceWindow::note_ended(const std::vector<RecordingProcess>& running) {
-  for (TracedProcess& one : traced_) {
-    if (contains(running, one.process)) {
-      one.ended = false;
-      one.to_ns = 0;
+  for (TracedProcess& traced : traced_) {
+    if (contains(running, traced.process)) {
+      traced.ended = false;
+      traced.to_ns = 0;
       continue;
     }
     // The process is between two files, is not watched any more, or is about to end.
-    one.ended = !one.process.on_this_machine || !process_runs(one.process.pid, one.process.start);
-    if (one.to_ns == 0) one.to_ns = now_ns();
+    traced.ended =
+        !traced.process.on_this_machine || !process_runs(traced.process.pid, traced.process.start_ticks);
+    if (traced.to_ns == 0) traced.to_ns = now_ns();
   }
 }
 
 Result<void> TraceWindow::update() {
-  PENSTOCK_ASSIGN(const SessionProcesses found, list_processes(targets_, first_));
+  PENSTOCK_ASSIGN(const SessionProcesses found, list_processes(targets_, is_first_update_));
   for (const RecordingProcess& process : found.recording) add_or_rearm(process);
   note_ended(found.recording);
-  if (first_ && traced_.empty()) return no_target_error(targets_);
-  first_ = false;
+  if (is_first_update_ && traced_.empty()) return no_target_error(targets_);
+  is_first_update_ = false;
   return success();
 }
 
-std::size_t TraceWindow::running() const {
-  return static_cast<std::size_t>(std::count_if(traced_.begin(), traced_.end(), [](const TracedProcess& one) {
-    return !one.ended && one.failed.empty();
-  }));
+std::size_t TraceWindow::running_count() const {
+  return static_cast<std::size_t>(
+      std::count_if(traced_.begin(), traced_.end(),
+                    [](const TracedProcess& traced) { return !traced.ended && traced.error_text.empty(); }));
 }
 
 // Returns true if nothing was left to do.
 bool TraceWindow::disarm_all(const std::vector<RecordingProcess>& running) {
-  bool quiet = true;
+  bool nothing_changed = true;
   for (const RecordingProcess& process : running) {
     if (!process.trace) continue;
-    TracedProcess* one = find_traced(traced_, process);
-    if (one == nullptr && inherited_from_traced(process)) {
-      one = &traced_.emplace_back();
-      one->from_ns = process.since_ns;
+    TracedProcess* traced = find_traced(traced_, process);
+    if (traced == nullptr && inherited_from_traced(process)) {
+      traced = &traced_.emplace_back();
+      traced->from_ns = process.file_begin_ns;
     }
-    if (one == nullptr || one->was_on || one->from_ns == 0) continue;
-    one->process = process;
-    const Result<void> disarmed = set_trace(process, false);
-    one->process.trace = !disarmed.ok();
-    if (disarmed.ok() || disarmed.error().code == Errc::not_found) {
-      quiet = false;
+    if (traced == nullptr || traced->was_on || traced->from_ns == 0) continue;
+    traced->process = process;
+    const Result<void> switched_off = set_trace(process, false);
+    traced->process.trace = !switched_off.ok();
+    if (switched_off.ok() || switched_off.error().code == Errc::not_found) {
+      nothing_changed = false;
     } else {
-      one->failed = disarmed.error().message();
+      traced->error_text = switched_off.error().message();
     }
   }
-  return quiet;
+  return nothing_changed;
 }
 
 // Children that have not recorded anything yet copy the trace switch from the header of a parent that has
 // ended. So it is switched off there as well.
 bool TraceWindow::disarm_ended() {
-  bool quiet = true;
-  for (TracedProcess& one : traced_) {
-    if (!one.ended || one.was_on || one.from_ns == 0 || !one.process.trace) continue;
-    static_cast<void>(set_trace(one.process, false));
-    one.process.trace = false;
-    quiet = false;
+  bool nothing_changed = true;
+  for (TracedProcess& traced : traced_) {
+    if (!traced.ended || traced.was_on || traced.from_ns == 0 || !traced.process.trace) continue;
+    static_cast<void>(set_trace(traced.process, false));
+    traced.process.trace = false;
+    nothing_changed = false;
   }
-  return quiet;
+  return nothing_changed;
 }
 
 void TraceWindow::end() {
   if (ended_) return;
   ended_ = true;
-  bool quiet = true;
+  bool nothing_changed = true;
   bool between_files = false;
   SwitchRounds rounds;
   do {
     const Result<SessionProcesses> found = list_processes(targets_, false);
     if (!found.ok()) break;
-    quiet = disarm_all(found->recording);
+    nothing_changed = disarm_all(found->recording);
     note_ended(found->recording);
-    quiet = disarm_ended() && quiet;
+    nothing_changed = disarm_ended() && nothing_changed;
     between_files = std::any_of(
         found->between_files.begin(), found->between_files.end(), [&](const RecordingProcess& process) {
-          const TracedProcess* one = find_traced(traced_, process);
-          return one == nullptr ? inherited_from_traced(process) : !one->was_on && one->from_ns != 0;
+          const TracedProcess* traced = find_traced(traced_, process);
+          return traced == nullptr ? inherited_from_traced(process) : !traced->was_on && traced->from_ns != 0;
         });
-  } while (rounds.needs_another(quiet, between_files));
+  } while (rounds.needs_another(nothing_changed, between_files));
   const std::int64_t now = now_ns();
-  for (TracedProcess& one : traced_)
-    if (one.to_ns == 0) one.to_ns = now;
+  for (TracedProcess& traced : traced_)
+    if (traced.to_ns == 0) traced.to_ns = now;
 }
 
 }  // namespace penstock

@@ -16,7 +16,7 @@ namespace penstock {
 // The processes to switch.
 struct TraceTargets {
   std::vector<std::filesystem::path> folders;  // all processes that record into these folders
-  std::vector<RecordingProcess> processes;     // these processes, with any later file of theirs
+  std::vector<RecordingProcess> processes;     // single processes, also after they begin another file
   std::vector<std::uint64_t> ranks;            // only these ranks of the folders' processes; empty: all
 };
 // Parses arguments: process ids and folders of sessions. Error: not_found for a process that is not watched,
@@ -25,13 +25,13 @@ Result<TraceTargets> trace_targets(std::span<const std::string> arguments);
 
 // The result for one target process: how long it recorded its calls, or why it did not.
 struct TracedProcess {
-  RecordingProcess process;  // with its most recent file
-  // realtime of the switch; 0: not switched, because it was on before or the process has ended
+  RecordingProcess process;  // described by its most recent file
+  // time of the switch, since 1970; 0: not switched, because it was on before or the process has ended
   std::int64_t from_ns = 0;
-  std::int64_t to_ns = 0;  // realtime of the end of the window; 0: the window has not ended
+  std::int64_t to_ns = 0;  // end of the window, since 1970; 0: the window has not ended
   bool was_on = false;     // tracing was on before the window, which leaves it on
   bool ended = false;      // false: the process runs, but it may not be recording
-  std::string failed;      // why its trace could not be switched; "" if it could
+  std::string error_text;  // why its trace could not be switched; "" if it could
 };
 
 // Switches the trace of all running targets. Scans again until nothing new is found. So session files that a
@@ -53,8 +53,8 @@ class TraceWindow {
   // Switches tracing on in all targets that are not traced. Call it at intervals. Error: not_found if no
   // target has run yet, or a folder's error at the first call.
   Result<void> update();
-  bool finished() const { return running() == 0; }  // every target has ended or could not be switched
-  std::size_t running() const;
+  bool finished() const { return running_count() == 0; }  // every target has ended or could not be switched
+  std::size_t running_count() const;
   void end();
   const std::vector<TracedProcess>& processes() const { return traced_; }
 
@@ -72,7 +72,7 @@ class TraceWindow {
 
   TraceTargets targets_;
   std::vector<TracedProcess> traced_;  // in the order in which update() found them
-  bool first_ = true;
+  bool is_first_update_ = true;
   bool ended_ = false;
 };
 

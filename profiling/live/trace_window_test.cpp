@@ -67,12 +67,12 @@ TEST_F(TraceWindowTest, AWindowGoesOnWhileAProcessIsBetweenTwoFiles) {
   targets.folders = {folder_.path()};
   TraceWindow window(targets);
   ASSERT_TRUE(window.update().ok());
-  EXPECT_EQ(window.running(), 2U);
+  EXPECT_EQ(window.running_count(), 2U);
   child.end();
   mine.header().state = PENSTOCK_EXECUTED;
   mine.write(folder_.path());
   ASSERT_TRUE(window.update().ok());
-  EXPECT_EQ(window.running(), 1U);
+  EXPECT_EQ(window.running_count(), 1U);
   EXPECT_FALSE(window.finished());
   mine.header().state = PENSTOCK_RUNNING;
   mine.header().begin.monotonic_ns += 7;

@@ -24,7 +24,7 @@ using report::HtmlTable;
 using report::PageState;
 using report::Stroke;
 
-constexpr std::size_t kRows = 100;
+constexpr std::size_t kPageRows = 100;
 
 std::string table_html(const std::string& caption, const Rows& rows) {
   if (rows.rows.empty()) return "";
@@ -33,8 +33,8 @@ std::string table_html(const std::string& caption, const Rows& rows) {
     columns.push_back({title, columns.empty() ? HtmlTable::Kind::words : HtmlTable::Kind::number, ""});
   HtmlTable table(caption, std::move(columns));
   for (const auto& row : rows.rows) table.row(row);
-  const std::string more = not_shown_text(rows);
-  return table.html() + (more.empty() ? "" : "<p>" + report::escape(more) + "</p>\n");
+  const std::string not_shown = not_shown_text(rows);
+  return table.html() + (not_shown.empty() ? "" : "<p>" + report::escape(not_shown) + "</p>\n");
 }
 
 std::string facts_html(const std::vector<Fact>& facts) {
@@ -63,18 +63,18 @@ Chart rate_chart(const SegmentFacts& segments, const Output& output) {
 }
 
 std::string peak_html(const SegmentFacts& segments, const Output& output) {
-  const auto most = [&](const std::vector<double>& bytes) {
+  const auto peak_text = [&](const std::vector<double>& bytes) {
     const double peak = bytes.empty() ? 0 : *std::max_element(bytes.begin(), bytes.end());
     return bytes_per_s_text(peak / segments.interval_s, output);
   };
   return "<p>" +
          report::escape(fmt::format("In the busiest {}: {} read, {} written.",
-                                    format_seconds(segments.interval_s), most(segments.bytes_read),
-                                    most(segments.bytes_written))) +
+                                    format_seconds(segments.interval_s), peak_text(segments.bytes_read),
+                                    peak_text(segments.bytes_written))) +
          "</p>\n";
 }
 
-std::string closed(std::string section) {
+std::string with_section_end(std::string section) {
   return section + "</section>\n";
 }
 
@@ -83,39 +83,40 @@ std::string closed(std::string section) {
 Result<void> write_session_page(const Session& session, const FileSums& sums, const SessionFilter& filter,
                                 const Output& output, const std::string& file) {
   PENSTOCK_ASSIGN(WholeFile page, WholeFile::create(file, "the report"));
-  const SessionReport report = inspect_session(session, sums, filter, "all", kRows);
+  const SessionReport report = inspect_session(session, sums, filter, "all", kPageRows);
   const std::vector<Fact> facts = session_facts(session, report.summary, filter, output);
   PageState state;
   state.output = output;
-  std::string body = closed(state.open_section("findings", "Findings", "") + facts_html(facts));
-  std::string time = state.open_section("time", "Over time", "");
+  std::string body = with_section_end(state.open_section("findings", "Findings", "") + facts_html(facts));
+  std::string time_section = state.open_section("time", "Over time", "");
   if (report.summary.segments) {
-    time += state.add_chart(rate_chart(*report.summary.segments, output));
-    time += peak_html(*report.summary.segments, output);
+    time_section += state.add_chart(rate_chart(*report.summary.segments, output));
+    time_section += peak_html(*report.summary.segments, output);
     if (report.summary.drops.segments > 0)
-      time += "<p>" +
-              report::escape("Not drawn are " + dropped_calls_text(report.summary.drops) +
-                             ", which were dropped.") +
-              "</p>\n";
+      time_section += "<p>" +
+                      report::escape("Not drawn are " + dropped_calls_text(report.summary.drops) +
+                                     ", which were dropped.") +
+                      "</p>\n";
   } else {
-    time +=
+    time_section +=
         "<p>What moved when was not kept: <code>penstock profile run --trace</code> keeps every call.</p>\n";
   }
-  body += closed(std::move(time));
-  body += closed(
+  body += with_section_end(std::move(time_section));
+  body += with_section_end(
       state.open_section("sizes", "Sizes", "") +
       table_html("Bytes of a call, and of the files that were read or written", size_rows(report.summary)));
-  body +=
-      closed(state.open_section("places", "Places", "By mount as this machine has them now, and by folder.") +
-             table_html("Mounts", roll_up_rows("mount", report.mounts, output)) +
-             table_html("Folders that most bytes were moved in",
-                        roll_up_rows("folder", report.rows, output, report.rows_not_shown)));
-  body += closed(state.open_section("files", "Files", "") +
-                 table_html("Most bytes", file_rows(report.most_bytes, output)) +
-                 table_html("Most time", file_rows(report.most_time, output)) +
-                 table_html("Biggest", file_rows(report.biggest, output)));
-  body += closed(state.open_section("processes", "Processes", "") +
-                 table_html("Processes that moved most", process_rows(report.processes, kRows, output)));
+  body += with_section_end(
+      state.open_section("places", "Places", "By mount as this machine has them now, and by folder.") +
+      table_html("Mounts", roll_up_rows("mount", report.mounts, output)) +
+      table_html("Folders that most bytes were moved in",
+                 roll_up_rows("folder", report.rows, output, report.rows_not_shown)));
+  body += with_section_end(state.open_section("files", "Files", "") +
+                           table_html("Most bytes", file_rows(report.most_bytes, output)) +
+                           table_html("Most time", file_rows(report.most_time, output)) +
+                           table_html("Biggest", file_rows(report.biggest, output)));
+  body += with_section_end(
+      state.open_section("processes", "Processes", "") +
+      table_html("Processes that moved most", process_rows(report.processes, kPageRows, output)));
   PENSTOCK_TRY(page.write(report::frame_page("What the I/O did", {facts.front().text}, body, state)));
   return page.publish();
 }

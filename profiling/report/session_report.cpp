@@ -6,24 +6,24 @@
 namespace penstock {
 namespace {
 
-constexpr std::size_t kMostListed = 10'000;  // at most this number of files keep their sums in memory
+constexpr std::size_t kMostListedFiles = 10'000;  // files in a list; their sums stay in memory
 
 // The results of one thread.
 struct ThreadResults {
   explicit ThreadResults(std::size_t most)
-      : bytes(most, by_bytes), time(most, by_time), size(most, by_size) {}
+      : most_bytes(most, by_bytes), most_time(most, by_time), biggest(most, by_size) {}
   void add(const ThreadResults& more) {
     mounts.add(more.mounts);
     folders.add(more.folders);
-    bytes.add(more.bytes);
-    time.add(more.time);
-    size.add(more.size);
+    most_bytes.add(more.most_bytes);
+    most_time.add(more.most_time);
+    biggest.add(more.biggest);
   }
   RollUps mounts;
   RollUps folders;
-  TopFiles bytes;
-  TopFiles time;
-  TopFiles size;
+  TopFiles most_bytes;
+  TopFiles most_time;
+  TopFiles biggest;
 };
 
 }  // namespace
@@ -31,30 +31,32 @@ struct ThreadResults {
 SessionReport inspect_session(const Session& session, const FileSums& sums, const SessionFilter& filter,
                               std::string_view by, std::size_t most) {
   MountTable mounts = MountTable::of_this_machine();
-  const bool by_folder = by == "directory" || by == "all";
-  std::vector<ThreadResults> parts(summing_threads(), ThreadResults(std::min(most, kMostListed)));
-  SessionSummary summary = summarise(session, sums, filter, [&](std::size_t place, const FileSum& file) {
-    ThreadResults& part = parts[place];
-    part.mounts.add(mounts.mount_of(file.path), file);
-    if (by_folder) part.folders.add(file.kind == PENSTOCK_DIRECTORY ? file.path : folder_of(file.path), file);
-    part.bytes.add(file);
-    part.time.add(file);
-    part.size.add(file);
-  });
-  ThreadResults& all = parts.front();
-  for (std::size_t i = 1; i < parts.size(); ++i) all.add(parts[i]);
+  const bool rows_are_folders = by == "directory" || by == "all";
+  std::vector<ThreadResults> results(summing_thread_count(), ThreadResults(std::min(most, kMostListedFiles)));
+  SessionSummary summary =
+      summarise(session, sums, filter, [&](std::size_t thread_index, const FileSum& file) {
+        ThreadResults& result = results[thread_index];
+        result.mounts.add(mounts.mount_of(file.path), file);
+        if (rows_are_folders)
+          result.folders.add(file.kind == PENSTOCK_DIRECTORY ? file.path : folder_of(file.path), file);
+        result.most_bytes.add(file);
+        result.most_time.add(file);
+        result.biggest.add(file);
+      });
+  ThreadResults& all = results.front();
+  for (std::size_t i = 1; i < results.size(); ++i) all.add(results[i]);
   SessionReport report{.mount_table = std::move(mounts),
                        .summary = std::move(summary),
-                       .mounts = all.mounts.largest(by == "mount" ? most : SIZE_MAX),
+                       .mounts = all.mounts.largest_rows(by == "mount" ? most : SIZE_MAX),
                        .rows = {},
                        .processes = {},
-                       .most_bytes = std::move(all.bytes),
-                       .most_time = std::move(all.time),
-                       .biggest = std::move(all.size)};
+                       .most_bytes = std::move(all.most_bytes),
+                       .most_time = std::move(all.most_time),
+                       .biggest = std::move(all.biggest)};
   if (by == "mount") report.rows = report.mounts;
-  if (by_folder) report.rows = all.folders.largest(most);
-  const std::size_t rows = by_folder ? all.folders.size() : all.mounts.size();
-  report.rows_not_shown = rows - std::min(most, rows);
+  if (rows_are_folders) report.rows = all.folders.largest_rows(most);
+  const std::size_t row_count = rows_are_folders ? all.folders.size() : all.mounts.size();
+  report.rows_not_shown = row_count - std::min(most, row_count);
   if (by == "process" || by == "all") {
     report.processes = sum_by_process(session, sums, filter);
     std::stable_sort(report.processes.begin(), report.processes.end(),

@@ -11,7 +11,7 @@
 namespace penstock {
 
 struct SessionReport {
-  MountTable mount_table;  // owns the names in `mounts`
+  MountTable mount_table;  // owns the texts to which `mounts` refers
   SessionSummary summary;
   std::vector<RollUp> mounts;
   std::vector<RollUp> rows;           // by mount or by directory, according to `by`

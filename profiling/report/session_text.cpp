@@ -34,14 +34,14 @@ std::string seconds_text(double ns) {
 }
 
 std::string program_text(const SessionProcess& first) {
-  constexpr std::size_t kMost = 100;
+  constexpr std::size_t kMostCommandBytes = 100;
   std::string command;
   for (const std::string_view word : first.last().command()) {
-    if (command.size() > kMost) break;
+    if (command.size() > kMostCommandBytes) break;
     command.append(command.empty() ? "" : " ").append(word);
   }
-  command =
-      command.size() > kMost ? printable_path(command.substr(0, kMost)) + "..." : printable_path(command);
+  command = command.size() > kMostCommandBytes ? printable_path(command.substr(0, kMostCommandBytes)) + "..."
+                                               : printable_path(command);
   return command.empty() ? printable_path(first.last().executable()) : command;
 }
 
@@ -71,8 +71,8 @@ std::string percentage_text(std::uint64_t part, std::uint64_t whole) {
 }
 
 std::string access_pattern_text(const LayerSum& all) {
-  const auto of = [](std::string_view what, std::uint64_t ops, std::uint64_t sequential,
-                     std::uint64_t consecutive, std::uint64_t first) {
+  const auto pattern_of = [](std::string_view what, std::uint64_t ops, std::uint64_t sequential,
+                             std::uint64_t consecutive, std::uint64_t first) {
     const std::uint64_t neither = ops > sequential + first ? ops - sequential - first : 0;
     return fmt::format(
         "{}: {} first of a thread in a file, {} sequential after it ({} of all consecutive), {} not", what,
@@ -81,10 +81,10 @@ std::string access_pattern_text(const LayerSum& all) {
   };
   std::string text;
   if (all.reads > 0)
-    text = of("reads", all.reads, all.sequential_reads, all.consecutive_reads, all.first_reads);
+    text = pattern_of("reads", all.reads, all.sequential_reads, all.consecutive_reads, all.first_reads);
   if (all.writes > 0)
     text += (text.empty() ? "" : "; ") +
-            of("writes", all.writes, all.sequential_writes, all.consecutive_writes, all.first_writes);
+            pattern_of("writes", all.writes, all.sequential_writes, all.consecutive_writes, all.first_writes);
   return text;
 }
 
@@ -94,14 +94,15 @@ std::string coverage_text(const Session& session, const SessionCoverage& coverag
   if (coverage.unknown_processes < all)
     text = coverage_share_text(coverage.rchar, "read", output) + "; " +
            coverage_share_text(coverage.wchar, "written", output);
-  const auto unknown = [&](std::size_t processes, std::string_view why) {
+  const auto add_unknown = [&](std::size_t processes, std::string_view why) {
     if (processes == 0) return;
     text +=
         fmt::format("{}unknown for {}, {}", text.empty() ? "" : "; ",
                     processes == all ? "all processes" : count_of(processes, "process", "processes"), why);
   };
-  unknown(coverage.unknown_processes - coverage.cut_processes, "killed before anybody could ask the kernel");
-  unknown(coverage.cut_processes, "whose files were cut short");
+  add_unknown(coverage.unknown_processes - coverage.cut_processes,
+              "killed before anybody could ask the kernel");
+  add_unknown(coverage.cut_processes, "whose files were cut short");
   if (coverage.ring_bytes > 0)
     text +=
         fmt::format("; in addition {} through io_uring and libaio", bytes_text(coverage.ring_bytes, output));
@@ -114,18 +115,18 @@ std::string coverage_text(const Session& session, const SessionCoverage& coverag
 }
 
 std::string left_out_text(const SessionSummary& summary, const SessionFilter& filter, const Output& output) {
-  const FilesSum& out = summary.left_out;
-  std::string what = "pipes, sockets and devices";
-  if (summary.python)
-    what = "what Python reads to start (.py, .pyc, .so of its library folders, /proc, /sys), " + what;
+  const FilesSum& sum = summary.left_out;
+  std::string kinds = "pipes, sockets and devices";
+  if (summary.has_python)
+    kinds = "what Python reads to start (.py, .pyc, .so of its library folders, /proc, /sys), " + kinds;
   if (!filter.include.empty() || !filter.exclude.empty())
-    what = "what --include and --exclude say" + (filter.everything ? "" : ", " + what);
-  return fmt::format("{} with {} read and {} written: {}{}", count_of(out.files, "file"),
-                     bytes_text(out.all.bytes_read, output), bytes_text(out.all.bytes_written, output), what,
-                     filter.everything ? "" : "; --all shows them");
+    kinds = "what --include and --exclude say" + (filter.all_files ? "" : ", " + kinds);
+  return fmt::format("{} with {} read and {} written: {}{}", count_of(sum.files, "file"),
+                     bytes_text(sum.all.bytes_read, output), bytes_text(sum.all.bytes_written, output), kinds,
+                     filter.all_files ? "" : "; --all shows them");
 }
 
-// Why the session could not grow: " (No space left on device)".
+// Example: " (the session could not grow: No space left on device)"; "" if the session could grow.
 std::string grow_error_text(const Drops& drops) {
   if (drops.grow_errno == 0) return "";
   return fmt::format(" (the session could not grow: {})", ::strerror(static_cast<int>(drops.grow_errno)));
@@ -146,16 +147,16 @@ std::string missing_text(const Session& session, const SessionSummary& summary) 
                     count_of(drops.operations, "operation")));
   if (drops.segments > 0) add(dropped_calls_text(drops));
   if (drops.spans > 0) add(count_of(drops.spans, "span"));
-  if (drops.unnamed > 0)
-    add(fmt::format("the names of the files of {}", count_of(drops.unnamed, "operation")));
+  if (drops.unnamed_operations > 0)
+    add(fmt::format("the names of the files of {}", count_of(drops.unnamed_operations, "operation")));
   if (!session.unwatched.empty()) {
     std::string names;
-    constexpr std::size_t kMost = 3;
-    for (std::size_t i = 0; i < session.unwatched.size() && i < kMost; ++i)
+    constexpr std::size_t kMostPrograms = 3;
+    for (std::size_t i = 0; i < session.unwatched.size() && i < kMostPrograms; ++i)
       names += fmt::format("{}{}", names.empty() ? ": " : ", ", printable_path(session.unwatched[i].program));
-    if (session.unwatched.size() > kMost) names += ", ...";
+    if (session.unwatched.size() > kMostPrograms) names += ", ...";
     const bool attached = std::any_of(session.unwatched.begin(), session.unwatched.end(),
-                                      [](const UnwatchedProgram& one) { return one.by_attached; });
+                                      [](const UnwatchedProgram& one) { return one.started_by_attached; });
     add(fmt::format(
         "all of {} that left no file ({}){}", count_of(session.unwatched.size(), "program"),
         attached ? "an attached process began it: only 'profile run' follows programs" : "static or setuid?",
@@ -169,13 +170,13 @@ std::string end_text(const Session& session, const SessionSummary& summary) {
   std::string text;
   for (std::size_t i = 0; i < session.exit_codes.size(); ++i) {
     const int code = session.exit_codes[i];
-    std::string one = code < 0 ? std::string("nobody saw how") : fmt::format("exit code {}", code);
-    if (code < 0 && summary.coverage.running_processes > 0) one = "not yet";
-    if (i < session.detached.size() && !session.detached[i].empty())
-      one = fmt::format("detached from at {}; what it did later is not in here", session.detached[i]);
+    std::string ending = code < 0 ? std::string("nobody saw how") : fmt::format("exit code {}", code);
+    if (code < 0 && summary.coverage.running_processes > 0) ending = "not yet";
+    if (i < session.detach_times.size() && !session.detach_times[i].empty())
+      ending = fmt::format("detached from at {}; what it did later is not in here", session.detach_times[i]);
     if (code > 128 && code <= 128 + 64)
-      one += fmt::format(" (as by signal {}, {})", code - 128, ::strsignal(code - 128));
-    text += (text.empty() ? "" : "; ") + one;
+      ending += fmt::format(" (as by signal {}, {})", code - 128, ::strsignal(code - 128));
+    text += (text.empty() ? "" : "; ") + ending;
   }
   if (summary.coverage.running_processes > 0)
     text += fmt::format(
@@ -202,8 +203,8 @@ bool path_exists(std::string_view path) {
 }  // namespace
 
 std::string printable_path(std::string_view path) {
-  const bool plain = std::all_of(path.begin(), path.end(), [](char c) { return c >= 0x20 && c < 0x7f; });
-  if (plain) return std::string(path);
+  const bool is_plain = std::all_of(path.begin(), path.end(), [](char c) { return c >= 0x20 && c < 0x7f; });
+  if (is_plain) return std::string(path);
   // A conversion to JSON and back replaces all invalid UTF-8.
   std::string out = Json::parse(one_line(path)).get<std::string>();
   for (char& c : out)
@@ -219,8 +220,8 @@ std::string dropped_calls_text(const Drops& drops) {
 }
 
 std::string bytes_per_s_text(double bytes_per_s, const Output& output) {
-  constexpr double kSmall = 1 << 20;
-  if (bytes_per_s < kSmall) return format_bytes(bytes_per_s, output) + "/s";
+  constexpr double kMebibytePerS = 1 << 20;
+  if (bytes_per_s < kMebibytePerS) return format_bytes(bytes_per_s, output) + "/s";
   return fmt::format("{} {}", format_rate(bytes_per_s, output), rate_unit(output));
 }
 
@@ -228,16 +229,19 @@ std::string coverage_share_text(const Coverage& coverage, std::string_view word,
   constexpr std::uint64_t kFewBytes = 64U << 10U;
   const double fraction = coverage.fraction();
   if (!std::isfinite(fraction))
-    return fmt::format("{} {} that the kernel did not count", bytes_text(coverage.recorded, output), word);
-  if (coverage.kernel == coverage.recorded)
-    return fmt::format("all that the kernel counted as {} ({})", word, bytes_text(coverage.recorded, output));
-  if (coverage.kernel > coverage.recorded && coverage.kernel - coverage.recorded < kFewBytes)
+    return fmt::format("{} {} that the kernel did not count", bytes_text(coverage.recorded_bytes, output),
+                       word);
+  if (coverage.kernel_bytes == coverage.recorded_bytes)
+    return fmt::format("all that the kernel counted as {} ({})", word,
+                       bytes_text(coverage.recorded_bytes, output));
+  if (coverage.kernel_bytes > coverage.recorded_bytes &&
+      coverage.kernel_bytes - coverage.recorded_bytes < kFewBytes)
     return fmt::format("all that the kernel counted as {} but {} ({} seen{})", word,
-                       bytes_text(coverage.kernel - coverage.recorded, output),
-                       bytes_text(coverage.recorded, output),
+                       bytes_text(coverage.kernel_bytes - coverage.recorded_bytes, output),
+                       bytes_text(coverage.recorded_bytes, output),
                        word == "read" ? "; the rest most likely the loader's and libc's own" : "");
   return fmt::format("{:.2f}% of what the kernel counted as {} ({} of {})", 100 * fraction, word,
-                     bytes_text(coverage.recorded, output), bytes_text(coverage.kernel, output));
+                     bytes_text(coverage.recorded_bytes, output), bytes_text(coverage.kernel_bytes, output));
 }
 
 std::vector<Fact> session_facts(const Session& session, const SessionSummary& summary,
@@ -313,7 +317,7 @@ Rows roll_up_rows(std::string_view title, std::span<const RollUp> rolled, const 
     std::string name = row.name.empty() ? "(no path)" : printable_path(row.name);
     if (!row.name.empty() && !path_exists(row.name)) {
       name += " (not there now)";
-    } else if (!row.largest.empty() && !path_exists(row.largest)) {
+    } else if (!row.largest_file.empty() && !path_exists(row.largest_file)) {
       name += " (its busiest file is gone)";
     }
     rows.rows.push_back({std::move(name), format_count(row.files), format_count(row.all.reads),
@@ -330,10 +334,10 @@ Rows process_rows(std::span<const ProcessSum> processes, std::size_t most, const
             processes.size() - std::min(most, processes.size())};
   for (const ProcessSum& row : processes) {
     if (rows.rows.size() == most) break;
-    const ProcessFile& last = row.process->last();
-    std::string name = printable_path(last.executable());
-    if (const auto command = last.command(); !command.empty()) name = printable_path(command[0]);
-    rows.rows.push_back({std::move(name), fmt::format("{}", last.header().pid),
+    const ProcessFile& last_file = row.process->last();
+    std::string name = printable_path(last_file.executable());
+    if (const auto command = last_file.command(); !command.empty()) name = printable_path(command[0]);
+    rows.rows.push_back({std::move(name), fmt::format("{}", last_file.header().pid),
                          fmt::format("{}", row.process->first().header().parent_pid),
                          format_count(row.threads), format_count(row.files), format_count(row.all.reads),
                          bytes_text(row.all.bytes_read, output), format_count(row.all.writes),

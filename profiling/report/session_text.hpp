@@ -35,7 +35,7 @@ Rows size_rows(const SessionSummary& summary);
 // The path in one line, without characters that control a terminal.
 std::string printable_path(std::string_view path);
 
-// "20 more not shown"; "" if no row was left out.
+// Example: "20 more not shown"; "" if no row was left out.
 std::string not_shown_text(const Rows& rows);
 // Example: "5,461 calls of the trace, the oldest (--trace-limit)".
 std::string dropped_calls_text(const Drops& drops);

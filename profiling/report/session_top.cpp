@@ -20,13 +20,13 @@ double per_second(std::uint64_t count, double seconds) {
   return seconds > 0 ? static_cast<double>(count) / seconds : 0;
 }
 
-SessionProgress::FileProgress difference(SessionProgress::FileProgress now,
-                                         const SessionProgress::FileProgress& before) {
-  const auto more = [](std::uint64_t& count, std::uint64_t then) { count -= std::min(count, then); };
-  more(now.bytes_read, before.bytes_read);
-  more(now.bytes_written, before.bytes_written);
-  more(now.operations, before.operations);
-  return now;
+SessionProgress::FileProgress difference(SessionProgress::FileProgress current,
+                                         const SessionProgress::FileProgress& previous) {
+  const auto subtract = [](std::uint64_t& count, std::uint64_t part) { count -= std::min(count, part); };
+  subtract(current.bytes_read, previous.bytes_read);
+  subtract(current.bytes_written, previous.bytes_written);
+  subtract(current.operations, previous.operations);
+  return current;
 }
 
 // The order of SessionProgress::files. Two names may have the same key, so the path decides between them.
@@ -48,18 +48,18 @@ SessionProgress measure_progress(Session session, const SessionFilter& filter) {
   progress.session = std::move(session);
   progress.time = std::chrono::steady_clock::now();
   const std::string host = this_host();
-  std::int64_t begin = INT64_MAX;
-  std::int64_t end = INT64_MIN;
+  std::int64_t begin_ns = INT64_MAX;
+  std::int64_t end_ns = INT64_MIN;
   for (const SessionProcess& process : progress.session.processes) {
     if (writer_runs(process.last(), host)) ++progress.processes;
-    begin = std::min(begin, process.first().header().begin_realtime_ns);
-    end = std::max(end, process.last().view().clock().realtime_ns(process.last().end_monotonic_ns()));
+    begin_ns = std::min(begin_ns, process.first().header().begin_realtime_ns);
+    end_ns = std::max(end_ns, process.last().view().clock().realtime_ns(process.last().end_monotonic_ns()));
   }
   if (progress.processes > 0)
-    end = std::chrono::duration_cast<std::chrono::nanoseconds>(
-              std::chrono::system_clock::now().time_since_epoch())
-              .count();
-  progress.running_s = std::max(0.0, (static_cast<double>(end) - static_cast<double>(begin)) / 1e9);
+    end_ns = std::chrono::duration_cast<std::chrono::nanoseconds>(
+                 std::chrono::system_clock::now().time_since_epoch())
+                 .count();
+  progress.running_s = std::max(0.0, (static_cast<double>(end_ns) - static_cast<double>(begin_ns)) / 1e9);
   const FileSums sums(progress.session);
   sums.each(filter.wanted(), [&](const FileSum& file) {
     if (!has_operations(file)) return;
@@ -73,16 +73,16 @@ SessionProgress measure_progress(Session session, const SessionFilter& filter) {
   return progress;
 }
 
-Change change_of(const SessionProgress* before, const SessionProgress& now, std::size_t most) {
+Change change_of(const SessionProgress* previous, const SessionProgress& current, std::size_t most) {
   Change change;
-  change.seconds =
-      before == nullptr ? now.running_s : std::chrono::duration<double>(now.time - before->time).count();
-  change.all = before == nullptr ? now.all : difference(now.all, before->all);
-  std::size_t at = 0;
-  for (SessionProgress::FileProgress file : now.files) {
-    while (before != nullptr && at < before->files.size() && is_before(before->files[at], file)) ++at;
-    if (before != nullptr && at < before->files.size() && !is_before(file, before->files[at])) {
-      file = difference(file, before->files[at]);
+  change.seconds = previous == nullptr ? current.running_s
+                                       : std::chrono::duration<double>(current.time - previous->time).count();
+  change.all = previous == nullptr ? current.all : difference(current.all, previous->all);
+  std::size_t i = 0;
+  for (SessionProgress::FileProgress file : current.files) {
+    while (previous != nullptr && i < previous->files.size() && is_before(previous->files[i], file)) ++i;
+    if (previous != nullptr && i < previous->files.size() && !is_before(file, previous->files[i])) {
+      file = difference(file, previous->files[i]);
     }
     if (file.operations == 0 && file.bytes_read + file.bytes_written == 0) continue;
     ++change.files;
@@ -97,18 +97,19 @@ Change change_of(const SessionProgress* before, const SessionProgress& now, std:
   return change;
 }
 
-std::string change_text(const SessionProgress& now, const Change& change, const Output& output) {
+std::string change_text(const SessionProgress& current, const Change& change, const Output& output) {
   const auto rate = [&](std::uint64_t bytes) {
     return bytes_per_s_text(per_second(bytes, change.seconds), output);
   };
   std::string text = fmt::format(
       "{} running for {}; {} read, {} written in {}\nlast {}: {} read, {} written, {} operations/s on "
       "{}\n\n",
-      count_of(now.processes, "process", "processes"), format_seconds(now.running_s),
-      format_bytes(static_cast<double>(now.all.bytes_read), output),
-      format_bytes(static_cast<double>(now.all.bytes_written), output), count_of(now.files.size(), "file"),
-      format_seconds(change.seconds), rate(change.all.bytes_read), rate(change.all.bytes_written),
-      format_number(per_second(change.all.operations, change.seconds)), count_of(change.files, "file"));
+      count_of(current.processes, "process", "processes"), format_seconds(current.running_s),
+      format_bytes(static_cast<double>(current.all.bytes_read), output),
+      format_bytes(static_cast<double>(current.all.bytes_written), output),
+      count_of(current.files.size(), "file"), format_seconds(change.seconds), rate(change.all.bytes_read),
+      rate(change.all.bytes_written), format_number(per_second(change.all.operations, change.seconds)),
+      count_of(change.files, "file"));
   Rows rows{{"file", "read", "written", "operations/s"}, {}, 0};
   for (const SessionProgress::FileProgress& file : change.hottest)
     rows.rows.push_back({printable_path(file.path), rate(file.bytes_read), rate(file.bytes_written),
@@ -116,15 +117,15 @@ std::string change_text(const SessionProgress& now, const Change& change, const 
   return text + rows_text(rows);
 }
 
-Json change_json(const SessionProgress& now, const Change& change) {
+Json change_json(const SessionProgress& current, const Change& change) {
   return Json{{"kind", "top"},
-              {"processes", now.processes},
-              {"running_s", now.running_s},
+              {"processes", current.processes},
+              {"running_s", current.running_s},
               {"seconds", change.seconds},
-              {"files", now.files.size()},
-              {"bytes_read", now.all.bytes_read},
-              {"bytes_written", now.all.bytes_written},
-              {"operations", now.all.operations},
+              {"files", current.files.size()},
+              {"bytes_read", current.all.bytes_read},
+              {"bytes_written", current.all.bytes_written},
+              {"operations", current.all.operations},
               {"read_bytes_per_s", per_second(change.all.bytes_read, change.seconds)},
               {"written_bytes_per_s", per_second(change.all.bytes_written, change.seconds)},
               {"operations_per_s", per_second(change.all.operations, change.seconds)},

@@ -38,14 +38,14 @@ SessionProgress measure_progress(Session session, const SessionFilter& filter);
 struct Change {
   double seconds = 0;
   SessionProgress::FileProgress all;
-  std::uint64_t files = 0;  // files with any operation
+  std::uint64_t files = 0;  // files with at least one operation
   std::vector<SessionProgress::FileProgress>
       hottest;  // sorted by bytes, then by operations; values are the difference
 };
-Change change_of(const SessionProgress* before, const SessionProgress& now, std::size_t most);
+Change change_of(const SessionProgress* previous, const SessionProgress& current, std::size_t most);
 
-std::string change_text(const SessionProgress& now, const Change& change, const Output& output);
-Json change_json(const SessionProgress& now, const Change& change);
+std::string change_text(const SessionProgress& current, const Change& change, const Output& output);
+Json change_json(const SessionProgress& current, const Change& change);
 // The files in `hottest`.
 Json hottest_json(const Change& change);
 

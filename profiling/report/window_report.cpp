@@ -12,8 +12,8 @@
 namespace penstock {
 namespace {
 
-std::string_view start_reason(std::uint32_t started) {
-  switch (started) {
+std::string_view start_reason(std::uint32_t reason) {
+  switch (reason) {
     case PENSTOCK_START_REASON_ATTACHED:
       return "attached";
     case PENSTOCK_START_REASON_CALLED:
@@ -26,10 +26,10 @@ std::string_view start_reason(std::uint32_t started) {
 }
 
 std::string window_name(const SessionWindow& window) {
-  const std::string_view started = start_reason(window.process_file->header().begun);
-  if (window.number == 0) return std::string(started);
-  if (window.label.empty()) return fmt::format("{} {}", started, window.number);
-  return fmt::format("{} {}: {}", started, window.number, printable_path(window.label));
+  const std::string_view reason = start_reason(window.process_file->header().begun);
+  if (window.number == 0) return std::string(reason);
+  if (window.label.empty()) return fmt::format("{} {}", reason, window.number);
+  return fmt::format("{} {}: {}", reason, window.number, printable_path(window.label));
 }
 
 }  // namespace

@@ -19,7 +19,7 @@ namespace {
 
 constexpr std::size_t kTokenBytes = 16;
 constexpr std::uint16_t kHttpPort = 80;
-constexpr int kMaxTries = 3;
+constexpr int kMostTries = 3;
 
 std::string_view next_word(std::string_view& line) {
   while (!line.empty() && line.front() == ' ') line.remove_prefix(1);
@@ -29,17 +29,18 @@ std::string_view next_word(std::string_view& line) {
   return word;
 }
 
-// The text after the scheme "Bearer" in upper or lower case (RFC 9110, 11.1); "" for another scheme.
+// Returns the text after the scheme "Bearer", which may be in upper or lower case (RFC 9110, 11.1). "" for
+// another scheme.
 std::string_view bearer_of(std::string_view header) {
   constexpr std::string_view kScheme = "bearer ";
-  if (!same_but_case(header.substr(0, kScheme.size()), kScheme)) return "";
+  if (!equals_ignoring_case(header.substr(0, kScheme.size()), kScheme)) return "";
   header.remove_prefix(kScheme.size());
   while (header.starts_with(' ')) header.remove_prefix(1);
   return header;
 }
 
-// "0100007F:1F90".
-std::string end_text(std::uint32_t address, std::uint16_t port) {
+// Writes an address and a port as /proc/net/tcp does: "0100007F:1F90" is 127.0.0.1:8080.
+std::string socket_end_text(std::uint32_t address, std::uint16_t port) {
   return fmt::format("{:08X}:{:04X}", address, port);
 }
 
@@ -55,16 +56,16 @@ Result<std::string> make_token() {
 }
 
 bool same_secret(std::string_view one, std::string_view other) {
-  // Lengths are not secret. The number of loops depends only on the length of the client's text.
-  unsigned different = one.size() == other.size() ? 0 : 1;
+  // The lengths need not be secret. The number of loops depends only on the length of the client's text.
+  unsigned difference = one.size() == other.size() ? 0 : 1;
   for (std::size_t i = 0; i < one.size(); ++i) {
     const char other_char = other.empty() ? '\0' : other[i % other.size()];
-    different |=
+    difference |=
         static_cast<unsigned>(static_cast<unsigned char>(one[i]) ^ static_cast<unsigned char>(other_char));
   }
   // `volatile` prevents the compiler from ending the loop at the first difference.
-  volatile unsigned outcome = different;
-  return outcome == 0;
+  volatile unsigned result = difference;
+  return result == 0;
 }
 
 bool has_token(const HttpRequest& request, std::string_view token) {
@@ -75,33 +76,33 @@ bool has_token(const HttpRequest& request, std::string_view token) {
 
 bool is_for_this_server(const HttpRequest& request, std::uint16_t port) {
   const auto host = request.header("host");
-  const auto is_ours = [&](std::string_view name) {
+  const auto is_own_name = [&](std::string_view name) {
     // Browsers leave out the default port of http.
     if (port == kHttpPort && (name == "127.0.0.1" || name == "localhost")) return true;
     return name == fmt::format("127.0.0.1:{}", port) || name == fmt::format("localhost:{}", port);
   };
-  if (!host || !is_ours(*host)) return false;
+  if (!host || !is_own_name(*host)) return false;
   const auto origin = request.header("origin");
   constexpr std::string_view kScheme = "http://";
-  return !origin || (origin->starts_with(kScheme) && is_ours(origin->substr(kScheme.size())));
+  return !origin || (origin->starts_with(kScheme) && is_own_name(origin->substr(kScheme.size())));
 }
 
 std::optional<uid_t> socket_owner(std::string_view table, const SocketEnds& ends) {
-  const std::string local = end_text(ends.local, ends.local_port);
-  const std::string remote = end_text(ends.remote, ends.remote_port);
-  const std::string mapped =
-      fmt::format("{:016X}{:08X}", 0, htonl(0xFFFFU));  // comes before an IPv4 address in an IPv6 one
-  const auto is = [&](std::string_view word, const std::string& end) {
-    if (word.starts_with(mapped)) word.remove_prefix(mapped.size());
+  const std::string local_end = socket_end_text(ends.local_address, ends.local_port);
+  const std::string remote_end = socket_end_text(ends.remote_address, ends.remote_port);
+  const std::string ipv4_prefix = fmt::format(
+      "{:016X}{:08X}", 0, htonl(0xFFFFU));  // begin of an IPv6 address that contains an IPv4 address
+  const auto is_end = [&](std::string_view word, const std::string& end) {
+    if (word.starts_with(ipv4_prefix)) word.remove_prefix(ipv4_prefix.size());
     return word == end;
   };
   while (!table.empty()) {
     std::string_view line = take_part(table, '\n');
-    next_word(line);  // number of the row
-    if (!is(next_word(line), local) || !is(next_word(line), remote)) continue;
-    for (int i = 0; i < 4; ++i) next_word(line);  // state, queues, timer, retransmits
+    next_word(line);  // skips the number of the row
+    if (!is_end(next_word(line), local_end) || !is_end(next_word(line), remote_end)) continue;
+    for (int i = 0; i < 4; ++i) next_word(line);  // skips state, queues, timer, retransmits
     const std::optional<std::uint64_t> uid = parse_digits<std::uint64_t>(next_word(line));
-    next_word(line);  // timeouts
+    next_word(line);  // skips the timeouts
     const std::optional<std::uint64_t> inode = parse_digits<std::uint64_t>(next_word(line));
     if (uid && *uid <= UINT32_MAX && inode && *inode != 0) return static_cast<uid_t>(*uid);
   }
@@ -109,18 +110,19 @@ std::optional<uid_t> socket_owner(std::string_view table, const SocketEnds& ends
 }
 
 std::optional<uid_t> peer_of(int fd) {
-  struct sockaddr_in own {};
-  struct sockaddr_in peer {};
-  socklen_t own_bytes = sizeof own;
-  socklen_t peer_bytes = sizeof peer;
-  if (::getsockname(fd, reinterpret_cast<struct sockaddr*>(&own), &own_bytes) != 0 ||
-      ::getpeername(fd, reinterpret_cast<struct sockaddr*>(&peer), &peer_bytes) != 0 ||
-      own.sin_family != AF_INET || peer.sin_family != AF_INET)
+  struct sockaddr_in own_address {};
+  struct sockaddr_in peer_address {};
+  socklen_t own_bytes = sizeof own_address;
+  socklen_t peer_bytes = sizeof peer_address;
+  if (::getsockname(fd, reinterpret_cast<struct sockaddr*>(&own_address), &own_bytes) != 0 ||
+      ::getpeername(fd, reinterpret_cast<struct sockaddr*>(&peer_address), &peer_bytes) != 0 ||
+      own_address.sin_family != AF_INET || peer_address.sin_family != AF_INET)
     return std::nullopt;
-  const SocketEnds ends{peer.sin_addr.s_addr, ntohs(peer.sin_port), own.sin_addr.s_addr, ntohs(own.sin_port)};
-  // The kernel returns the table in several reads. A row may move meanwhile and be missed, so it is read
-  // again.
-  for (int i = 0; i < kMaxTries; ++i) {
+  const SocketEnds ends{peer_address.sin_addr.s_addr, ntohs(peer_address.sin_port),
+                        own_address.sin_addr.s_addr, ntohs(own_address.sin_port)};
+  // The kernel returns the table in several reads. A row may move meanwhile and be missed, so the table is
+  // read up to three times.
+  for (int i = 0; i < kMostTries; ++i) {
     for (const char* const name : {"/proc/self/net/tcp", "/proc/self/net/tcp6"}) {
       std::ifstream in(name, std::ios::binary);
       const std::string table{std::istreambuf_iterator<char>(in), std::istreambuf_iterator<char>()};

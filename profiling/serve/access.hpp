@@ -14,8 +14,8 @@
 
 namespace penstock {
 
-// A token of 128 random bits from the system, in hexadecimal digits. An error if the system cannot provide
-// them.
+// Makes a token of 128 random bits from the system, in hexadecimal digits. Error: the system cannot provide
+// random bits.
 Result<std::string> make_token();
 
 // Compares two secrets. It takes the same time wherever the first difference is, so an attacker learns
@@ -32,15 +32,16 @@ bool is_for_this_server(const HttpRequest& request, std::uint16_t port);
 // Both ends of a connection, as /proc/net/tcp has them: addresses in network byte order, ports in the
 // machine's order.
 struct SocketEnds {
-  std::uint32_t local = 0;
+  std::uint32_t local_address = 0;
   std::uint16_t local_port = 0;
-  std::uint32_t remote = 0;
+  std::uint32_t remote_address = 0;
   std::uint16_t remote_port = 0;
 };
-// The user of this socket, from the text of /proc/net/tcp or tcp6 (IPv4 addresses within IPv6). nullopt if no
-// row matches, or if no process holds the socket any more: the kernel then reports root.
+// Finds the user of a socket in `table`, the text of /proc/net/tcp or tcp6 (IPv4 addresses within IPv6).
+// nullopt if no row matches, or if no process holds the socket any more: the kernel then reports root.
 std::optional<uid_t> socket_owner(std::string_view table, const SocketEnds& ends);
-// The user at the other end of an accepted connection within this machine.
+// The user at the other end of `fd`, an accepted connection from this machine. nullopt if the user is not
+// known.
 std::optional<uid_t> peer_of(int fd);
 
 }  // namespace penstock

@@ -97,7 +97,7 @@ constexpr std::string_view kTable =
 constexpr std::uint32_t kLoopback = 0x0100007F;
 
 SocketEnds from_port(std::uint16_t port) {
-  return {.local = kLoopback, .local_port = port, .remote = kLoopback, .remote_port = 8080};
+  return {.local_address = kLoopback, .local_port = port, .remote_address = kLoopback, .remote_port = 8080};
 }
 
 TEST(Access, AClientsUserIsThatOfItsOwnSocket) {

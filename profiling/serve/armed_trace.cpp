@@ -8,7 +8,7 @@ namespace {
 
 using Clock = std::chrono::steady_clock;
 
-constexpr std::chrono::milliseconds kShortInterval{50};
+constexpr std::chrono::milliseconds kUpdateInterval{50};
 constexpr int kMostTimeShare = 10;  // update() may take at most 1/kMostTimeShare of the time
 constexpr std::size_t kMostProcesses = 1000;
 
@@ -41,13 +41,13 @@ void ArmedTrace::update() {
   if (!armed()) return;
   if (now >= until_) return disarm();
   if (now < next_update_) return;
-  static_cast<void>(window_->update());  // if the folder was deleted, there is nothing to trace
+  static_cast<void>(window_->update());  // an error is ignored: if the folder was deleted, nothing is traced
   const Clock::time_point updated = Clock::now();
-  next_update_ = updated + std::max<Clock::duration>(kShortInterval, kMostTimeShare * (updated - now));
+  next_update_ = updated + std::max<Clock::duration>(kUpdateInterval, kMostTimeShare * (updated - now));
 }
 
 Json ArmedTrace::json() const {
-  const double left =
+  const double seconds_left =
       armed() ? std::max(0.0, std::chrono::duration<double>(until_ - Clock::now()).count()) : 0.0;
   Json processes = Json::array();
   if (window_ != nullptr) {
@@ -58,12 +58,12 @@ Json ArmedTrace::json() const {
                            {"from_ns", one.from_ns},
                            {"to_ns", one.from_ns == 0 ? 0 : one.to_ns},
                            {"before", one.was_on},
-                           {"failed", one.failed}});
+                           {"failed", one.error_text}});
     }
   }
   return Json{{"armed", armed()},
-              {"seconds_left", left},
-              {"running", window_ == nullptr ? 0 : window_->running()},
+              {"seconds_left", seconds_left},
+              {"running", window_ == nullptr ? 0 : window_->running_count()},
               {"processes", std::move(processes)}};
 }
 

@@ -1,4 +1,4 @@
-// A trace that the page has asked for: it covers all processes of a session for a limited time.
+// A trace that was requested in the page. It covers all processes of a session for a limited time.
 #pragma once
 
 #include <chrono>
@@ -12,15 +12,16 @@
 
 namespace penstock {
 
-// For one thread. The destructor switches off all that arm() switched on.
+// Used by one thread only. The destructor switches off all that arm() switched on.
 class ArmedTrace {
  public:
   explicit ArmedTrace(std::filesystem::path folder) : folder_(std::move(folder)) {}
 
-  // Traces from this moment for `time`; this replaces an earlier time. Error: not_found if no process runs.
+  // Traces from this moment for `time`, which replaces the time of an earlier call. Error: not_found if no
+  // process of the session runs.
   Result<void> arm(std::chrono::seconds time);
   void disarm();
-  // Switches the trace on in new processes, and off at the end of the time. Must be called about every 50 ms
+  // Switches the trace on in new processes, and off when its time is over. Must be called about every 50 ms
   // while armed.
   void update();
   bool armed() const { return until_ != std::chrono::steady_clock::time_point(); }

@@ -8,28 +8,28 @@ namespace penstock {
 namespace {
 
 constexpr std::size_t kMostHeaders = 64;
-constexpr std::size_t kMostMethod = 16;
+constexpr std::size_t kMostMethodBytes = 16;
 
-ParsedRequest refused(int status, std::string_view reason) {
+ParsedRequest refuse(int status, std::string_view reason) {
   ParsedRequest parsed;
   parsed.state = ParsedRequest::State::refused;
   parsed.status = status;
   parsed.reason = reason;
   return parsed;
 }
-ParsedRequest malformed(std::string_view reason) {
-  return refused(400, reason);
+ParsedRequest bad_request(std::string_view reason) {
+  return refuse(400, reason);
 }
 
 bool is_alphanumeric(char c) {
   return (c >= 'a' && c <= 'z') || (c >= 'A' && c <= 'Z') || (c >= '0' && c <= '9');
 }
 
-// A token according to RFC 9110, 5.6.2.
+// True if the text is a token according to RFC 9110, 5.6.2.
 bool is_token(std::string_view text) {
-  constexpr std::string_view kOthers = "!#$%&'*+-.^_`|~";
+  constexpr std::string_view kOtherTokenCharacters = "!#$%&'*+-.^_`|~";
   return !text.empty() && std::all_of(text.begin(), text.end(), [&](char c) {
-    return is_alphanumeric(c) || kOthers.find(c) != std::string_view::npos;
+    return is_alphanumeric(c) || kOtherTokenCharacters.find(c) != std::string_view::npos;
   });
 }
 
@@ -56,21 +56,21 @@ std::optional<std::string_view> find(const std::vector<std::pair<std::string, st
   return std::nullopt;
 }
 
-// Parses the target into path and query. Returns the error; "" if there is none.
+// Splits the target into path and query. Returns the reason why it is invalid; "" if it is valid.
 std::string_view read_target(std::string_view target, HttpRequest& request) {
   if (target.empty() || target.front() != '/') return "the target must be a path";
   if (std::any_of(target.begin(), target.end(), [](char c) { return is_control(c) || c == '#'; }))
     return "the target has characters that none has";
-  const std::size_t mark = target.find('?');
-  const std::optional<std::string> path = percent_decoded(target.substr(0, mark), false);
+  const std::size_t question_mark = target.find('?');
+  const std::optional<std::string> path = percent_decoded(target.substr(0, question_mark), false);
   if (!path || has_control(*path)) return "the path is badly encoded";
   request.path = *path;
-  if (mark == std::string_view::npos) return "";
-  for (std::string_view rest = target.substr(mark + 1); !rest.empty();) {
-    std::string_view part = take_part(rest, '&');
-    if (part.empty()) continue;
-    std::optional<std::string> name = percent_decoded(take_part(part, '='), true);
-    std::optional<std::string> value = percent_decoded(part, true);
+  if (question_mark == std::string_view::npos) return "";
+  for (std::string_view rest = target.substr(question_mark + 1); !rest.empty();) {
+    std::string_view parameter = take_part(rest, '&');
+    if (parameter.empty()) continue;
+    std::optional<std::string> name = percent_decoded(take_part(parameter, '='), true);
+    std::optional<std::string> value = percent_decoded(parameter, true);
     if (!name || !value) return "the query is badly encoded";
     request.query.emplace_back(*std::move(name), *std::move(value));
   }
@@ -79,21 +79,22 @@ std::string_view read_target(std::string_view target, HttpRequest& request) {
 
 // Parses the first line. Returns a refusal, or nullopt if the line is valid.
 std::optional<ParsedRequest> read_line(std::string_view line, HttpRequest& request, bool& version_1_1) {
-  const std::size_t first = line.find(' ');
-  const std::size_t last = line.rfind(' ');
-  if (first == std::string_view::npos || first == last) return malformed("no request line");
-  const std::string_view method = line.substr(0, first);
-  const std::string_view target = line.substr(first + 1, last - first - 1);
-  const std::string_view version = line.substr(last + 1);
-  if (!is_token(method) || method.size() > kMostMethod) return malformed("no such method");
-  if (target.find(' ') != std::string_view::npos) return malformed("blanks in the target");
+  const std::size_t first_blank = line.find(' ');
+  const std::size_t last_blank = line.rfind(' ');
+  if (first_blank == std::string_view::npos || first_blank == last_blank)
+    return bad_request("no request line");
+  const std::string_view method = line.substr(0, first_blank);
+  const std::string_view target = line.substr(first_blank + 1, last_blank - first_blank - 1);
+  const std::string_view version = line.substr(last_blank + 1);
+  if (!is_token(method) || method.size() > kMostMethodBytes) return bad_request("no such method");
+  if (target.find(' ') != std::string_view::npos) return bad_request("blanks in the target");
   if (version != "HTTP/1.1" && version != "HTTP/1.0") {
-    if (version.starts_with("HTTP/")) return refused(505, "HTTP/1.1 is spoken here");
-    return malformed("no version of HTTP");
+    if (version.starts_with("HTTP/")) return refuse(505, "HTTP/1.1 is spoken here");
+    return bad_request("no version of HTTP");
   }
   version_1_1 = version == "HTTP/1.1";
   request.method = method;
-  if (const std::string_view wrong = read_target(target, request); !wrong.empty()) return malformed(wrong);
+  if (const std::string_view wrong = read_target(target, request); !wrong.empty()) return bad_request(wrong);
   return std::nullopt;
 }
 
@@ -111,19 +112,19 @@ std::string_view read_header(std::string_view line, HttpRequest& request) {
   return "";
 }
 
-// Finds the length of the body from the headers. Returns a refusal, or nullopt.
+// Finds the length of the body in the headers. Returns a refusal, or nullopt if the headers are valid.
 std::optional<ParsedRequest> read_length(const HttpRequest& request, std::size_t& bytes) {
-  if (request.header("transfer-encoding")) return refused(501, "chunked bodies are not read here");
+  if (request.header("transfer-encoding")) return refuse(501, "chunked bodies are not read here");
   if (const auto expected = request.header("expect"); expected && lower_case(*expected) != "100-continue")
-    return refused(417, "nothing else than 100-continue is to be expected here");
-  const std::optional<std::string_view> length = request.header("content-length");
-  if (!length) return std::nullopt;
-  if (length->empty() ||
-      !std::all_of(length->begin(), length->end(), [](char c) { return c >= '0' && c <= '9'; }))
-    return malformed("a length that is no number");
-  const auto number = parse_digits<std::size_t>(*length);
-  if (!number || *number > kMostBodyBytes) return refused(413, "the body is too long");
-  bytes = *number;
+    return refuse(417, "nothing else than 100-continue is to be expected here");
+  const std::optional<std::string_view> length_header = request.header("content-length");
+  if (!length_header) return std::nullopt;
+  if (length_header->empty() ||
+      !std::all_of(length_header->begin(), length_header->end(), [](char c) { return c >= '0' && c <= '9'; }))
+    return bad_request("a length that is no number");
+  const auto body_length = parse_digits<std::size_t>(*length_header);
+  if (!body_length || *body_length > kMostBodyBytes) return refuse(413, "the body is too long");
+  bytes = *body_length;
   return std::nullopt;
 }
 
@@ -137,18 +138,18 @@ std::optional<std::string_view> HttpRequest::header(std::string_view name) const
   return find(headers, name);
 }
 
-std::optional<std::string> percent_decoded(std::string_view text, bool plus) {
+std::optional<std::string> percent_decoded(std::string_view text, bool plus_is_blank) {
   std::string out;
   for (std::size_t i = 0; i < text.size(); ++i) {
-    if (text[i] == '+' && plus) {
+    if (text[i] == '+' && plus_is_blank) {
       out += ' ';
     } else if (text[i] != '%') {
       out += text[i];
     } else {
-      const int high = i + 2 < text.size() ? hex_digit(text[i + 1]) : -1;
-      const int low = i + 2 < text.size() ? hex_digit(text[i + 2]) : -1;
-      if (high < 0 || low < 0) return std::nullopt;
-      out += static_cast<char>(high * 16 + low);
+      const int high_digit = i + 2 < text.size() ? hex_digit(text[i + 1]) : -1;
+      const int low_digit = i + 2 < text.size() ? hex_digit(text[i + 2]) : -1;
+      if (high_digit < 0 || low_digit < 0) return std::nullopt;
+      out += static_cast<char>(high_digit * 16 + low_digit);
       i += 2;
     }
   }
@@ -156,39 +157,40 @@ std::optional<std::string> percent_decoded(std::string_view text, bool plus) {
 }
 
 ParsedRequest parse_request(std::string_view received) {
-  constexpr std::string_view kEnd = "\r\n\r\n";
+  constexpr std::string_view kHeadEnd = "\r\n\r\n";
   const std::string_view head = received.substr(0, kMostHeadBytes);
-  // Refuses at once if no further bytes can make a valid request.
+  // A request is refused at once if no further bytes can make it valid.
   const std::size_t line_feed = head.find('\n');
   if (line_feed != std::string_view::npos && (line_feed < 2 || head[line_feed - 1] != '\r'))
-    return malformed("a line that does not end as lines do");
-  const std::size_t end = head.find(kEnd);
-  if (end == std::string_view::npos)
-    return head.size() < kMostHeadBytes ? ParsedRequest{} : refused(431, "the request's head is too long");
+    return bad_request("a line that does not end as lines do");
+  const std::size_t head_end = head.find(kHeadEnd);
+  if (head_end == std::string_view::npos)
+    return head.size() < kMostHeadBytes ? ParsedRequest{} : refuse(431, "the request's head is too long");
   ParsedRequest parsed;
   HttpRequest& request = parsed.request;
   bool version_1_1 = false;
-  bool first = true;
-  for (std::string_view rest = received.substr(0, end + 2); !rest.empty(); first = false) {
+  bool is_first_line = true;
+  for (std::string_view rest = received.substr(0, head_end + 2); !rest.empty(); is_first_line = false) {
     const std::size_t line_end = rest.find("\r\n");
     const std::string_view line = rest.substr(0, line_end);
     rest.remove_prefix(line_end + 2);
-    if (first) {
+    if (is_first_line) {
       if (const auto refusal = read_line(line, request, version_1_1)) return *refusal;
     } else if (const std::string_view wrong = read_header(line, request); !wrong.empty()) {
-      return malformed(wrong);
+      return bad_request(wrong);
     }
   }
-  if (version_1_1 && !request.header("host")) return malformed("no host");
-  std::size_t body = 0;
-  if (const auto refusal = read_length(request, body)) return *refusal;
-  const std::size_t begin = end + kEnd.size();
-  if (received.size() - begin < body) {
-    ParsedRequest part;
-    part.wants_continue = version_1_1 && request.header("expect").has_value() && received.size() == begin;
-    return part;
+  if (version_1_1 && !request.header("host")) return bad_request("no host");
+  std::size_t body_bytes = 0;
+  if (const auto refusal = read_length(request, body_bytes)) return *refusal;
+  const std::size_t body_begin = head_end + kHeadEnd.size();
+  if (received.size() - body_begin < body_bytes) {
+    ParsedRequest incomplete;
+    incomplete.wants_continue =
+        version_1_1 && request.header("expect").has_value() && received.size() == body_begin;
+    return incomplete;
   }
-  request.body = received.substr(begin, body);
+  request.body = received.substr(body_begin, body_bytes);
   parsed.state = ParsedRequest::State::whole;
   return parsed;
 }

@@ -17,8 +17,8 @@ constexpr std::size_t kMostBodyBytes = 4096;
 struct HttpRequest {
   std::string method;                                        // as sent: "GET"
   std::string path;                                          // decoded, without the query; begins with '/'
-  std::vector<std::pair<std::string, std::string>> query;    // decoded, in order
-  std::vector<std::pair<std::string, std::string>> headers;  // names in lower case, each once
+  std::vector<std::pair<std::string, std::string>> query;    // decoded parameters, in their order
+  std::vector<std::pair<std::string, std::string>> headers;  // each name once, in lower case
   std::string body;
 
   // The value of the first entry with this name; nullopt if there is none.
@@ -30,18 +30,18 @@ struct ParsedRequest {
   enum class State { incomplete, whole, refused };
   State state = State::incomplete;
   int status = 0;               // if refused: 400, 413, 417, 431, 501 or 505
-  std::string_view reason;      // if refused: a sentence, as a string literal
+  std::string_view reason;      // if refused: a sentence; refers to a string literal
   bool wants_continue = false;  // if incomplete: the client waits for "100 Continue" before it sends the body
-  HttpRequest request;          // valid if the state is `whole`
+  HttpRequest request;          // set if the state is `whole`
 };
 
-// `received`: all bytes of the connection so far. The state is `incomplete` if more bytes may complete the
-// request. That never happens with more than kMostHeadBytes + kMostBodyBytes. Bytes after a whole request are
-// ignored. Refused are: chunked bodies, folded or repeated headers, line ends without CR, and paths that
-// decode to control characters.
+// `received` has all bytes of the connection so far. The state of the result is `incomplete` if more bytes
+// may complete the request. That never happens with more than kMostHeadBytes + kMostBodyBytes. Bytes after a
+// whole request are ignored. Refused are: chunked bodies, folded or repeated headers, line ends without CR,
+// and paths that decode to control characters.
 ParsedRequest parse_request(std::string_view received);
 
-// Decodes percent-encoding; nullopt if it is invalid. `plus`: '+' means a blank, as in queries.
-std::optional<std::string> percent_decoded(std::string_view text, bool plus);
+// Decodes percent-encoding; nullopt if it is invalid. With `plus_is_blank`, '+' means a blank, as in queries.
+std::optional<std::string> percent_decoded(std::string_view text, bool plus_is_blank);
 
 }  // namespace penstock

@@ -18,41 +18,43 @@ class FileBody : public BodySource {
   FileBody(Fd fd, std::uint64_t bytes) : fd_(std::move(fd)), bytes_(bytes) {}
   std::uint64_t bytes() const override { return bytes_; }
   Result<std::size_t> read(std::span<char> out) override {
-    std::size_t done = 0;
-    const std::size_t wanted = static_cast<std::size_t>(std::min<std::uint64_t>(out.size(), bytes_ - at_));
-    while (done < wanted) {
-      const ssize_t got = retry_eintr(
-          [&] { return ::pread(fd_.get(), out.data() + done, wanted - done, static_cast<off_t>(at_)); });
+    std::size_t copied = 0;
+    const std::size_t wanted =
+        static_cast<std::size_t>(std::min<std::uint64_t>(out.size(), bytes_ - offset_));
+    while (copied < wanted) {
+      const ssize_t got = retry_eintr([&] {
+        return ::pread(fd_.get(), out.data() + copied, wanted - copied, static_cast<off_t>(offset_));
+      });
       if (got <= 0) return errno_error(got < 0 ? errno : EIO, "cannot read", "what was made");
-      done += static_cast<std::size_t>(got);
-      at_ += static_cast<std::uint64_t>(got);
+      copied += static_cast<std::size_t>(got);
+      offset_ += static_cast<std::uint64_t>(got);
     }
-    return done;
+    return copied;
   }
 
  private:
   Fd fd_;
   std::uint64_t bytes_;
-  std::uint64_t at_ = 0;
+  std::uint64_t offset_ = 0;
 };
 
-std::string_view reason_of(int status) {
-  static const std::map<int, std::string_view> kReasons{{200, "OK"},
-                                                        {400, "Bad Request"},
-                                                        {401, "Unauthorized"},
-                                                        {403, "Forbidden"},
-                                                        {404, "Not Found"},
-                                                        {405, "Method Not Allowed"},
-                                                        {408, "Request Timeout"},
-                                                        {409, "Conflict"},
-                                                        {413, "Content Too Large"},
-                                                        {417, "Expectation Failed"},
-                                                        {431, "Request Header Fields Too Large"},
-                                                        {501, "Not Implemented"},
-                                                        {503, "Service Unavailable"},
-                                                        {505, "HTTP Version Not Supported"}};
-  const auto known = kReasons.find(status);
-  return known == kReasons.end() ? "Internal Server Error" : known->second;
+std::string_view reason_phrase(int status) {
+  static const std::map<int, std::string_view> kReasonPhrases{{200, "OK"},
+                                                              {400, "Bad Request"},
+                                                              {401, "Unauthorized"},
+                                                              {403, "Forbidden"},
+                                                              {404, "Not Found"},
+                                                              {405, "Method Not Allowed"},
+                                                              {408, "Request Timeout"},
+                                                              {409, "Conflict"},
+                                                              {413, "Content Too Large"},
+                                                              {417, "Expectation Failed"},
+                                                              {431, "Request Header Fields Too Large"},
+                                                              {501, "Not Implemented"},
+                                                              {503, "Service Unavailable"},
+                                                              {505, "HTTP Version Not Supported"}};
+  const auto entry = kReasonPhrases.find(status);
+  return entry == kReasonPhrases.end() ? "Internal Server Error" : entry->second;
 }
 
 }  // namespace
@@ -74,7 +76,7 @@ HttpResponse plain_response(int status, std::string_view sentence) {
 HttpResponse json_response(int status, const Json& object) {
   HttpResponse response;
   response.status = status;
-  response.type = "application/json";
+  response.content_type = "application/json";
   response.text = one_line(object) + "\n";
   return response;
 }
@@ -84,7 +86,7 @@ std::string response_head(const HttpResponse& response) {
       "HTTP/1.1 {} {}\r\nContent-Type: {}\r\nContent-Length: {}\r\nConnection: close\r\n"
       "Cache-Control: no-store\r\nReferrer-Policy: no-referrer\r\nX-Content-Type-Options: nosniff\r\n"
       "Cross-Origin-Resource-Policy: same-origin\r\nContent-Security-Policy: {}\r\n",
-      response.status, reason_of(response.status), response.type,
+      response.status, reason_phrase(response.status), response.content_type,
       response.body != nullptr ? response.body->bytes() : response.text.size(), response.content_policy);
   for (const auto& [name, value] : response.headers) head += fmt::format("{}: {}\r\n", name, value);
   return head + "\r\n";

@@ -15,25 +15,27 @@
 
 namespace penstock {
 
-// A body that is read in pieces. For one thread.
+// A body that is read in pieces. Used by one thread only.
 class BodySource {
  public:
   virtual ~BodySource() = default;
   virtual std::uint64_t bytes() const = 0;
-  // Reads the next bytes. It fills `out` except at the end; then it returns fewer bytes, and at last 0.
+  // Reads the next bytes and returns how many. The number is less than the size of `out` only at the end, and
+  // 0 after that.
   virtual Result<std::size_t> read(std::span<char> out) = 0;
 };
 
-// The bytes of an open file, up to its present size.
+// Makes a body of the bytes of an open file, up to its present size.
 Result<std::unique_ptr<BodySource>> file_body(Fd fd);
 
 struct HttpResponse {
   int status = 200;
-  std::string type = "text/plain; charset=utf-8";
-  std::vector<std::pair<std::string, std::string>> headers;  // besides those that every answer has
+  std::string content_type = "text/plain; charset=utf-8";
+  std::vector<std::pair<std::string, std::string>> headers;  // headers besides those that every answer has
   std::string text;
   std::unique_ptr<BodySource> body;  // if not null, sent instead of `text`
-  // The Content-Security-Policy: what a browser lets the body do. The default is the strictest.
+  // The value of the header Content-Security-Policy: what a browser lets the body do. The default is the
+  // strictest.
   std::string content_policy = "default-src 'none'; frame-ancestors 'none'";
 };
 

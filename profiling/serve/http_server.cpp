@@ -20,13 +20,13 @@ namespace {
 
 using Clock = std::chrono::steady_clock;
 
-constexpr std::size_t kChunk = 256U << 10U;
-constexpr int kMostChunks = 4;  // pieces of one answer that one step sends
-// limit for bytes that a client sends after the answered request
-constexpr std::size_t kMostDrained = 1U << 20U;
-constexpr std::chrono::seconds kMostDrainTime{1};  // time limit for these bytes
+constexpr std::size_t kChunkBytes = 256U << 10U;
+constexpr int kMostChunksPerStep = 4;  // most pieces of one answer that step() sends
+// most bytes that are read from a client after its request was answered
+constexpr std::size_t kMostDrainedBytes = 1U << 20U;
+constexpr std::chrono::seconds kMostDrainTime{1};  // most time for reading what a client still sends
 constexpr std::chrono::milliseconds kAcceptPause{100};
-constexpr int kMostAccepted = 8;  // in one step, so that new connections do not delay the answers
+constexpr int kMostAcceptedPerStep = 8;  // so that new connections do not delay answers
 
 }  // namespace
 
@@ -36,16 +36,16 @@ struct HttpServer::Connection {
   std::uint64_t id = 0;
   Fd fd;
   State state = State::reading;
-  bool refused = false;  // another user's, or over the limit of connections; it only gets an error
+  bool is_refused = false;  // from another user, or over the limit of connections: it gets only an error
   bool head_only = false;
   Clock::time_point deadline;
   std::string received;
-  std::string out;  // the bytes to send next
-  std::size_t sent = 0;
+  std::string output;  // the bytes to send next
+  std::size_t sent_bytes = 0;
   std::unique_ptr<BodySource> body;
-  std::size_t drained = 0;
+  std::size_t drained_bytes = 0;
 
-  short events() const {
+  short poll_events() const {
     switch (state) {
       case State::reading:
       case State::draining:
@@ -53,7 +53,7 @@ struct HttpServer::Connection {
       case State::sending:
         return POLLOUT;
       default:
-        return POLLRDHUP;  // a client that closes only its sending half counts as closed
+        return POLLRDHUP;  // also waits for a client that closes its sending half
     }
   }
 };
@@ -65,16 +65,16 @@ HttpServer::~HttpServer() = default;
 Result<HttpServer> HttpServer::listen(std::uint16_t port) {
   Fd fd(::socket(AF_INET, SOCK_STREAM | SOCK_NONBLOCK | SOCK_CLOEXEC, 0));
   if (!fd) return errno_error(errno, "cannot make", "a socket");
-  const int on = 1;
-  static_cast<void>(::setsockopt(fd.get(), SOL_SOCKET, SO_REUSEADDR, &on, sizeof on));
+  const int enabled = 1;
+  static_cast<void>(::setsockopt(fd.get(), SOL_SOCKET, SO_REUSEADDR, &enabled, sizeof enabled));
   struct sockaddr_in address {};
   address.sin_family = AF_INET;
   address.sin_port = htons(port);
   address.sin_addr.s_addr = htonl(INADDR_LOOPBACK);
-  socklen_t bytes = sizeof address;
-  auto* const plain = reinterpret_cast<struct sockaddr*>(&address);
-  if (::bind(fd.get(), plain, bytes) != 0 || ::listen(fd.get(), 64) != 0 ||
-      ::getsockname(fd.get(), plain, &bytes) != 0) {
+  socklen_t address_bytes = sizeof address;
+  auto* const generic_address = reinterpret_cast<struct sockaddr*>(&address);
+  if (::bind(fd.get(), generic_address, address_bytes) != 0 || ::listen(fd.get(), 64) != 0 ||
+      ::getsockname(fd.get(), generic_address, &address_bytes) != 0) {
     if (errno == EADDRINUSE)
       return make_error(
           Errc::already_exists,
@@ -84,41 +84,42 @@ Result<HttpServer> HttpServer::listen(std::uint16_t port) {
   return HttpServer(std::move(fd), ntohs(address.sin_port));
 }
 
-// Accepts new connections until none waits, at most kMostAccepted. Connections of other users get 403, those
-// over the limit 503. If too many of these wait for their answer, further ones are closed at once.
-void HttpServer::accept_some() {
-  for (int i = 0; i < kMostAccepted && !interrupted(); ++i) {
+// Accepts new connections until none waits, but at most kMostAcceptedPerStep. Connections of other users get
+// status 403, and connections over the limit get 503. If too many of these refused connections wait for their
+// answer, further ones are closed at once.
+void HttpServer::accept_new() {
+  for (int i = 0; i < kMostAcceptedPerStep && !interrupted(); ++i) {
     Fd fd(::accept4(listener_.get(), nullptr, nullptr, SOCK_NONBLOCK | SOCK_CLOEXEC));
     if (!fd && (errno == EINTR || errno == ECONNABORTED)) continue;
     if (!fd) {
-      // No descriptors are free. Waiting connections would wake poll() again at once, so the listener pauses.
-      if (errno != EAGAIN && errno != EWOULDBLOCK) accept_again_ = Clock::now() + kAcceptPause;
+      // No descriptor is free. The waiting connections would wake poll() again at once, so accepting pauses.
+      if (errno != EAGAIN && errno != EWOULDBLOCK) accept_after_ = Clock::now() + kAcceptPause;
       return;
     }
-    const auto refused = static_cast<std::size_t>(std::count_if(
-        connections_.begin(), connections_.end(), [](const auto& one) { return one->refused; }));
+    const auto refused_count = static_cast<std::size_t>(std::count_if(
+        connections_.begin(), connections_.end(), [](const auto& one) { return one->is_refused; }));
     auto connection = std::make_unique<Connection>();
     connection->id = next_id_++;
     connection->deadline = Clock::now() + kMostRequestTime;
     const std::optional<uid_t> owner = peer_of(fd.get());
-    const bool foreign = !owner || (*owner != ::geteuid() && *owner != 0);
-    connection->refused = foreign || connections_.size() - refused >= kMostConnections;
+    const bool is_foreign = !owner || (*owner != ::geteuid() && *owner != 0);
+    connection->is_refused = is_foreign || connections_.size() - refused_count >= kMostConnections;
     connection->fd = std::move(fd);
-    if (connection->refused && refused >= kMostConnections) continue;
-    if (connection->refused)
+    if (connection->is_refused && refused_count >= kMostConnections) continue;
+    if (connection->is_refused)
       begin_answer(*connection,
-                   foreign ? plain_response(403, "this is another user's")
-                           : plain_response(503, "too many connections at once"),
+                   is_foreign ? plain_response(403, "this is another user's")
+                              : plain_response(503, "too many connections at once"),
                    false);
     connections_.push_back(std::move(connection));
   }
 }
 
 void HttpServer::begin_answer(Connection& connection, HttpResponse response, bool head_only) {
-  connection.out = response_head(response);
-  connection.sent = 0;
+  connection.output = response_head(response);
+  connection.sent_bytes = 0;
   connection.head_only = head_only;
-  if (!head_only && response.body == nullptr) connection.out += response.text;
+  if (!head_only && response.body == nullptr) connection.output += response.text;
   if (!head_only) connection.body = std::move(response.body);
   connection.state = Connection::State::sending;
   connection.deadline = Clock::now() + kMostIdleTime;
@@ -136,11 +137,11 @@ void HttpServer::receive(Connection& connection, const Answer& answer) {
   connection.received.append(buffer.data(), static_cast<std::size_t>(got));
   const ParsedRequest parsed = parse_request(connection.received);
   if (parsed.state == ParsedRequest::State::incomplete) {
-    constexpr std::string_view kGoOn = "HTTP/1.1 100 Continue\r\n\r\n";
-    // These are the first bytes of the connection, so the socket's buffer has space. If not all are sent, the
-    // client is gone.
-    if (parsed.wants_continue && ::send(connection.fd.get(), kGoOn.data(), kGoOn.size(), MSG_NOSIGNAL) !=
-                                     static_cast<ssize_t>(kGoOn.size()))
+    constexpr std::string_view kContinueLine = "HTTP/1.1 100 Continue\r\n\r\n";
+    // These are the first bytes that this server sends to the client, so the socket's buffer has space for
+    // them. If not all are sent, the client is gone.
+    if (parsed.wants_continue && ::send(connection.fd.get(), kContinueLine.data(), kContinueLine.size(),
+                                        MSG_NOSIGNAL) != static_cast<ssize_t>(kContinueLine.size()))
       connection.state = Connection::State::closed;
     return;
   }
@@ -160,27 +161,29 @@ void HttpServer::reply(std::uint64_t id, HttpResponse response) {
       return begin_answer(*connection, std::move(response), connection->head_only);
 }
 
-// Sends until the socket's buffer is full, at most kMostChunks pieces. Then the other connections get their
-// turn.
+// Sends until the socket's buffer is full, at most kMostChunksPerStep pieces. Then other connections are
+// served.
 void HttpServer::send(Connection& connection) {
-  for (int chunks = 0; chunks < kMostChunks;) {
-    if (connection.sent == connection.out.size()) {
+  for (int chunks = 0; chunks < kMostChunksPerStep;) {
+    if (connection.sent_bytes == connection.output.size()) {
       std::size_t got = 0;
       if (connection.body != nullptr) {
-        connection.out.resize(kChunk);
-        const Result<std::size_t> read = connection.body->read(std::span(connection.out.data(), kChunk));
+        connection.output.resize(kChunkBytes);
+        const Result<std::size_t> read =
+            connection.body->read(std::span(connection.output.data(), kChunkBytes));
         if (!read.ok()) {
-          // the client sees an answer that is shorter than announced
+          // the client notices the error: the answer is shorter than its Content-Length
           connection.state = Connection::State::closed;
           return;
         }
         got = *read;
         ++chunks;
       }
-      connection.out.resize(got);
-      connection.sent = 0;
+      connection.output.resize(got);
+      connection.sent_bytes = 0;
       if (got == 0) {
-        // After a close with unread input, the kernel would discard the answer. So the input is read first.
+        // If the socket were closed while input is unread, the kernel would discard the answer. So the input
+        // is read first.
         ::shutdown(connection.fd.get(), SHUT_WR);
         connection.state = Connection::State::draining;
         connection.deadline = Clock::now() + kMostDrainTime;
@@ -188,15 +191,15 @@ void HttpServer::send(Connection& connection) {
         return;
       }
     }
-    const ssize_t sent = ::send(connection.fd.get(), connection.out.data() + connection.sent,
-                                connection.out.size() - connection.sent, MSG_NOSIGNAL);
+    const ssize_t sent = ::send(connection.fd.get(), connection.output.data() + connection.sent_bytes,
+                                connection.output.size() - connection.sent_bytes, MSG_NOSIGNAL);
     if (sent < 0 && errno == EINTR) continue;
     if (sent < 0 && (errno == EAGAIN || errno == EWOULDBLOCK)) return;
     if (sent < 0) {
       connection.state = Connection::State::closed;
       return;
     }
-    connection.sent += static_cast<std::size_t>(sent);
+    connection.sent_bytes += static_cast<std::size_t>(sent);
     connection.deadline = Clock::now() + kMostIdleTime;
   }
 }
@@ -206,12 +209,12 @@ void HttpServer::drain(Connection& connection) {
   std::array<char, 16384> buffer;
   const ssize_t got = ::recv(connection.fd.get(), buffer.data(), buffer.size(), 0);
   if (got < 0 && (errno == EAGAIN || errno == EWOULDBLOCK || errno == EINTR)) return;
-  if (got > 0) connection.drained += static_cast<std::size_t>(got);
-  if (got <= 0 || connection.drained > kMostDrained) connection.state = Connection::State::closed;
+  if (got > 0) connection.drained_bytes += static_cast<std::size_t>(got);
+  if (got <= 0 || connection.drained_bytes > kMostDrainedBytes) connection.state = Connection::State::closed;
 }
 
-// Ends connections whose time is over, and removes those that have ended. Only this function removes
-// connections. So step() may use its list of descriptors and connections until this call.
+// Ends connections whose time is over, and removes connections that have ended. No other function removes
+// connections, so the lists in step() stay valid until this call.
 void HttpServer::close_expired() {
   const Clock::time_point now = Clock::now();
   for (const auto& connection : connections_) {
@@ -225,17 +228,17 @@ void HttpServer::close_expired() {
   std::erase_if(connections_, [](const auto& one) { return one->state == Connection::State::closed; });
 }
 
-void HttpServer::step(std::chrono::milliseconds most, const Answer& answer) {
-  std::vector<struct pollfd> watched;
-  watched.reserve(connections_.size() + 1);
+void HttpServer::step(std::chrono::milliseconds timeout, const Answer& answer) {
+  std::vector<struct pollfd> poll_entries;
+  poll_entries.reserve(connections_.size() + 1);
   for (const auto& connection : connections_)
-    watched.push_back({connection->fd.get(), connection->events(), 0});
-  const bool listens = Clock::now() >= accept_again_;
-  watched.push_back({listens ? listener_.get() : -1, POLLIN, 0});
-  if (::poll(watched.data(), watched.size(), static_cast<int>(most.count())) > 0) {
-    for (std::size_t i = 0; i + 1 < watched.size(); ++i) {
+    poll_entries.push_back({connection->fd.get(), connection->poll_events(), 0});
+  const bool is_listening = Clock::now() >= accept_after_;
+  poll_entries.push_back({is_listening ? listener_.get() : -1, POLLIN, 0});
+  if (::poll(poll_entries.data(), poll_entries.size(), static_cast<int>(timeout.count())) > 0) {
+    for (std::size_t i = 0; i + 1 < poll_entries.size(); ++i) {
       Connection& connection = *connections_[i];
-      if (watched[i].revents == 0) continue;
+      if (poll_entries[i].revents == 0) continue;
       if (connection.state == Connection::State::reading) {
         receive(connection, answer);
       } else if (connection.state == Connection::State::sending) {
@@ -246,7 +249,7 @@ void HttpServer::step(std::chrono::milliseconds most, const Answer& answer) {
         connection.state = Connection::State::closed;  // the client closed the connection while it waited
       }
     }
-    if (watched.back().revents != 0) accept_some();
+    if (poll_entries.back().revents != 0) accept_new();
   }
   close_expired();
 }

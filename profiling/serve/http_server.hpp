@@ -20,8 +20,8 @@ constexpr std::size_t kMostConnections = 32;  // further connections get status 
 constexpr std::chrono::seconds kMostRequestTime{10};
 constexpr std::chrono::seconds kMostIdleTime{60};  // limit for a client that does not read its answer
 
-// For one thread. Every answer closes its connection. All users except this process's own and root get 403
-// for every request.
+// Used by one thread only. Every answer closes its connection. All users except this process's own and root
+// get 403 for every request.
 class HttpServer {
  public:
   // Port 0 selects a free port. Error: already_exists if another program uses the port.
@@ -32,19 +32,19 @@ class HttpServer {
 
   std::uint16_t port() const { return port_; }
 
-  // Makes the answer to a request. nullopt if the answer comes later by reply(). If the client closes its
-  // connection meanwhile, or only its sending half, it gets no answer.
+  // Makes the answer to a request, or returns nullopt if the answer comes later by reply(). If the client
+  // closes its connection before that, or only its sending half, it gets no answer.
   using Answer = std::function<std::optional<HttpResponse>(const HttpRequest&, std::uint64_t connection)>;
-  // Waits up to `most` for an event. Then does a limited amount of work without waiting, so that many clients
-  // cannot keep it busy.
-  void step(std::chrono::milliseconds most, const Answer& answer);
+  // Waits up to `timeout` for an event. Then does a limited amount of work without waiting, so that many
+  // clients cannot keep step() busy.
+  void step(std::chrono::milliseconds timeout, const Answer& answer);
   // Sends a late answer. Does nothing if the client has closed the connection.
   void reply(std::uint64_t connection, HttpResponse response);
 
  private:
   struct Connection;
   explicit HttpServer(Fd listener, std::uint16_t port);
-  void accept_some();
+  void accept_new();
   void receive(Connection& connection, const Answer& answer);
   void send(Connection& connection);
   void drain(Connection& connection);
@@ -54,7 +54,7 @@ class HttpServer {
   Fd listener_;
   std::uint16_t port_ = 0;
   std::uint64_t next_id_ = 1;
-  std::chrono::steady_clock::time_point accept_again_;
+  std::chrono::steady_clock::time_point accept_after_;
   std::vector<std::unique_ptr<Connection>> connections_;
 };
 

@@ -1,8 +1,8 @@
 // The live view's thread and what it publishes. It only reads the files of the recorded processes.
 //
-// Threads: work() and all functions that it calls run in the inspecting thread. json() and end() run in the
-// server's main thread (live_view.hpp).
-// Locks: mutex_ is not held, unless a comment names it.
+// Threads: inspect_until_stopped() and all functions that it calls run in the inspecting thread. json() and
+// end() run in the server's main thread (live_view.hpp).
+// Locks: mutex_ is held only where a comment says so.
 // Memory: everything may allocate: this is penstock's own process.
 // Signals: no handler calls this code.
 #include "profiling/serve/live_view.hpp"
@@ -25,11 +25,11 @@ namespace {
 using Clock = std::chrono::steady_clock;
 
 constexpr std::chrono::seconds kViewInterval{1};
-constexpr int kViewShare = 4;  // an inspection takes at most 1/4 of the time
-constexpr std::size_t kMostPoints =
-    600;  // limit of the history: ten minutes, if an inspection takes one second
-constexpr double kMostPointsOfRun = 300;  // points for a whole run
-constexpr std::size_t kMostFiles = 50;
+constexpr int kViewShareDivisor = 4;  // an inspection takes at most 1/4 of the time
+// Points in the history of a running session: ten minutes, if an inspection is made each second.
+constexpr std::size_t kMostHistoryPoints = 600;
+constexpr double kMostRunPoints = 300;  // points in the history of a whole run
+constexpr std::size_t kMostListedFiles = 50;
 constexpr std::size_t kMostNamedProcesses = 1000;  // limit for the list of processes
 
 double now_s() {
@@ -38,7 +38,7 @@ double now_s() {
 
 // True if both paths lead to the same file, for example through a link. Each stat() may wait for a remote
 // file system.
-bool same_file(const std::string& one, const std::string& other) {
+bool is_same_file(const std::string& one, const std::string& other) {
   struct stat a {};
   struct stat b {};
   return ::stat(one.c_str(), &a) == 0 && ::stat(other.c_str(), &b) == 0 && a.st_dev == b.st_dev &&
@@ -53,67 +53,69 @@ Json process_json_of(const RecordingProcess& process) {
 
 }  // namespace
 
-// The members are set before the thread begins, so json() always has one.
+// The members of the object are published before the thread begins, so json() always returns an object.
 LiveView::LiveView(std::filesystem::path folder, SessionFilter filter)
     : folder_(std::move(folder)), filter_(std::move(filter)) {
   publish({{"looked", false}, {"running", false}, {"error", ""}});
-  thread_ = std::jthread([this](const std::stop_token& stop) { work(stop); });
+  thread_ = std::jthread([this](const std::stop_token& stop) { inspect_until_stopped(stop); });
 }
 
-// thread_ is the last member, so it is destroyed first. Its destructor requests a stop and joins it, while
-// all members that it uses still exist.
+// thread_ is the last member, so it is destroyed first. Its destructor requests a stop and joins the thread,
+// while all members that the thread uses still exist.
 LiveView::~LiveView() = default;
 
 // Runs in the main thread. mutex_ is held only while the pointer is copied.
 std::shared_ptr<const Json> LiveView::json() const {
   const std::scoped_lock lock(mutex_);
-  return members_;
+  return json_members_;
 }
 
-// Runs in the inspecting thread, which does not hold the lock. The members are complete before the lock is
-// taken. The old ones are freed after it is released.
+// Runs in the inspecting thread, which does not hold the lock. The new object is complete before the lock is
+// taken. The old object is freed after the lock is released.
 void LiveView::publish(Json members) {
   auto published = std::make_shared<const Json>(std::move(members));
   const std::scoped_lock lock(mutex_);
-  members_.swap(published);
+  json_members_.swap(published);
 }
 
-// Runs in the main thread. The stop is requested first: it wakes work(), which then needs the lock. A stop
-// between work()'s test and its wait is not lost, because wait_until() tests the stop token itself.
-bool LiveView::end(std::chrono::milliseconds most) {
+// Runs in the main thread. The stop is requested first: it wakes inspect_until_stopped(), which then needs
+// the lock. A stop between inspect_until_stopped()'s test and its wait is not lost, because wait_until()
+// tests the stop token itself.
+bool LiveView::end(std::chrono::milliseconds timeout) {
   thread_.request_stop();
   std::unique_lock lock(mutex_);
-  return changed_.wait_for(lock, most, [this] { return ended_; });
+  return ended_changed_.wait_for(lock, timeout, [this] { return has_ended_; });
 }
 
 // The inspecting thread's main function. An error is published like a result, and the next inspection tries
 // again. After each inspection the thread waits three times as long as the inspection took. So a large
-// session uses at most a quarter of a processor. ended_ is set under the lock, as the last action: after
+// session uses at most a quarter of a processor. has_ended_ is set under the lock, as the last action: after
 // that, end() may let the process exit.
-void LiveView::work(const std::stop_token& stop) {
+void LiveView::inspect_until_stopped(const std::stop_token& stop) {
   while (!stop.stop_requested()) {
     const Clock::time_point begin = Clock::now();
     if (const Result<void> inspected = try_inspect(); !inspected.ok())
       publish({{"looked", true}, {"running", false}, {"error", inspected.error().message()}});
     const Clock::time_point now = Clock::now();
-    const auto due = std::max(begin + kViewInterval, now + (kViewShare - 1) * (now - begin));
+    const auto next_time = std::max(begin + kViewInterval, now + (kViewShareDivisor - 1) * (now - begin));
     std::unique_lock lock(mutex_);
-    changed_.wait_until(lock, stop, due, [] { return false; });
+    ended_changed_.wait_until(lock, stop, next_time, [] { return false; });
   }
   const std::scoped_lock lock(mutex_);
-  ended_ = true;
-  changed_.notify_all();
+  has_ended_ = true;
+  ended_changed_.notify_all();
 }
 
 // True if the process writes to this session. A copy of a session also contains files of running processes,
-// but they write to the original. The answer is stored for each file, because it requires /proc/PID/maps.
+// but they write to the original. The result is stored for each file, because finding it requires reading
+// /proc/PID/maps.
 bool LiveView::writes_to_this_session(const RecordingProcess& process) {
   if (!process.on_this_machine) return true;
   const auto [known, fresh] = writes_here_.try_emplace(process.file, true);
   if (fresh) {
-    const auto running = running_session(static_cast<pid_t>(process.pid));
-    known->second = !running || running->file == process.file || same_file(running->file, process.file) ||
-                    std::filesystem::path(running->file).parent_path() == folder_;
+    const auto session = running_session(static_cast<pid_t>(process.pid));
+    known->second = !session || session->file == process.file || is_same_file(session->file, process.file) ||
+                    std::filesystem::path(session->file).parent_path() == folder_;
   }
   return known->second;
 }
@@ -124,40 +126,41 @@ Result<void> LiveView::try_inspect() {
   try {
     return inspect();
   } catch (const std::exception& problem) {
-    before_.reset();
+    previous_progress_.reset();
     run_inspected_ = false;
     return make_error(Errc::exhausted,
                       fmt::format("cannot look at '{}': {}", folder_.string(), problem.what()));
   }
 }
 
-// One inspection, in the inspecting thread, without the lock until publish(). The processes are listed before
-// the session is read. So a process that ends between the two is inspected once more. In the other order its
-// last writes would be missed. An error in reading the session leaves the state unchanged.
+// Makes one inspection, in the inspecting thread. The lock is not held, except in publish(). The processes
+// are listed before the session is read. So a process that ends between the two is inspected once more. In
+// the other order its last writes would be missed. An error in reading the session leaves the state
+// unchanged.
 Result<void> LiveView::inspect() {
   PENSTOCK_ASSIGN(std::vector<RecordingProcess> processes, recording_processes(folder_));
   std::erase_if(processes, [&](const RecordingProcess& process) { return !writes_to_this_session(process); });
   if (processes.empty() && run_inspected_) return success();
   const std::vector<std::filesystem::path> folders{folder_};
   PENSTOCK_ASSIGN(Session session, open_session(folders));
-  auto now = std::make_unique<SessionProgress>(measure_progress(std::move(session), filter_));
-  const Change change = change_of(before_.get(), *now, kMostFiles);
-  if (before_ != nullptr) {
+  auto progress = std::make_unique<SessionProgress>(measure_progress(std::move(session), filter_));
+  const Change change = change_of(previous_progress_.get(), *progress, kMostListedFiles);
+  if (previous_progress_ != nullptr) {
     history_.push_back(Json::array({now_s(), change.seconds, static_cast<double>(change.all.bytes_read),
                                     static_cast<double>(change.all.bytes_written),
                                     static_cast<double>(change.all.operations)}));
-    if (history_.size() > kMostPoints) history_.pop_front();
+    if (history_.size() > kMostHistoryPoints) history_.pop_front();
   }
-  if (run_inspected_) {  // a process of the session runs again, so the view is live again
+  if (run_inspected_) {  // a process of the session runs again
     history_.clear();
     history_is_exact_ = true;
   }
   run_inspected_ = processes.empty();
-  if (run_inspected_) show_whole_run(now->session);
-  // A session that has ended has no rates, only totals.
-  const Change run_change = run_inspected_ ? change_of(nullptr, *now, kMostFiles) : Change{};
-  publish(members_of(*now, run_inspected_ ? run_change : change, processes));
-  before_ = std::move(now);
+  if (run_inspected_) show_whole_run(progress->session);
+  // If the session has ended, the totals of the whole run are shown, because there are no rates any more.
+  const Change run_change = run_inspected_ ? change_of(nullptr, *progress, kMostListedFiles) : Change{};
+  publish(members_of(*progress, run_inspected_ ? run_change : change, processes));
+  previous_progress_ = std::move(progress);
   if (run_inspected_) writes_here_.clear();
   return success();
 }
@@ -166,13 +169,13 @@ Result<void> LiveView::inspect() {
 void LiveView::show_whole_run(const Session& session) {
   const FileSums sums(session);
   const SessionSummary summary = inspect_session(session, sums, filter_, "file", 1).summary;
-  const TransferSeries series(summary.begin_ns, summary.span_s, kMostPointsOfRun);
-  std::vector<double> read(series.points());
-  std::vector<double> written(series.points());
+  const TransferSeries series(summary.begin_ns, summary.span_s, kMostRunPoints);
+  std::vector<double> bytes_read(series.points());
+  std::vector<double> bytes_written(series.points());
   std::vector<double> operations(series.points());
   each_transfer(session, sums, filter_, summary.io_is_union, [&](const Transfer& transfer) {
     if (transfer.kind != TransferKind::metadata)
-      series.add(transfer.kind == TransferKind::read ? read : written, transfer, transfer.bytes);
+      series.add(transfer.kind == TransferKind::read ? bytes_read : bytes_written, transfer, transfer.bytes);
     series.add(operations, transfer, transfer.operations);
   });
   history_is_exact_ = summary.io_is_union;
@@ -180,15 +183,15 @@ void LiveView::show_whole_run(const Session& session) {
   const double begin_s = static_cast<double>(summary.begin_ns) / 1e9;
   for (std::size_t i = 0; i < series.points(); ++i)
     history_.push_back(Json::array({begin_s + static_cast<double>(i + 1) * series.interval_s(),
-                                    series.interval_s(), read[i], written[i], operations[i]}));
+                                    series.interval_s(), bytes_read[i], bytes_written[i], operations[i]}));
 }
 
-// Runs in the inspecting thread. Makes the members of the JSON object; changes no state.
+// Runs in the inspecting thread. Makes the members of the JSON object, and changes no state.
 Json LiveView::members_of(const SessionProgress& progress, const Change& change,
                           const std::vector<RecordingProcess>& processes) const {
-  Json named = Json::array();
+  Json process_list = Json::array();
   for (std::size_t i = 0; i < processes.size() && i < kMostNamedProcesses; ++i)
-    named.push_back(process_json_of(processes[i]));
+    process_list.push_back(process_json_of(processes[i]));
   return Json{{"looked", true},
               {"running", !processes.empty()},
               {"error", ""},
@@ -206,7 +209,7 @@ Json LiveView::members_of(const SessionProgress& progress, const Change& change,
                 {"files", change.files}}},
               {"hottest", hottest_json(change)},
               {"process_count", processes.size()},
-              {"processes", std::move(named)},
+              {"processes", std::move(process_list)},
               {"history_is_exact", history_is_exact_},
               {"history", Json(history_)}};
 }

@@ -2,11 +2,11 @@
 // readers get the same object, so more readers cost nothing more. If no process of the session runs, the
 // object describes the whole run.
 //
-// Threads: the server's main thread makes the view, calls json() and ends it. The inspecting thread (work())
-// is the only one that uses the members from before_ to history_is_exact_, so these need no lock. Only the
-// main thread starts processes (side_job.hpp).
-// Locks: mutex_ guards only members_ and ended_. It is held while a pointer is copied, never while files are
-// read.
+// Threads: the server's main thread makes the view, calls json() and ends it. The inspecting thread
+// (inspect_until_stopped()) is the only one that uses the members from previous_progress_ to
+// history_is_exact_, so these need no lock. Only the main thread starts processes (side_job.hpp).
+// Locks: mutex_ guards only json_members_ and has_ended_. It is held while a pointer is copied, never while
+// files are read.
 // Memory: both threads may allocate.
 // Signals: SIGINT and SIGTERM set a flag that the main thread reads (interrupt.hpp). No handler uses this
 // class.
@@ -32,17 +32,17 @@ namespace penstock {
 class LiveView {
  public:
   LiveView(std::filesystem::path folder, SessionFilter filter);
-  ~LiveView();  // waits for an inspection that is running
+  ~LiveView();  // waits until a running inspection has ended
   LiveView(const LiveView&) = delete;
   LiveView& operator=(const LiveView&) = delete;
 
-  // The members of a JSON object: "running": true, ... Any thread.
+  // Returns the members of a JSON object ("running": true, ...). Any thread may call this.
   std::shared_ptr<const Json> json() const;
-  // Ends the inspections; false if one is still running after `most`. Main thread.
-  bool end(std::chrono::milliseconds most);
+  // Ends the inspections. False if one is still running after `timeout`. Called in the main thread.
+  bool end(std::chrono::milliseconds timeout);
 
  private:
-  void work(const std::stop_token& stop);
+  void inspect_until_stopped(const std::stop_token& stop);
   Result<void> try_inspect();
   Result<void> inspect();
   bool writes_to_this_session(const RecordingProcess& process);
@@ -53,10 +53,10 @@ class LiveView {
 
   const std::filesystem::path folder_;
   const SessionFilter filter_;
-  // Used only by the inspecting thread.
-  std::unique_ptr<SessionProgress> before_;
+  // The result of the last inspection. Used only by the inspecting thread.
+  std::unique_ptr<SessionProgress> previous_progress_;
   std::deque<Json> history_;  // [end in seconds since 1970, length, bytes read, bytes written, operations]
-  // files of running processes: true if the process really writes to this file
+  // files of running processes: true if the process writes to this session (writes_to_this_session())
   std::map<std::string, bool> writes_here_;
   // no process runs, and the session was inspected after the last one ended
   bool run_inspected_ = false;
@@ -64,10 +64,10 @@ class LiveView {
   bool history_is_exact_ = true;
 
   mutable std::mutex mutex_;
-  std::condition_variable_any changed_;
-  std::shared_ptr<const Json> members_;
-  bool ended_ = false;
-  std::jthread thread_;  // last member: destroyed first, before the members that it uses
+  std::condition_variable_any ended_changed_;
+  std::shared_ptr<const Json> json_members_;
+  bool has_ended_ = false;
+  std::jthread thread_;  // the last member, so that it is destroyed first
 };
 
 }  // namespace penstock

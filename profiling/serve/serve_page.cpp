@@ -14,7 +14,7 @@ HttpResponse serve_page(std::string_view name, bool si_units) {
   const Result<std::string> nonce = make_token();
   if (!nonce.ok()) return plain_response(500, nonce.error().message());
   HttpResponse response;
-  response.type = "text/html; charset=utf-8";
+  response.content_type = "text/html; charset=utf-8";
   response.content_policy = fmt::format(
       "default-src 'none'; script-src 'nonce-{0}'; style-src 'nonce-{0}'; connect-src 'self'; img-src data:; "
       "base-uri 'none'; form-action 'none'; frame-ancestors 'none'",

@@ -9,7 +9,8 @@
 
 namespace penstock {
 
-// `name`: of the session; it may contain any bytes. `si_units`: rates in MB/s.
+// `name` is the name of the session and may contain any bytes. With `si_units`, rates are in MB/s instead of
+// MiB/s.
 HttpResponse serve_page(std::string_view name, bool si_units);
 
 }  // namespace penstock

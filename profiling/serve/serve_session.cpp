@@ -20,37 +20,38 @@ namespace {
 
 namespace fs = std::filesystem;
 
-constexpr std::string_view kOutputPlaceholder = "{made}";  // placeholder for the path of a job's output file
-constexpr std::uint64_t kMostSeconds = 3600;
+constexpr std::string_view kOutputPlaceholder = "{made}";  // SideJob replaces this by the output file's path
+constexpr std::uint64_t kMostTraceSeconds = 3600;
 
-// A report has scripts and contains names of unknown files. So the policy prevents it from sending requests
-// to this server.
+// A report has scripts and contains names of unknown files. This policy keeps the scripts from sending
+// requests to this server.
 constexpr const char* kReportPolicy =
     "default-src 'none'; script-src 'unsafe-inline'; style-src 'unsafe-inline'; img-src data:; base-uri "
     "'none'; "
     "form-action 'none'; frame-ancestors 'none'; sandbox allow-scripts allow-downloads";
 
-HttpResponse failed(const Error& error) {
-  const bool lacks = error.code == Errc::not_found;
-  return plain_response(lacks ? 409 : 500, error.message());
+HttpResponse error_response(const Error& error) {
+  const bool is_missing = error.code == Errc::not_found;
+  return plain_response(is_missing ? 409 : 500, error.message());
 }
 
-// A name that is valid in every file system and HTTP header.
+// Returns the name, at most 80 bytes of it, with '_' for characters that are not valid in every file system
+// and HTTP header.
 std::string file_name(std::string_view name) {
   std::string out;
   for (const char c : name.substr(0, 80)) {
-    const bool plain = (c >= 'a' && c <= 'z') || (c >= 'A' && c <= 'Z') || (c >= '0' && c <= '9');
-    out += plain || c == '-' || c == '_' || (c == '.' && !out.empty()) ? c : '_';
+    const bool is_plain = (c >= 'a' && c <= 'z') || (c >= 'A' && c <= 'Z') || (c >= '0' && c <= '9');
+    out += is_plain || c == '-' || c == '_' || (c == '.' && !out.empty()) ? c : '_';
   }
   return out.empty() ? "session" : out;
 }
 
-// Creates a new, empty folder next to the session. It is created before the job starts, so that what a failed
-// job leaves in it can be removed.
+// Creates a new, empty folder next to the session's folder. It is created before the job starts, so that the
+// files that a failed job leaves in it can be removed.
 Result<fs::path> make_snapshot_folder(const fs::path& folder) {
-  std::string when = utc_now();
-  std::erase_if(when, [](char c) { return c == '-' || c == ':'; });
-  const std::string stem = fmt::format("{}-snapshot-{}", folder.filename().string(), when);
+  std::string time_text = utc_now();
+  std::erase_if(time_text, [](char c) { return c == '-' || c == ':'; });
+  const std::string stem = fmt::format("{}-snapshot-{}", folder.filename().string(), time_text);
   fs::path snapshot_folder = folder.parent_path() / stem;
   for (int i = 2; ::mkdir(snapshot_folder.c_str(), 0700) != 0; ++i) {
     if (errno != EEXIST) return errno_error(errno, "cannot make the session", snapshot_folder.string());
@@ -60,36 +61,36 @@ Result<fs::path> make_snapshot_folder(const fs::path& folder) {
 }
 
 void remove_partial_snapshot(const fs::path& snapshot) {
-  std::error_code none;
-  if (!snapshot.empty()) fs::remove_all(snapshot, none);
+  std::error_code ignored_error;
+  if (!snapshot.empty()) fs::remove_all(snapshot, ignored_error);
 }
 
 }  // namespace
 
 ServeSession::ServeSession(ServeOptions options)
-    : options_(std::move(options)), trace_(options_.folder), live_(options_.folder, options_.filter) {}
+    : options_(std::move(options)), trace_(options_.folder), live_view_(options_.folder, options_.filter) {}
 
 ServeSession::~ServeSession() {
   end(std::chrono::milliseconds(0));
 }
 
-bool ServeSession::end(std::chrono::milliseconds most) {
+bool ServeSession::end(std::chrono::milliseconds timeout) {
   trace_.disarm();
-  const auto snapshot = jobs_.find(Kind::snapshot);
-  const fs::path partial = snapshot == jobs_.end() ? fs::path() : snapshot->second.new_snapshot;
-  jobs_.clear();  // the destructors end the jobs
-  remove_partial_snapshot(partial);
-  return live_.end(most);
+  const auto snapshot = jobs_.find(JobKind::snapshot);
+  const fs::path partial_snapshot = snapshot == jobs_.end() ? fs::path() : snapshot->second.new_snapshot;
+  jobs_.clear();  // the destructors of the jobs end them
+  remove_partial_snapshot(partial_snapshot);
+  return live_view_.end(timeout);
 }
 
 const std::array<ServeSession::Page, 7> ServeSession::kPages{{
-    {"/", false, std::nullopt, &ServeSession::home},
-    {"/live", false, std::nullopt, &ServeSession::live},
-    {"/trace", true, std::nullopt, &ServeSession::trace},
-    {"/snapshot", true, Kind::snapshot, nullptr},
-    {"/report", false, Kind::page, nullptr},
-    {"/report.json", false, Kind::json, nullptr},
-    {"/download", false, std::nullopt, &ServeSession::download},
+    {"/", false, std::nullopt, &ServeSession::home_page},
+    {"/live", false, std::nullopt, &ServeSession::live_json},
+    {"/trace", true, std::nullopt, &ServeSession::arm_trace},
+    {"/snapshot", true, JobKind::snapshot, nullptr},
+    {"/report", false, JobKind::page, nullptr},
+    {"/report.json", false, JobKind::json, nullptr},
+    {"/download", false, std::nullopt, &ServeSession::download_archive},
 }};
 
 std::optional<HttpResponse> ServeSession::answer(const HttpRequest& request, std::uint64_t connection) {
@@ -104,9 +105,9 @@ std::optional<HttpResponse> ServeSession::answer(const HttpRequest& request, std
   const auto* const page =
       std::find_if(kPages.begin(), kPages.end(), [&](const Page& one) { return one.path == request.path; });
   if (page == kPages.end()) return plain_response(404, "there is no such page");
-  const bool fits =
+  const bool method_fits =
       page->needs_post ? request.method == "POST" : request.method == "GET" || request.method == "HEAD";
-  if (!fits) {
+  if (!method_fits) {
     HttpResponse response =
         plain_response(405, page->needs_post ? "this takes POST" : "this takes GET and HEAD");
     response.headers.emplace_back("Allow", page->needs_post ? "POST" : "GET, HEAD");
@@ -116,81 +117,81 @@ std::optional<HttpResponse> ServeSession::answer(const HttpRequest& request, std
   return (this->*page->answer)(request);
 }
 
-HttpResponse ServeSession::home(const HttpRequest& /*request*/) {
+HttpResponse ServeSession::home_page(const HttpRequest& /*request*/) {
   return serve_page(name(), options_.si_units);
 }
 
-HttpResponse ServeSession::live(const HttpRequest& /*request*/) {
+HttpResponse ServeSession::live_json(const HttpRequest& /*request*/) {
   Json out{
       {"kind", "live"}, {"name", name()}, {"session", options_.folder.string()}, {"trace", trace_.json()}};
-  out.update(*live_.json());
+  out.update(*live_view_.json());
   return json_response(200, out);
 }
 
-HttpResponse ServeSession::trace(const HttpRequest& request) {
-  const auto time = parse_digits<std::uint64_t>(request.parameter("seconds").value_or(""));
-  if (!time || *time > kMostSeconds)
-    return plain_response(400, fmt::format("seconds are a whole number from 0 to {}", kMostSeconds));
-  if (*time == 0) {
+HttpResponse ServeSession::arm_trace(const HttpRequest& request) {
+  const auto seconds = parse_digits<std::uint64_t>(request.parameter("seconds").value_or(""));
+  if (!seconds || *seconds > kMostTraceSeconds)
+    return plain_response(400, fmt::format("seconds are a whole number from 0 to {}", kMostTraceSeconds));
+  if (*seconds == 0) {
     trace_.disarm();
-  } else if (const Result<void> armed = trace_.arm(std::chrono::seconds(*time)); !armed.ok()) {
-    return failed(armed.error());
+  } else if (const Result<void> armed = trace_.arm(std::chrono::seconds(*seconds)); !armed.ok()) {
+    return error_response(armed.error());
   }
   return json_response(200, trace_.json());
 }
 
-HttpResponse ServeSession::download(const HttpRequest& /*request*/) {
+HttpResponse ServeSession::download_archive(const HttpRequest& /*request*/) {
   const std::string stem = file_name(name());
   Result<std::unique_ptr<TarStream>> archive = TarStream::of_session(options_.folder, stem);
-  if (!archive.ok()) return failed(archive.error());
+  if (!archive.ok()) return error_response(archive.error());
   HttpResponse response;
-  response.type = "application/x-tar";
+  response.content_type = "application/x-tar";
   response.headers.emplace_back("Content-Disposition", fmt::format("attachment; filename=\"{}.tar\"", stem));
   response.body = *std::move(archive);
   return response;
 }
 
-std::optional<HttpResponse> ServeSession::wait_for(Kind kind, std::uint64_t connection) {
+std::optional<HttpResponse> ServeSession::wait_for(JobKind kind, std::uint64_t connection) {
   if (const auto at = jobs_.find(kind); at != jobs_.end()) {
-    at->second.waiting.push_back(connection);  // the job's answer goes to this connection too
+    at->second.waiting_connections.push_back(connection);  // the running job also answers this request
     return std::nullopt;
   }
   std::vector<std::string> arguments{"profile"};
   fs::path new_snapshot;
-  if (kind == Kind::snapshot) {
+  if (kind == JobKind::snapshot) {
     Result<fs::path> snapshot_folder = make_snapshot_folder(options_.folder);
-    if (!snapshot_folder.ok()) return failed(snapshot_folder.error());
+    if (!snapshot_folder.ok()) return error_response(snapshot_folder.error());
     new_snapshot = *std::move(snapshot_folder);
     arguments.insert(arguments.end(),
                      {"snapshot", options_.folder.string(), "-o", new_snapshot.string(), "--json"});
   } else {
     arguments.insert(arguments.end(), {"report", options_.folder.string(), "--json"});
     arguments.insert(arguments.end(), options_.report_arguments.begin(), options_.report_arguments.end());
-    if (kind == Kind::page) arguments.insert(arguments.end(), {"--html", std::string(kOutputPlaceholder)});
+    if (kind == JobKind::page) arguments.insert(arguments.end(), {"--html", std::string(kOutputPlaceholder)});
   }
   arguments.insert(arguments.end(), {"--no-config", "--progress", "never"});
   Result<SideJob> job =
-      SideJob::begin(std::move(arguments), kind == Kind::page ? std::string(kOutputPlaceholder) : "");
+      SideJob::begin(std::move(arguments), kind == JobKind::page ? std::string(kOutputPlaceholder) : "");
   if (!job.ok()) {
     remove_partial_snapshot(new_snapshot);
-    return failed(job.error());
+    return error_response(job.error());
   }
   jobs_.emplace(kind, Job{*std::move(job), {connection}, std::move(new_snapshot)});
   return std::nullopt;
 }
 
-HttpResponse ServeSession::outcome(Kind kind, const Job& job, Result<Fd>& output) const {
+HttpResponse ServeSession::job_response(JobKind kind, const Job& job, Result<Fd>& output) const {
   if (!output.ok()) return plain_response(500, output.error().message());
-  if (kind == Kind::snapshot) return json_response(200, Json{{"session", job.new_snapshot.string()}});
+  if (kind == JobKind::snapshot) return json_response(200, Json{{"session", job.new_snapshot.string()}});
   Result<std::unique_ptr<BodySource>> body = file_body(Fd(::fcntl(output->get(), F_DUPFD_CLOEXEC, 0)));
   if (!body.ok()) return plain_response(500, body.error().message());
   HttpResponse response;
   response.body = *std::move(body);
-  if (kind == Kind::page) {
-    response.type = "text/html; charset=utf-8";
+  if (kind == JobKind::page) {
+    response.content_type = "text/html; charset=utf-8";
     response.content_policy = kReportPolicy;
   } else {
-    response.type = "application/x-ndjson";
+    response.content_type = "application/x-ndjson";
   }
   return response;
 }
@@ -204,8 +205,8 @@ void ServeSession::update(HttpServer& server) {
       continue;
     }
     if (!output->ok()) remove_partial_snapshot(at->second.new_snapshot);
-    for (const std::uint64_t connection : at->second.waiting)
-      server.reply(connection, outcome(at->first, at->second, *output));
+    for (const std::uint64_t connection : at->second.waiting_connections)
+      server.reply(connection, job_response(at->first, at->second, *output));
     at = jobs_.erase(at);
   }
 }

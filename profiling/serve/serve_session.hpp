@@ -20,15 +20,15 @@
 namespace penstock {
 
 struct ServeOptions {
-  std::filesystem::path folder;               // absolute
-  SessionFilter filter;                       // for the live view
+  std::filesystem::path folder;               // absolute path of the session's folder
+  SessionFilter filter;                       // the files that the live view shows
   std::vector<std::string> report_arguments;  // the same filter and units as options of `profile report`
   bool si_units = false;
   std::string token;
   std::uint16_t port = 0;
 };
 
-// For one thread.
+// Used by one thread only.
 class ServeSession {
  public:
   explicit ServeSession(ServeOptions options);
@@ -41,39 +41,39 @@ class ServeSession {
   // Continues the trace and the jobs. Sends the results of finished jobs to the connections that wait for
   // them.
   void update(HttpServer& server);
-  // True if update() must be called often.
+  // True if update() must be called often: a trace or a job runs.
   bool busy() const { return trace_.armed() || !jobs_.empty(); }
   // Switches off the trace, ends all jobs and the live view. False if the live view does not end within
-  // `most`.
-  bool end(std::chrono::milliseconds most);
+  // `timeout`.
+  bool end(std::chrono::milliseconds timeout);
 
  private:
-  enum class Kind { page, json, snapshot };
+  enum class JobKind { page, json, snapshot };
   struct Page {
     std::string_view path;
-    bool needs_post;          // it changes something, so only POST is accepted
-    std::optional<Kind> job;  // the job that makes the answer; nullopt: the page is answered at once
+    bool needs_post;             // true if the request changes something: then only POST is accepted
+    std::optional<JobKind> job;  // the job that makes the answer; nullopt: answered at once
     HttpResponse (ServeSession::*answer)(const HttpRequest& request);
   };
   static const std::array<Page, 7> kPages;
   struct Job {
     SideJob job;
-    std::vector<std::uint64_t> waiting;  // connections that get the job's answer
-    std::filesystem::path new_snapshot;  // the folder of a new snapshot
+    std::vector<std::uint64_t> waiting_connections;  // connections to which the job's output is sent
+    std::filesystem::path new_snapshot;              // for a snapshot: its new folder
   };
 
-  HttpResponse home(const HttpRequest& request);
-  HttpResponse live(const HttpRequest& request);
-  HttpResponse trace(const HttpRequest& request);
-  HttpResponse download(const HttpRequest& request);
-  std::optional<HttpResponse> wait_for(Kind kind, std::uint64_t connection);
-  HttpResponse outcome(Kind kind, const Job& job, Result<Fd>& output) const;
+  HttpResponse home_page(const HttpRequest& request);
+  HttpResponse live_json(const HttpRequest& request);
+  HttpResponse arm_trace(const HttpRequest& request);
+  HttpResponse download_archive(const HttpRequest& request);
+  std::optional<HttpResponse> wait_for(JobKind kind, std::uint64_t connection);
+  HttpResponse job_response(JobKind kind, const Job& job, Result<Fd>& output) const;
   std::string name() const { return options_.folder.filename().string(); }
 
   const ServeOptions options_;
   ArmedTrace trace_;
-  std::map<Kind, Job> jobs_;
-  LiveView live_;
+  std::map<JobKind, Job> jobs_;
+  LiveView live_view_;
 };
 
 }  // namespace penstock

@@ -32,49 +32,49 @@ constexpr const char* kOutputFile = "out";
 constexpr const char* kStdoutFile = "words";
 constexpr const char* kStderrFile = "errors";
 
-// The last line of the job's stderr.
+// Returns the last line of the job's stderr, without "penstock: ".
 std::string last_line(const fs::path& file) {
   std::ifstream in(file);
   std::string last;
   for (std::string line; std::getline(in, line);)
     if (!line.empty()) last = line;
-  constexpr std::string_view kOurs = "penstock: ";
-  return last.starts_with(kOurs) ? last.substr(kOurs.size()) : last;
+  constexpr std::string_view kOurPrefix = "penstock: ";
+  return last.starts_with(kOurPrefix) ? last.substr(kOurPrefix.size()) : last;
 }
 
 }  // namespace
 
 Result<SideJob> SideJob::begin(std::vector<std::string> arguments, const std::string& output) {
-  std::error_code failed;
-  const fs::path temporary = fs::temp_directory_path(failed);
-  if (failed) return errno_error(failed.value(), "cannot find", "the folder for temporary files");
-  std::string name = (temporary / "penstock-serve-XXXXXX").string();
+  std::error_code error;
+  const fs::path temp_folder = fs::temp_directory_path(error);
+  if (error) return errno_error(error.value(), "cannot find", "the folder for temporary files");
+  std::string name = (temp_folder / "penstock-serve-XXXXXX").string();
   if (::mkdtemp(name.data()) == nullptr)
-    return errno_error(errno, "cannot make a folder in", temporary.string());
+    return errno_error(errno, "cannot make a folder in", temp_folder.string());
   const fs::path folder = name;
-  const std::string out = (folder / kOutputFile).string();
-  const std::string printed = output.empty() ? out : (folder / kStdoutFile).string();
-  const std::string errors = (folder / kStderrFile).string();
+  const std::string output_path = (folder / kOutputFile).string();
+  const std::string stdout_path = output.empty() ? output_path : (folder / kStdoutFile).string();
+  const std::string stderr_path = (folder / kStderrFile).string();
   arguments.insert(arguments.begin(), "penstock");
   std::vector<char*> argv;
   for (std::string& word : arguments) {
-    if (!output.empty() && word == output) word = out;
+    if (!output.empty() && word == output) word = output_path;
     argv.push_back(word.data());
   }
   argv.push_back(nullptr);
 
   posix_spawn_file_actions_t actions;
   ::posix_spawn_file_actions_init(&actions);
-  constexpr int kWrite = O_WRONLY | O_CREAT | O_TRUNC;
+  constexpr int kWriteFlags = O_WRONLY | O_CREAT | O_TRUNC;
   ::posix_spawn_file_actions_addopen(&actions, STDIN_FILENO, "/dev/null", O_RDONLY, 0);
-  ::posix_spawn_file_actions_addopen(&actions, STDOUT_FILENO, printed.c_str(), kWrite, 0600);
-  ::posix_spawn_file_actions_addopen(&actions, STDERR_FILENO, errors.c_str(), kWrite, 0600);
+  ::posix_spawn_file_actions_addopen(&actions, STDOUT_FILENO, stdout_path.c_str(), kWriteFlags, 0600);
+  ::posix_spawn_file_actions_addopen(&actions, STDERR_FILENO, stderr_path.c_str(), kWriteFlags, 0600);
   pid_t pid = -1;
-  const int why = ::posix_spawn(&pid, "/proc/self/exe", &actions, nullptr, argv.data(), environ);
+  const int spawn_error = ::posix_spawn(&pid, "/proc/self/exe", &actions, nullptr, argv.data(), environ);
   ::posix_spawn_file_actions_destroy(&actions);
-  if (why != 0) {
-    fs::remove_all(folder, failed);
-    return errno_error(why, "cannot begin", "penstock " + arguments[1]);
+  if (spawn_error != 0) {
+    fs::remove_all(folder, error);
+    return errno_error(spawn_error, "cannot begin", "penstock " + arguments[1]);
   }
   return SideJob(pid, folder);
 }
@@ -88,19 +88,19 @@ SideJob::~SideJob() {
     ::kill(pid_, SIGKILL);
     static_cast<void>(retry_eintr([&] { return ::waitpid(pid_, nullptr, 0); }));
   }
-  std::error_code none;
-  if (!folder_.empty()) fs::remove_all(folder_, none);
+  std::error_code ignored_error;
+  if (!folder_.empty()) fs::remove_all(folder_, ignored_error);
 }
 
 // Does not wait (WNOHANG). After a waitpid() that succeeds, pid_ is -1: the kernel may give the id to another
 // process, which the destructor must not kill.
 std::optional<Result<Fd>> SideJob::poll() {
   int status = 0;
-  const pid_t ended = retry_eintr([&] { return ::waitpid(pid_, &status, WNOHANG); });
-  if (ended == 0) return std::nullopt;
-  const int why = errno;
+  const pid_t ended_pid = retry_eintr([&] { return ::waitpid(pid_, &status, WNOHANG); });
+  if (ended_pid == 0) return std::nullopt;
+  const int wait_error = errno;
   pid_ = -1;
-  if (ended < 0) return Result<Fd>(errno_error(why, "cannot wait for", "the report"));
+  if (ended_pid < 0) return Result<Fd>(errno_error(wait_error, "cannot wait for", "the report"));
   return open_output(status);
 }
 

@@ -1,4 +1,5 @@
-// Runs a long penstock command in a process of its own. So it delays no other request, and it can be ended.
+// Runs a long penstock command in a separate process. So the command delays no other request, and it can be
+// ended.
 #pragma once
 
 #include <sys/types.h>
@@ -13,18 +14,19 @@
 
 namespace penstock {
 
-// Runs `penstock WORDS`. For one thread. The destructor ends the process if it still runs, and removes its
-// temporary output.
+// Runs `penstock WORDS`. Used by one thread only. The destructor ends the process if it still runs, and
+// removes its temporary output.
 class SideJob {
  public:
-  // `output`: the word in `arguments` to replace by the path of the output file; "" if the job prints its
-  // output.
+  // `output` is the word in `arguments` that is replaced by the path of the output file, or "" if the job
+  // prints its output.
   static Result<SideJob> begin(std::vector<std::string> arguments, const std::string& output);
   SideJob(SideJob&& other) noexcept;
   SideJob& operator=(SideJob&&) = delete;
   ~SideJob();
 
-  // nullopt while the job runs. Then its output, opened for reading, or its error message.
+  // Returns nullopt while the job runs. After its end returns its output, opened for reading, or its error
+  // message.
   std::optional<Result<Fd>> poll();
 
  private:

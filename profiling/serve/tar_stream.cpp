@@ -17,29 +17,29 @@ namespace {
 
 namespace fs = std::filesystem;
 
-constexpr std::uint64_t kEnd = 2 * kTarBlock;
-constexpr std::uint64_t kMostNote = 16U << 20U;
-constexpr std::string_view kNote = "session.json";
+constexpr std::uint64_t kEndBytes = 2 * kTarBlockBytes;
+constexpr std::uint64_t kMostNoteBytes = 16U << 20U;
+constexpr std::string_view kNoteFile = "session.json";
 
-std::uint64_t padded(std::uint64_t size) {
+std::uint64_t padded_size(std::uint64_t size) {
   return size + tar_padding(size);
 }
 
 Result<std::string> read_whole(int fd, std::uint64_t size, const std::string& path) {
   std::string text(size, '\0');
-  for (std::size_t done = 0; done < text.size();) {
+  for (std::size_t copied = 0; copied < text.size();) {
     const ssize_t got = retry_eintr(
-        [&] { return ::pread(fd, text.data() + done, text.size() - done, static_cast<off_t>(done)); });
+        [&] { return ::pread(fd, text.data() + copied, text.size() - copied, static_cast<off_t>(copied)); });
     if (got < 0) return errno_error(errno, "cannot read", path);
     if (got == 0) break;
-    done += static_cast<std::size_t>(got);
+    copied += static_cast<std::size_t>(got);
   }
   return text;
 }
 
 }  // namespace
 
-Result<void> TarStream::add(const fs::path& file, const std::string& name, bool read_now) {
+Result<void> TarStream::add_member(const fs::path& file, const std::string& name, bool read_now) {
   const Fd fd(retry_eintr([&] { return ::open(file.c_str(), O_RDONLY | kSessionOpenFlags); }));
   if (!fd && (errno == ELOOP || errno == ENOENT)) return success();
   if (!fd) return errno_error(errno, "cannot read", file.string());
@@ -51,7 +51,7 @@ Result<void> TarStream::add(const fs::path& file, const std::string& name, bool 
   member.size = static_cast<std::uint64_t>(about.st_size);
   member.device = about.st_dev;
   member.inode = about.st_ino;
-  if (read_now && member.size <= kMostNote) {
+  if (read_now && member.size <= kMostNoteBytes) {
     PENSTOCK_ASSIGN(member.text, read_whole(fd.get(), member.size, member.path));
   }
   const auto header = tar_header(
@@ -61,7 +61,7 @@ Result<void> TarStream::add(const fs::path& file, const std::string& name, bool 
   if (!header)
     return make_error(Errc::invalid_argument, fmt::format("'{}' is too long for an archive", name));
   member.header.assign(header->data(), header->size());
-  bytes_ += kTarBlock + padded(member.size);
+  bytes_ += kTarBlockBytes + padded_size(member.size);
   members_.push_back(std::move(member));
   return success();
 }
@@ -70,15 +70,15 @@ Result<std::unique_ptr<TarStream>> TarStream::of_session(const fs::path& folder,
   PENSTOCK_ASSIGN(const std::vector<fs::path> files, session_files(folder));
   std::unique_ptr<TarStream> stream(new TarStream);
   for (const fs::path& file : files)
-    PENSTOCK_TRY(stream->add(file, prefix + "/" + file.filename().string(), false));
+    PENSTOCK_TRY(stream->add_member(file, prefix + "/" + file.filename().string(), false));
   if (stream->members_.empty())
     return make_error(Errc::not_found, fmt::format("no process left a file in '{}'", folder.string()));
-  PENSTOCK_TRY(stream->add(folder / kNote, prefix + "/" + std::string(kNote), true));
-  stream->bytes_ += kEnd;
+  PENSTOCK_TRY(stream->add_member(folder / kNoteFile, prefix + "/" + std::string(kNoteFile), true));
+  stream->bytes_ += kEndBytes;
   return stream;
 }
 
-Result<void> TarStream::open(const Member& member) {
+Result<void> TarStream::open_member(const Member& member) {
   fd_ = Fd(retry_eintr([&] { return ::open(member.path.c_str(), O_RDONLY | kSessionOpenFlags); }));
   if (!fd_) return errno_error(errno, "cannot read", member.path);
   struct stat about {};
@@ -90,37 +90,37 @@ Result<void> TarStream::open(const Member& member) {
 
 Result<std::size_t> TarStream::read_member(const Member& member, std::uint64_t from, std::span<char> out) {
   if (member.text) return member.text->copy(out.data(), out.size(), from);
-  if (!fd_) PENSTOCK_TRY(open(member));
+  if (!fd_) PENSTOCK_TRY(open_member(member));
   const ssize_t got =
       retry_eintr([&] { return ::pread(fd_.get(), out.data(), out.size(), static_cast<off_t>(from)); });
   if (got < 0) return errno_error(errno, "cannot read", member.path);
   if (got > 0) return static_cast<std::size_t>(got);
-  std::fill(out.begin(), out.end(), '\0');  // the file was cut at this offset
+  std::fill(out.begin(), out.end(), '\0');  // the file was cut here meanwhile
   return out.size();
 }
 
 // offset_in_member_ moves through one member: its header, its content, and zeros up to a whole block. Then
-// member_index_ goes to the next member. After the last one come the zeros that end an archive.
+// member_index_ moves to the next member. The zeros that end an archive follow the last member.
 Result<std::size_t> TarStream::read(std::span<char> out) {
-  std::size_t done = 0;
-  while (done < out.size()) {
-    std::span<char> room = out.subspan(done);
-    const auto limit = [&](std::uint64_t left) {
+  std::size_t copied = 0;
+  while (copied < out.size()) {
+    std::span<char> room = out.subspan(copied);
+    const auto limit_room = [&](std::uint64_t left) {
       room = room.first(static_cast<std::size_t>(std::min<std::uint64_t>(room.size(), left)));
     };
     if (member_index_ == members_.size()) {
-      limit(kEnd - offset_in_member_);
+      limit_room(kEndBytes - offset_in_member_);
       if (room.empty()) break;
       std::fill(room.begin(), room.end(), '\0');
-    } else if (const Member& member = members_[member_index_]; offset_in_member_ < kTarBlock) {
-      limit(kTarBlock - offset_in_member_);
+    } else if (const Member& member = members_[member_index_]; offset_in_member_ < kTarBlockBytes) {
+      limit_room(kTarBlockBytes - offset_in_member_);
       member.header.copy(room.data(), room.size(), offset_in_member_);
-    } else if (offset_in_member_ < kTarBlock + member.size) {
-      limit(kTarBlock + member.size - offset_in_member_);
-      PENSTOCK_ASSIGN(const std::size_t got, read_member(member, offset_in_member_ - kTarBlock, room));
+    } else if (offset_in_member_ < kTarBlockBytes + member.size) {
+      limit_room(kTarBlockBytes + member.size - offset_in_member_);
+      PENSTOCK_ASSIGN(const std::size_t got, read_member(member, offset_in_member_ - kTarBlockBytes, room));
       room = room.first(got);
-    } else if (offset_in_member_ < kTarBlock + padded(member.size)) {
-      limit(kTarBlock + padded(member.size) - offset_in_member_);
+    } else if (offset_in_member_ < kTarBlockBytes + padded_size(member.size)) {
+      limit_room(kTarBlockBytes + padded_size(member.size) - offset_in_member_);
       std::fill(room.begin(), room.end(), '\0');
     } else {
       ++member_index_;
@@ -128,10 +128,10 @@ Result<std::size_t> TarStream::read(std::span<char> out) {
       fd_.close();
       continue;
     }
-    done += room.size();
+    copied += room.size();
     offset_in_member_ += room.size();
   }
-  return done;
+  return copied;
 }
 
 }  // namespace penstock

@@ -13,12 +13,12 @@
 
 namespace penstock {
 
-// The archive of a session: the files of its processes, and its note. Links and other files of the folder are
-// left out.
+// The archive of a session: the files of its processes, and its note (session.json). Links and other files of
+// the folder are left out.
 class TarStream : public BodySource {
  public:
-  // `prefix`: the folder in the archive that contains all files. Inspects all files at once: the archive has
-  // each file with its present size, even if the file grows later. If a file is cut later, zeros replace the
+  // All files are in the folder `prefix` of the archive. Inspects all files at once: the archive has each
+  // file with its present size, even if the file grows later. If a file is cut later, zeros replace the
   // missing bytes. The note is read at once, because it may be rewritten. Error: not_found if the folder does
   // not exist or contains no session.
   static Result<std::unique_ptr<TarStream>> of_session(const std::filesystem::path& folder,
@@ -30,24 +30,24 @@ class TarStream : public BodySource {
 
  private:
   struct Member {
-    std::string path;    // of the file on disk
-    std::string header;  // as it is in the archive
+    std::string path;    // path of the file on disk
+    std::string header;  // the tar header of this member
     std::uint64_t size = 0;
     std::uint64_t device = 0;
     std::uint64_t inode = 0;
-    std::optional<std::string> text;  // the whole content of a short file that was read in advance
+    std::optional<std::string> text;  // the content, if the whole file was read in advance
   };
   TarStream() = default;
-  Result<void> add(const std::filesystem::path& file, const std::string& name, bool read_now);
-  Result<void> open(const Member& member);
+  Result<void> add_member(const std::filesystem::path& file, const std::string& name, bool read_now);
+  Result<void> open_member(const Member& member);
   Result<std::size_t> read_member(const Member& member, std::uint64_t from, std::span<char> out);
 
   std::vector<Member> members_;
   std::uint64_t bytes_ = 0;
   std::size_t member_index_ = 0;  // index of the present member
-  // offset in its header, content and padding; after the last member: in the archive's end
+  // offset in the present member: its header, content and padding; after the last member: in the final zeros
   std::uint64_t offset_in_member_ = 0;
-  Fd fd_;  // the present member's file
+  Fd fd_;  // the file of the present member
 };
 
 }  // namespace penstock

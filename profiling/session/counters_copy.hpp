@@ -11,8 +11,8 @@ namespace penstock {
 
 template <class From, class To>
 void copy_counters(const From& from, To& to) {
-  const auto copy = [](const auto& count, auto& there) {
-    there = static_cast<std::remove_reference_t<decltype(there)>>(count);
+  const auto copy = [](const auto& count, auto& target) {
+    target = static_cast<std::remove_reference_t<decltype(target)>>(count);
   };
   copy(from.file, to.file);
   copy(from.name, to.name);

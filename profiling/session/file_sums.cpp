@@ -22,13 +22,13 @@ struct EntryOfFile {
   SessionView::Name name;
 };
 
-EntryOfFile entry_at(const Session& session, const CountersAt& at) {
+EntryOfFile entry_at(const Session& session, const CountersPosition& at) {
   const ProcessFile& process_file = *session.process_files[at.packed_position >> kOffsetBits];
-  EntryOfFile found{process_file.view().counters_at(at.packed_position & kOffsetMask), &process_file, {}};
-  if (found.counters.name != 0) found.name = process_file.view().name_at(found.counters.name);
+  EntryOfFile entry{process_file.view().counters_at(at.packed_position & kOffsetMask), &process_file, {}};
+  if (entry.counters.name != 0) entry.name = process_file.view().name_at(entry.counters.name);
   // If the name's key differs from the entry's, the file is damaged or forged, and the name is ignored.
-  if (found.name.file != at.file) found.name = {};
-  return found;
+  if (entry.name.file != at.file) entry.name = {};
+  return entry;
 }
 
 // The kind of a file according to all its entries. open() does not know the kind, so it records a regular
@@ -38,11 +38,11 @@ unsigned kind_of(std::string_view name, std::span<const EntryOfFile> entries) {
   bool is_directory = false;
   bool is_regular = false;
   bool moved = false;
-  for (const EntryOfFile& found : entries) {
-    if (found.name.text.empty() || found.name.text != name) continue;
-    if (found.name.kind == PENSTOCK_OTHER_FILE) return PENSTOCK_OTHER_FILE;
-    (found.name.kind == PENSTOCK_DIRECTORY ? is_directory : is_regular) = true;
-    moved = moved || (found.counters.bytes_read | found.counters.bytes_written) != 0;
+  for (const EntryOfFile& entry : entries) {
+    if (entry.name.text.empty() || entry.name.text != name) continue;
+    if (entry.name.kind == PENSTOCK_OTHER_FILE) return PENSTOCK_OTHER_FILE;
+    (entry.name.kind == PENSTOCK_DIRECTORY ? is_directory : is_regular) = true;
+    moved = moved || (entry.counters.bytes_read | entry.counters.bytes_written) != 0;
   }
   return is_directory && !(is_regular && moved) ? PENSTOCK_DIRECTORY : PENSTOCK_REGULAR;
 }
@@ -50,23 +50,23 @@ unsigned kind_of(std::string_view name, std::span<const EntryOfFile> entries) {
 // Adds entries of one file and one name.
 class FileSumBuilder {
  public:
-  void add(const EntryOfFile& found) {
-    const penstock_counters& counters = found.counters;
-    const SessionClock& clock = found.process_file->view().clock();
+  void add(const EntryOfFile& entry) {
+    const penstock_counters& counters = entry.counters;
+    const SessionClock& clock = entry.process_file->view().clock();
     const unsigned layer = counters.layer;
     if (layer >= PENSTOCK_LAYERS) return;
     LayerSum& sum = sum_.layers[layer];
     if ((sum_.layers_used & (1U << layer)) == 0) sum = {};
     sum_.layers_used |= 1U << layer;
     sum.add(counters, clock);
-    clock.extend(sum_.first_ns, sum_.last_ns, first_of(counters), last_of(counters));
+    clock.extend(sum_.first_ns, sum_.last_ns, first_ticks_of(counters), last_ticks_of(counters));
     if (counters.first_read_ticks != PENSTOCK_NEVER)
       sum_.first_read_ns = std::min(sum_.first_read_ns, clock.realtime_at(counters.first_read_ticks));
     sum_.size = std::max(sum_.size, counters.size);
     sum_.mapped_bytes += counters.mapped_bytes;
-    // Entries of one process and thread are mostly next to each other. distinct() handles the others.
-    processes_.push_back(found.process_file->header().pid);
-    threads_.push_back(std::uint64_t{found.process_file->header().pid} << 32U | counters.thread);
+    // Entries of one process and thread are mostly next to each other. count_distinct() handles the others.
+    processes_.push_back(entry.process_file->header().pid);
+    threads_.push_back(std::uint64_t{entry.process_file->header().pid} << 32U | counters.thread);
   }
 
   bool empty() const { return sum_.layers_used == 0; }
@@ -76,8 +76,8 @@ class FileSumBuilder {
     sum_.path = path;
     sum_.kind = kind;
     sum_.shares_key = shares_key;
-    sum_.processes = distinct(processes_);
-    sum_.threads = distinct(threads_);
+    sum_.processes = count_distinct(processes_);
+    sum_.threads = count_distinct(threads_);
     sum_.all = {};
     for (unsigned layer = 0; layer < PENSTOCK_LAYERS; ++layer)
       if (moves_bytes_of_its_own(layer) && (sum_.layers_used & (1U << layer)) != 0)
@@ -97,7 +97,7 @@ class FileSumBuilder {
 
  private:
   template <class T>
-  static std::uint32_t distinct(std::vector<T>& list) {
+  static std::uint32_t count_distinct(std::vector<T>& list) {
     if (list.size() <= 1) return static_cast<std::uint32_t>(list.size());
     std::sort(list.begin(), list.end());
     return static_cast<std::uint32_t>(std::unique(list.begin(), list.end()) - list.begin());
@@ -172,7 +172,7 @@ FileSums::FileSums(const Session& session) : session_(&session) {
           if (offset <= kOffsetMask) entries_.push_back({counters.file, file_index_bits | offset});
         });
   }
-  std::sort(entries_.begin(), entries_.end(), [](const CountersAt& a, const CountersAt& b) {
+  std::sort(entries_.begin(), entries_.end(), [](const CountersPosition& a, const CountersPosition& b) {
     return a.file != b.file ? a.file < b.file : a.packed_position < b.packed_position;
   });
   add_groups();
@@ -190,9 +190,9 @@ void FileSums::add_groups() {
             [](const Group& a, const Group& b) { return a.packed_position < b.packed_position; });
 }
 
-std::span<const FileSums::Group> FileSums::part_of(std::size_t part, std::size_t parts) const {
-  const auto border = [&](std::size_t i) { return i == parts ? groups_.size() : groups_.size() / parts * i; };
-  return std::span(groups_).subspan(border(part), border(part + 1) - border(part));
+std::span<const FileSums::Group> FileSums::groups_of_part(std::size_t part, std::size_t parts) const {
+  const auto begin = [&](std::size_t i) { return i == parts ? groups_.size() : groups_.size() / parts * i; };
+  return std::span(groups_).subspan(begin(part), begin(part + 1) - begin(part));
 }
 
 void FileSums::each(const FileFilter& wanted, const Each& each, const Each& left_out) const {
@@ -202,53 +202,53 @@ void FileSums::each(const FileFilter& wanted, const Each& each, const Each& left
 void FileSums::each_of_part(std::size_t part, std::size_t parts, const FileFilter& wanted, const Each& each,
                             const Each& left_out) const {
   std::vector<EntryOfFile> group;
-  FileSumBuilder in;
-  FileSumBuilder out;
+  FileSumBuilder wanted_sum;
+  FileSumBuilder left_out_sum;
   const auto add_up = [&](std::span<const EntryOfFile> same, bool shares_key) {
     std::string_view path;
-    for (const EntryOfFile& found : same)
-      if (!found.name.text.empty()) {
-        path = found.name.text;
+    for (const EntryOfFile& entry : same)
+      if (!entry.name.text.empty()) {
+        path = entry.name.text;
         break;
       }
     const unsigned kind = kind_of(path, same);
-    const bool moved = std::any_of(same.begin(), same.end(), [](const EntryOfFile& found) {
-      return (found.counters.bytes_read | found.counters.bytes_written | found.counters.mapped_bytes) != 0;
+    const bool moved = std::any_of(same.begin(), same.end(), [](const EntryOfFile& entry) {
+      return (entry.counters.bytes_read | entry.counters.bytes_written | entry.counters.mapped_bytes) != 0;
     });
-    in.clear();
-    out.clear();
-    for (const EntryOfFile& found : same) {
-      if (!wanted || wanted(path, kind, moved, *found.process_file)) {
-        in.add(found);
+    wanted_sum.clear();
+    left_out_sum.clear();
+    for (const EntryOfFile& entry : same) {
+      if (!wanted || wanted(path, kind, moved, *entry.process_file)) {
+        wanted_sum.add(entry);
       } else if (left_out) {
-        out.add(found);
+        left_out_sum.add(entry);
       }
     }
-    if (!in.empty()) each(in.finish(same[0].counters.file, path, kind, shares_key));
-    if (!out.empty()) left_out(out.finish(same[0].counters.file, path, kind, shares_key));
+    if (!wanted_sum.empty()) each(wanted_sum.finish(same[0].counters.file, path, kind, shares_key));
+    if (!left_out_sum.empty()) left_out(left_out_sum.finish(same[0].counters.file, path, kind, shares_key));
   };
-  for (const Group& entries : part_of(part, parts)) {
+  for (const Group& entries : groups_of_part(part, parts)) {
     group.clear();
-    for (const CountersAt& at : std::span(entries_).subspan(entries.from, entries.count))
-      group.push_back(entry_at(*session_, at));
+    for (const CountersPosition& position : std::span(entries_).subspan(entries.from, entries.count))
+      group.push_back(entry_at(*session_, position));
     // Entries of one key with two names belong to two files. Entries without a name belong to the first.
-    const auto text = [](const EntryOfFile& found) { return found.name.text; };
-    const auto other = [&](const EntryOfFile& found) {
-      return !text(found).empty() && !text(group.front()).empty() &&
-             (text(found).data() != text(group.front()).data() ||
-              text(found).size() != text(group.front()).size()) &&
-             text(found) != text(group.front());
+    const auto text = [](const EntryOfFile& entry) { return entry.name.text; };
+    const auto has_other_name = [&](const EntryOfFile& entry) {
+      return !text(entry).empty() && !text(group.front()).empty() &&
+             (text(entry).data() != text(group.front()).data() ||
+              text(entry).size() != text(group.front()).size()) &&
+             text(entry) != text(group.front());
     };
-    if (group.size() == 1 || std::none_of(group.begin() + 1, group.end(), other)) {
+    if (group.size() == 1 || std::none_of(group.begin() + 1, group.end(), has_other_name)) {
       add_up(group, false);
       continue;
     }
     std::stable_sort(group.begin(), group.end(),
                      [&](const EntryOfFile& a, const EntryOfFile& b) { return text(a) < text(b); });
-    std::size_t named = 0;
-    while (named < group.size() && text(group[named]).empty()) ++named;
-    for (std::size_t from = 0, to = named; from < group.size(); from = to) {
-      const std::string_view name = text(group[std::max(from, named)]);
+    std::size_t first_named = 0;
+    while (first_named < group.size() && text(group[first_named]).empty()) ++first_named;
+    for (std::size_t from = 0, to = first_named; from < group.size(); from = to) {
+      const std::string_view name = text(group[std::max(from, first_named)]);
       to = std::max(to, from);
       while (to < group.size() && text(group[to]) == name) ++to;
       add_up(std::span(group).subspan(from, to - from), true);
@@ -262,35 +262,35 @@ void FileSums::each_entry(const EachEntry& each) const {
     // Entries without a name get the name of any other entry of their key.
     std::string_view name;
     group.clear();
-    for (const CountersAt& at : std::span(entries_).subspan(entries.from, entries.count)) {
-      group.push_back(entry_at(*session_, at));
+    for (const CountersPosition& position : std::span(entries_).subspan(entries.from, entries.count)) {
+      group.push_back(entry_at(*session_, position));
       if (name.empty()) name = group.back().name.text;
     }
-    std::string_view last;
+    std::string_view last_name;
     unsigned kind = PENSTOCK_REGULAR;
-    for (const EntryOfFile& found : group) {
-      const std::string_view own = found.name.text.empty() ? name : found.name.text;
-      if (own != last) {  // two names seldom have the same key
-        kind = kind_of(own, group);
-        last = own;
+    for (const EntryOfFile& entry : group) {
+      const std::string_view entry_name = entry.name.text.empty() ? name : entry.name.text;
+      if (entry_name != last_name) {  // seldom: most keys have only one name
+        kind = kind_of(entry_name, group);
+        last_name = entry_name;
       }
-      each(found.counters, *found.process_file, own, kind);
+      each(entry.counters, *entry.process_file, entry_name, kind);
     }
   }
 }
 
 std::string_view size_bucket_name(std::size_t bucket) {
-  static constexpr std::array<std::string_view, PENSTOCK_SIZE_BUCKETS> kNames{
+  static constexpr std::array<std::string_view, PENSTOCK_SIZE_BUCKETS> kBucketNames{
       "0_100", "100_1k", "1k_10k",   "10k_100k", "100k_1m",
       "1m_4m", "4m_10m", "10m_100m", "100m_1g",  "1g_plus"};
-  return bucket < kNames.size() ? kNames[bucket] : "";
+  return bucket < kBucketNames.size() ? kBucketNames[bucket] : "";
 }
 
 std::string_view size_bucket_text(std::size_t bucket) {
-  static constexpr std::array<std::string_view, PENSTOCK_SIZE_BUCKETS> kWords{
+  static constexpr std::array<std::string_view, PENSTOCK_SIZE_BUCKETS> kBucketTexts{
       "to 100 B", "to 1 KiB",  "to 10 KiB",  "to 100 KiB", "to 1 MiB",
       "to 4 MiB", "to 10 MiB", "to 100 MiB", "to 1 GiB",   "above 1 GiB"};
-  return bucket < kWords.size() ? kWords[bucket] : "";
+  return bucket < kBucketTexts.size() ? kBucketTexts[bucket] : "";
 }
 
 std::uint64_t size_bucket_end(std::size_t bucket) {

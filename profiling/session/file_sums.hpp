@@ -27,7 +27,7 @@ struct LayerSum {
   std::uint64_t seeks = 0;
   std::uint64_t syncs = 0;
   std::uint64_t maps = 0;
-  std::uint64_t other = 0;
+  std::uint64_t other = 0;  // calls of all other kinds
   std::uint64_t failures = 0;
   std::uint64_t sequential_reads = 0;
   std::uint64_t consecutive_reads = 0;
@@ -53,7 +53,7 @@ struct LayerSum {
 
  private:
   template <class Counts>
-  // the counts that have the same names in penstock_counters and LayerSum
+  // adds the counts that have the same names in both types
   void add_counts(const Counts& more);
 };
 
@@ -65,7 +65,7 @@ struct FileSum {
   LayerSum all;  // the program's own bytes: the sum of the layers below MPI-IO and HDF5
   std::array<LayerSum, PENSTOCK_LAYERS> layers;
   unsigned layers_used = 0;           // bit i is set if the program used layer i
-  std::int64_t first_ns = INT64_MAX;  // realtime
+  std::int64_t first_ns = INT64_MAX;  // since 1970
   std::int64_t last_ns = INT64_MIN;
   std::int64_t first_read_ns = INT64_MAX;
   std::uint64_t size = 0;  // the largest size that was seen, in bytes
@@ -75,10 +75,10 @@ struct FileSum {
 };
 
 // One entry of counters and its position.
-struct CountersAt {
+struct CountersPosition {
   std::uint64_t file = 0;
   std::uint64_t packed_position =
-      0;  // index of the process file in the upper bits, offset in its file in the lower bits
+      0;  // upper bits: index of the process file; lower bits: offset in that file
 };
 
 // The filter of each(): true if what this process file did to this file counts. `moved`: some process read,
@@ -115,17 +115,17 @@ class FileSums {
     std::uint32_t from = 0;
     std::uint32_t count = 0;
   };
-  std::span<const Group> part_of(std::size_t part, std::size_t parts) const;
+  std::span<const Group> groups_of_part(std::size_t part, std::size_t parts) const;
   void add_groups();
 
   const Session* session_;
-  std::vector<CountersAt> entries_;  // sorted by key, then by position
-  std::vector<Group> groups_;        // sorted by position
+  std::vector<CountersPosition> entries_;  // sorted by key, then by position
+  std::vector<Group> groups_;              // sorted by position
 };
 
-// Names of the buckets of read_sizes and write_sizes: "0_100", "100_1k", ...
+// The name of a bucket of read_sizes and write_sizes in JSON and CSV: "0_100", "100_1k", ...
 std::string_view size_bucket_name(std::size_t bucket);
-// The name of a bucket of sizes in text for people: "up to 100 B", ...
+// The name of a size bucket in texts for people: "to 100 B", "to 1 KiB", ...
 std::string_view size_bucket_text(std::size_t bucket);
 // The largest size in a bucket, in bytes; UINT64_MAX for the last bucket.
 std::uint64_t size_bucket_end(std::size_t bucket);

@@ -192,7 +192,7 @@ TEST_F(FileSumsTest, ASummaryTellsWhatWasLeftOut) {
   const Session session = opened();
   const FileSums sums(session);
   const SessionSummary summary = summarise(session, sums, {});
-  EXPECT_TRUE(summary.python);
+  EXPECT_TRUE(summary.has_python);
   EXPECT_EQ(summary.included.files, 1U);
   EXPECT_EQ(summary.included.all.bytes_read, 1000U);
   EXPECT_EQ(summary.left_out.files, 2U);
@@ -201,7 +201,7 @@ TEST_F(FileSumsTest, ASummaryTellsWhatWasLeftOut) {
   EXPECT_DOUBLE_EQ(summary.wall_s, 10);
   EXPECT_EQ(summary.file_sizes[size_bucket(1000)], 1U);
   EXPECT_FALSE(summary.io_is_union);
-  EXPECT_EQ(summarise(session, sums, {.include = {}, .exclude = {}, .everything = true}).included.files, 3U);
+  EXPECT_EQ(summarise(session, sums, {.include = {}, .exclude = {}, .all_files = true}).included.files, 3U);
 }
 
 TEST_F(FileSumsTest, WithSegmentsTimeIsTheUnionOverThreads) {
@@ -227,7 +227,7 @@ TEST_F(FileSumsTest, WithSegmentsTimeIsTheUnionOverThreads) {
   double moved = 0;
   for (const double value : summary.segments->bytes_read) moved += value;
   EXPECT_NEAR(moved, 1000, 1e-6);
-  summary = summarise(session, sums, {.include = {}, .exclude = {"a"}, .everything = false});
+  summary = summarise(session, sums, {.include = {}, .exclude = {"a"}, .all_files = false});
   EXPECT_EQ(summary.segments->segments, 0U);
 }
 
@@ -245,12 +245,12 @@ TEST_F(FileSumsTest, RollUpsAddFilesByPlaceAndProcess) {
     folders.add(folder_of(file.path), file);
     top.add(file);
   });
-  const auto rows = folders.largest(10);
+  const auto rows = folders.largest_rows(10);
   ASSERT_EQ(rows.size(), 2U);
   EXPECT_EQ(rows[0].name, "/data/x");
   EXPECT_EQ(rows[0].all.bytes_read, 30U);
   EXPECT_EQ(rows[0].files, 2U);
-  EXPECT_EQ(rows[0].largest, "/data/x/b");
+  EXPECT_EQ(rows[0].largest_file, "/data/x/b");
   ASSERT_EQ(top.ranked().size(), 2U);
   EXPECT_EQ(top.ranked()[0].path, "/data/x/b");
   EXPECT_EQ(top.ranked()[1].path, "/data/x/a");

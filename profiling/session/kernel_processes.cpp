@@ -20,7 +20,7 @@ std::string stat_of(std::uint32_t pid) {
   return name_end == std::string::npos || name_end + 2 > text.size() ? "" : text.substr(name_end + 2);
 }
 
-std::uint64_t start_in(const std::string& stat) {
+std::uint64_t start_ticks_in(const std::string& stat) {
   std::size_t at = 0;
   for (int field = 3; field < 22 && at != std::string::npos; ++field) at = stat.find(' ', at + 1);
   return stat.empty() || at == std::string::npos ? 0 : std::strtoull(stat.c_str() + at, nullptr, 10);
@@ -32,9 +32,9 @@ bool read_kernel_io(std::uint32_t pid, penstock_kernel_io& io) {
   std::ifstream in(fmt::format("/proc/{}/io", pid));
   std::string name;
   std::uint64_t value = 0;
-  bool any = false;
+  bool has_lines = false;
   while (in >> name >> value) {
-    any = true;
+    has_lines = true;
     if (name == "rchar:") io.rchar = value;
     if (name == "wchar:") io.wchar = value;
     if (name == "syscr:") io.syscr = value;
@@ -42,7 +42,7 @@ bool read_kernel_io(std::uint32_t pid, penstock_kernel_io& io) {
     if (name == "read_bytes:") io.read_bytes = value;
     if (name == "write_bytes:") io.write_bytes = value;
   }
-  return any;
+  return has_lines;
 }
 
 std::string this_host() {
@@ -53,12 +53,12 @@ std::string this_host() {
 }
 
 std::uint64_t process_start(std::uint32_t pid) {
-  return start_in(stat_of(pid));
+  return start_ticks_in(stat_of(pid));
 }
 
 bool process_runs(std::uint32_t pid, std::uint64_t start) {
   const std::string stat = stat_of(pid);
-  return start != 0 && start_in(stat) == start && stat[0] != 'Z' && stat[0] != 'X';
+  return start != 0 && start_ticks_in(stat) == start && stat[0] != 'Z' && stat[0] != 'X';
 }
 
 }  // namespace penstock

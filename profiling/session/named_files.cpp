@@ -5,19 +5,19 @@
 namespace penstock {
 
 NamedFiles::NamedFiles(const Session& session, const FileSums& sums, const SessionFilter& filter) {
-  const auto some = [&](bool python) -> const ProcessFile* {
+  const auto find_file_of = [&](bool is_python) -> const ProcessFile* {
     for (const auto& process_file : session.process_files)
-      if (process_file->is_python() == python) return process_file.get();
+      if (process_file->is_python() == is_python) return process_file.get();
     return nullptr;
   };
-  const ProcessFile* const python = some(true);
-  const ProcessFile* const other = some(false);
+  const ProcessFile* const python_file = find_file_of(true);
+  const ProcessFile* const other_file = find_file_of(false);
   const auto add = [&](const FileSum& file) {
     const bool moved = (file.all.bytes_read | file.all.bytes_written | file.mapped_bytes) != 0;
-    const auto by = [&](const ProcessFile* process_file) {
+    const auto is_wanted_by = [&](const ProcessFile* process_file) {
       return process_file != nullptr && filter.wants(file.path, file.kind, moved, *process_file);
     };
-    files_.push_back({file.file, file.path, by(python), by(other)});
+    files_.push_back({file.file, file.path, is_wanted_by(python_file), is_wanted_by(other_file)});
   };
   sums.each(filter.wanted(), add);
   std::stable_sort(files_.begin(), files_.end(),
@@ -25,10 +25,11 @@ NamedFiles::NamedFiles(const Session& session, const FileSums& sums, const Sessi
 }
 
 const NamedFile* NamedFiles::find(std::uint64_t file, const ProcessFile& process_file) const {
-  const auto at = std::lower_bound(files_.begin(), files_.end(), file,
-                                   [](const NamedFile& a, std::uint64_t key) { return a.file < key; });
-  if (at == files_.end() || at->file != file) return nullptr;
-  return (process_file.is_python() ? at->wanted_of_python : at->wanted_of_others) ? &*at : nullptr;
+  const auto found = std::lower_bound(files_.begin(), files_.end(), file,
+                                      [](const NamedFile& a, std::uint64_t key) { return a.file < key; });
+  if (found == files_.end() || found->file != file) return nullptr;
+  return (process_file.is_python() ? found->is_wanted_for_python : found->is_wanted_for_others) ? &*found
+                                                                                                : nullptr;
 }
 
 }  // namespace penstock

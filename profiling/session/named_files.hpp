@@ -12,10 +12,10 @@ namespace penstock {
 
 struct NamedFile {
   std::uint64_t file = 0;
-  std::string_view path;          // points into a mapped file
-  bool wanted_of_python = false;  // what Python programs did to the file is wanted
+  std::string_view path;              // points into a mapped file
+  bool is_wanted_for_python = false;  // what Python programs did to the file is wanted
   // what other programs did to the file is wanted
-  bool wanted_of_others = false;
+  bool is_wanted_for_others = false;
 };
 
 // Uses 32 bytes for each file. If several names have the same key, the first is used for all.
@@ -23,13 +23,13 @@ class NamedFiles {
  public:
   NamedFiles(const Session& session, const FileSums& sums, const SessionFilter& filter);
 
-  // Null if the filter does not want what the process file did to the file.
+  // Returns null if the filter does not want what this process file did to the file.
   const NamedFile* find(std::uint64_t file, const ProcessFile& process_file) const;
   // The number of a file that find() returned, from 0.
   std::size_t number(const NamedFile& file) const { return static_cast<std::size_t>(&file - files_.data()); }
 
  private:
-  std::vector<NamedFile> files_;  // by key
+  std::vector<NamedFile> files_;  // sorted by key
 };
 
 }  // namespace penstock

@@ -11,11 +11,11 @@
 
 namespace penstock {
 
-MountTable::MountTable(std::vector<std::string> mount_points) : longest_first_(std::move(mount_points)) {
-  std::sort(longest_first_.begin(), longest_first_.end(), [](const std::string& a, const std::string& b) {
+MountTable::MountTable(std::vector<std::string> mount_points) : mount_points_(std::move(mount_points)) {
+  std::sort(mount_points_.begin(), mount_points_.end(), [](const std::string& a, const std::string& b) {
     return a.size() != b.size() ? a.size() > b.size() : a < b;
   });
-  longest_first_.erase(std::unique(longest_first_.begin(), longest_first_.end()), longest_first_.end());
+  mount_points_.erase(std::unique(mount_points_.begin(), mount_points_.end()), mount_points_.end());
 }
 
 MountTable MountTable::of_this_machine() {
@@ -23,21 +23,21 @@ MountTable MountTable::of_this_machine() {
   std::vector<std::string> points = mount_points(mountinfo);
   points.emplace_back("/");
   MountTable table(std::move(points));
-  for (const std::string& point : table.longest_first_) {
+  for (const std::string& point : table.mount_points_) {
     mountinfo.clear();
     mountinfo.seekg(0);
     // /sys/fs/cgroup is a tmpfs that only contains mount points, so the type of the file system is not
     // enough.
     if (point.starts_with("/proc/") || point.starts_with("/sys/") ||
         is_pseudo_file_system(facts_from_mountinfo(mountinfo, point).fs_type))
-      table.pseudo_.insert(point);
+      table.pseudo_mounts_.insert(point);
   }
   return table;
 }
 
 std::string_view MountTable::mount_of(std::string_view path) const {
   if (!path.starts_with('/')) return "";
-  for (const std::string& point : longest_first_)
+  for (const std::string& point : mount_points_)
     if (point == "/" || is_within(path, point)) return point;
   return "";
 }
@@ -48,8 +48,8 @@ void RollUps::add(std::string_view name, std::uint64_t files, const LayerSum& al
   row.name = name;
   row.files += files;
   row.all.add(all);
-  if (row.largest.empty() || largest_bytes > row.largest_bytes) {
-    row.largest = largest;
+  if (row.largest_file.empty() || largest_bytes > row.largest_bytes) {
+    row.largest_file = largest;
     row.largest_bytes = largest_bytes;
   }
 }
@@ -59,19 +59,20 @@ void RollUps::add(std::string_view name, const FileSum& file) {
 }
 
 void RollUps::add(const RollUps& more) {
-  for (const auto& [name, row] : more.rows_) add(name, row.files, row.all, row.largest, row.largest_bytes);
+  for (const auto& [name, row] : more.rows_)
+    add(name, row.files, row.all, row.largest_file, row.largest_bytes);
 }
 
-std::vector<RollUp> RollUps::largest(std::size_t most) const {
+std::vector<RollUp> RollUps::largest_rows(std::size_t most) const {
   std::vector<RollUp> rows;
   rows.reserve(rows_.size());
   for (const auto& [name, row] : rows_) rows.push_back(row);
-  const auto before = [](const RollUp& a, const RollUp& b) {
+  const auto ranks_before = [](const RollUp& a, const RollUp& b) {
     if (a.all.bytes() != b.all.bytes()) return a.all.bytes() > b.all.bytes();
     return a.all.io_ns() != b.all.io_ns() ? a.all.io_ns() > b.all.io_ns() : a.name < b.name;
   };
   most = std::min(most, rows.size());
-  std::partial_sort(rows.begin(), rows.begin() + static_cast<std::ptrdiff_t>(most), rows.end(), before);
+  std::partial_sort(rows.begin(), rows.begin() + static_cast<std::ptrdiff_t>(most), rows.end(), ranks_before);
   rows.resize(most);
   return rows;
 }
@@ -91,8 +92,8 @@ std::vector<ProcessSum> sum_by_process(const Session& session, const FileSums& s
     for (const ProcessFile* const process_file : session.processes[i].process_files) row_of[process_file] = i;
   }
   std::vector<std::set<std::uint32_t>> threads(rows.size());
-  std::vector<std::uint64_t> last_file(rows.size(), 0);
-  std::vector<bool> any(rows.size(), false);
+  std::vector<std::uint64_t> last_file_key(rows.size(), 0);
+  std::vector<bool> has_counters(rows.size(), false);
   const ProcessFile* previous_file = nullptr;
   std::size_t row = 0;
   sums.each_entry([&](const penstock_counters& counters, const ProcessFile& process_file,
@@ -103,14 +104,14 @@ std::vector<ProcessSum> sum_by_process(const Session& session, const FileSums& s
       row = row_of[&process_file];
       previous_file = &process_file;
     }
-    LayerSum one;
-    one.add(counters, process_file.view().clock());
-    if (one.operations() == 0) return;
-    rows[row].all.add(one);
+    LayerSum sum;
+    sum.add(counters, process_file.view().clock());
+    if (sum.operations() == 0) return;
+    rows[row].all.add(sum);
     threads[row].insert(counters.thread);
-    if (any[row] && last_file[row] == counters.file) return;
-    any[row] = true;
-    last_file[row] = counters.file;
+    if (has_counters[row] && last_file_key[row] == counters.file) return;
+    has_counters[row] = true;
+    last_file_key[row] = counters.file;
     rows[row].files += kind == PENSTOCK_DIRECTORY ? 0 : 1;
   });
   for (std::size_t i = 0; i < rows.size(); ++i)
@@ -126,7 +127,7 @@ bool TopFiles::ranks_higher(const FileSum& a, const FileSum& b) const {
 
 void TopFiles::add(const FileSum& file) {
   if (figure_(file) <= 0) return;
-  ++seen_;
+  ++counted_files_;
   push(file);
 }
 
@@ -143,7 +144,7 @@ void TopFiles::push(const FileSum& file) {
 }
 
 void TopFiles::add(const TopFiles& more) {
-  seen_ += more.seen_;
+  counted_files_ += more.counted_files_;
   for (const FileSum& file : more.heap_) push(file);
 }
 

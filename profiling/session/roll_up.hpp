@@ -24,11 +24,11 @@ class MountTable {
   std::string_view mount_of(std::string_view path) const;
   // True for a mount point whose files are made by the kernel: /proc, /sys and mounts below them, /dev (but
   // not /dev/shm). Known only for this machine.
-  bool is_pseudo(std::string_view mount) const { return pseudo_.contains(mount); }
+  bool is_pseudo(std::string_view mount) const { return pseudo_mounts_.contains(mount); }
 
  private:
-  std::vector<std::string> longest_first_;
-  std::set<std::string, std::less<>> pseudo_;
+  std::vector<std::string> mount_points_;  // the longest first
+  std::set<std::string, std::less<>> pseudo_mounts_;
 };
 
 // One row of a roll-up: a mount, a folder, a process or a file.
@@ -36,17 +36,17 @@ struct RollUp {
   std::string_view name;
   std::uint64_t files = 0;
   LayerSum all;
-  std::string_view largest;  // path of the file with the most bytes read and written
+  std::string_view largest_file;  // path of the file with the most bytes read and written
   std::uint64_t largest_bytes = 0;
 };
 
-// The rows of a roll-up by name. Each thread fills one of its own; they are added at the end.
+// The rows of a roll-up by name. Each thread fills a RollUps of its own; at the end they are added up.
 class RollUps {
  public:
   void add(std::string_view name, const FileSum& file);
   void add(const RollUps& more);
   // The largest rows, at most `most`: sorted by bytes, then by time, then by name.
-  std::vector<RollUp> largest(std::size_t most) const;
+  std::vector<RollUp> largest_rows(std::size_t most) const;
   std::size_t size() const { return rows_.size(); }
 
  private:
@@ -77,13 +77,13 @@ class TopFiles {
   void add(const TopFiles& more);
   // the highest first, without files whose figure is 0
   std::vector<FileSum> ranked() const;
-  std::uint64_t skipped() const { return seen_ - heap_.size(); }  // how many files rank below them
+  std::uint64_t skipped() const { return counted_files_ - heap_.size(); }  // how many files rank below them
 
  private:
   bool ranks_higher(const FileSum& a, const FileSum& b) const;  // `a` ranks higher than `b`
   void push(const FileSum& file);
   std::size_t most_;
-  std::uint64_t seen_ = 0;  // files whose figure is not 0
+  std::uint64_t counted_files_ = 0;  // files whose figure is not 0
   double (*figure_)(const FileSum&);
   std::vector<FileSum> heap_;  // a heap with the lowest file in front
 };

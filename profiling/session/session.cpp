@@ -23,11 +23,11 @@ namespace fs = std::filesystem;
 
 constexpr std::size_t kMostProcessFiles = 1U << 20U;
 
-NextData data_of(int fd, std::uint64_t size) {
+NextData next_data_of(int fd, std::uint64_t size) {
   return [fd, size](std::uint64_t offset) -> std::uint64_t {
     const off_t data = ::lseek(fd, static_cast<off_t>(offset), SEEK_DATA);
     if (data >= 0) return static_cast<std::uint64_t>(data);
-    return errno == ENXIO ? size : offset;  // a file system that does not support SEEK_DATA has no holes
+    return errno == ENXIO ? size : offset;  // if SEEK_DATA is not supported, nothing is skipped
   };
 }
 
@@ -82,7 +82,7 @@ void leave_out_earlier_states(Session& session) {
     }
     if (is_better(*process_file, *latest_states.back())) std::swap(latest_states.back(), process_file);
     if (progress_of(*process_file) > progress_of(*latest_states.back())) {
-      ++session.unread_files;  // it was cut short; open_session() has already reported that
+      ++session.unread_files;  // the later state was cut short, which open_session() has already reported
       continue;
     }
     ++left_out[{process_file->path().parent_path(), latest_states.back()->path().parent_path()}];
@@ -118,19 +118,19 @@ Result<std::set<fs::path>> files_of(std::span<const fs::path> paths) {
 // give the most exact rate. A process that ran long and was killed may otherwise have only its own measured
 // rate.
 void refine_clocks(Session& session) {
-  std::map<std::string_view, std::vector<penstock_moment>> hosts;
+  std::map<std::string_view, std::vector<penstock_moment>> host_moments;
   for (const auto& process_file : session.process_files) {
     const penstock_session_header& header = process_file->header();
     if (header.clock != PENSTOCK_CLOCK_TSC) continue;
-    auto& moments = hosts[process_file->host()];
+    auto& moments = host_moments[process_file->host()];
     moments.push_back(header.begin);
     moments.push_back(header.later[header.later_index & 1U]);
   }
-  for (auto& [host, moments] : hosts)
+  for (auto& [host, moments] : host_moments)
     moments = {*std::ranges::min_element(moments, {}, &penstock_moment::monotonic_ns),
                *std::ranges::max_element(moments, {}, &penstock_moment::monotonic_ns)};
   for (const auto& process_file : session.process_files)
-    if (const auto extremes = hosts.find(process_file->host()); extremes != hosts.end())
+    if (const auto extremes = host_moments.find(process_file->host()); extremes != host_moments.end())
       for (const penstock_moment& moment : extremes->second) process_file->refine_clock(moment);
 }
 
@@ -147,42 +147,42 @@ void group_processes(Session& session) {
 }
 
 void find_unwatched(Session& session) {
-  std::vector<std::tuple<std::string_view, std::uint32_t, std::int64_t>> started;
+  std::vector<std::tuple<std::string_view, std::uint32_t, std::int64_t>> begins;
   // Processes to which a user attached. The library is not in their environment, so programs that they start
   // are not watched.
   std::set<std::pair<std::string_view, std::uint32_t>> attached_to;
   for (const auto& process_file : session.process_files) {
     const penstock_session_header& header = process_file->header();
-    started.emplace_back(process_file->host(), header.pid, header.begin.monotonic_ns);
+    begins.emplace_back(process_file->host(), header.pid, header.begin.monotonic_ns);
     if (header.begun == PENSTOCK_START_REASON_ATTACHED) attached_to.emplace(process_file->host(), header.pid);
   }
-  std::sort(started.begin(), started.end());
+  std::sort(begins.begin(), begins.end());
   // True if a process with this id has a file that was started at `since` or later. For a spawned child
   // `since` is the begin of its parent's file, because the child may start before the parent notes the spawn.
   const auto is_watched = [&](const ProcessFile& by, std::uint32_t pid, std::int64_t since) {
-    const auto found = std::lower_bound(started.begin(), started.end(), std::tuple(by.host(), pid, since));
-    return found != started.end() && std::get<0>(*found) == by.host() && std::get<1>(*found) == pid;
+    const auto found = std::lower_bound(begins.begin(), begins.end(), std::tuple(by.host(), pid, since));
+    return found != begins.end() && std::get<0>(*found) == by.host() && std::get<1>(*found) == pid;
   };
   for (const auto& process_file : session.process_files) {
     const penstock_session_header& header = process_file->header();
-    const bool attached =  // a user attached to the process, or to the process that forked it
+    const bool is_attached =  // a user attached to the process, or to the process that forked it
         attached_to.contains({process_file->host(), header.pid}) ||
         (header.forked != 0 && attached_to.contains({process_file->host(), header.parent_pid}));
     // An exec that succeeds ends the process file. So only the last one can have succeeded; all earlier ones
     // failed.
-    UnwatchedProgram executed;
+    UnwatchedProgram executed_program;
     process_file->view().each_event([&](const penstock_event& event, std::string_view text) {
       if (event.kind == PENSTOCK_EVENT_EXEC) {
-        executed = {header.pid, text, attached};
+        executed_program = {header.pid, text, is_attached};
       } else if (event.kind == PENSTOCK_EVENT_SPAWN &&
                  !is_watched(*process_file, event.pid, header.begin.monotonic_ns)) {
-        session.unwatched.push_back({event.pid, text, attached});
+        session.unwatched.push_back({event.pid, text, is_attached});
       }
     });
     if (header.state == PENSTOCK_EXECUTED &&
         !is_watched(*process_file, header.pid, header.begin.monotonic_ns + 1)) {
-      executed.pid = header.pid;
-      session.unwatched.push_back(executed);
+      executed_program.pid = header.pid;
+      session.unwatched.push_back(executed_program);
     }
   }
 }
@@ -203,10 +203,10 @@ std::vector<std::string_view> ProcessFile::command() const {
 
 void ProcessFile::refine_clock(const penstock_moment& moment) {
   view_.clock().refine(moment);
-  end_monotonic_ns_ = header().end_monotonic_ns != 0 ? end_monotonic_ns_ : end_of_ticks();
+  end_monotonic_ns_ = header().end_monotonic_ns != 0 ? end_monotonic_ns_ : end_from_ticks();
 }
 
-std::int64_t ProcessFile::end_of_ticks() const {
+std::int64_t ProcessFile::end_from_ticks() const {
   return std::max(header().begin.monotonic_ns, view_.clock().monotonic_ns(last_ticks_));
 }
 
@@ -219,10 +219,11 @@ void ProcessFile::inspect_end() {
   view_.each<penstock_thread>(PENSTOCK_BLOCK_THREADS, [&](const penstock_thread& thread, std::uint64_t) {
     last = std::max({last, thread.begin_ticks, thread.end_ticks});
   });
-  view_.each<penstock_counters>(
-      PENSTOCK_BLOCK_COUNTERS,
-      [&](const penstock_counters& counters, std::uint64_t) { last = std::max(last, last_of(counters)); });
-  end_monotonic_ns_ = end_of_ticks();
+  view_.each<penstock_counters>(PENSTOCK_BLOCK_COUNTERS,
+                                [&](const penstock_counters& counters, std::uint64_t) {
+                                  last = std::max(last, last_ticks_of(counters));
+                                });
+  end_monotonic_ns_ = end_from_ticks();
 }
 
 Result<std::unique_ptr<ProcessFile>> ProcessFile::open(const fs::path& path) {
@@ -240,17 +241,18 @@ Result<std::unique_ptr<ProcessFile>> ProcessFile::open(const fs::path& path) {
   if (size > 0)
     if (const int failed = process_file->file_.map(fd.get(), size); failed != 0)
       return errno_error(failed, "cannot map", path.string());
-  const Result<void> parsed = process_file->parse(process_file->file_.bytes(), data_of(fd.get(), size));
+  const Result<void> parsed = process_file->parse(process_file->file_.bytes(), next_data_of(fd.get(), size));
   if (!parsed.ok()) return with_path(parsed.error(), path);
   // A running process makes its file longer first and changes the header afterwards. So a size that is read
   // after the header must be at least file_end. If it is not, the file was cut.
-  const std::uint64_t end = process_file->header().file_end;
-  if (end > size && ::fstat(fd.get(), &status) == 0 && static_cast<std::uint64_t>(status.st_size) < end)
-    process_file->missing_bytes_ = end - static_cast<std::uint64_t>(status.st_size);
+  const std::uint64_t file_end = process_file->header().file_end;
+  if (file_end > size && ::fstat(fd.get(), &status) == 0 &&
+      static_cast<std::uint64_t>(status.st_size) < file_end)
+    process_file->missing_bytes_ = file_end - static_cast<std::uint64_t>(status.st_size);
   return process_file;
 }
 
-Result<std::unique_ptr<ProcessFile>> ProcessFile::of(std::span<const std::byte> bytes) {
+Result<std::unique_ptr<ProcessFile>> ProcessFile::from_bytes(std::span<const std::byte> bytes) {
   std::unique_ptr<ProcessFile> process_file(new ProcessFile);
   PENSTOCK_TRY(process_file->parse(bytes, {}));
   return process_file;
@@ -259,8 +261,8 @@ Result<std::unique_ptr<ProcessFile>> ProcessFile::of(std::span<const std::byte> 
 Result<void> ProcessFile::parse(std::span<const std::byte> bytes, const NextData& next_data) {
   PENSTOCK_ASSIGN(view_, SessionView::parse(bytes, next_data));
   const std::vector<std::string_view> arguments = command();
-  python_ = program().starts_with("python") ||
-            (!arguments.empty() && base_name(arguments[0]).starts_with("python"));
+  is_python_ = program().starts_with("python") ||
+               (!arguments.empty() && base_name(arguments[0]).starts_with("python"));
   inspect_end();
   return success();
 }
@@ -268,14 +270,14 @@ Result<void> ProcessFile::parse(std::span<const std::byte> bytes, const NextData
 Result<Session> open_session(std::span<const fs::path> paths) {
   PENSTOCK_ASSIGN(const std::set<fs::path> files, files_of(paths));
   Session session;
-  std::size_t left = files.size();
+  std::size_t files_left = files.size();
   for (const fs::path& file : files) {
     if (session.process_files.size() == kMostProcessFiles) {
-      session.problems.push_back(fmt::format("of {} files {} were not read", files.size(), left));
-      session.unread_files += left;
+      session.problems.push_back(fmt::format("of {} files {} were not read", files.size(), files_left));
+      session.unread_files += files_left;
       break;
     }
-    --left;
+    --files_left;
     Result<std::unique_ptr<ProcessFile>> process_file = ProcessFile::open(file);
     if (process_file.ok()) {
       if (const std::uint64_t missing = (*process_file)->missing_bytes(); missing > 0)
@@ -290,19 +292,20 @@ Result<Session> open_session(std::span<const fs::path> paths) {
     }
   }
   if (session.process_files.empty()) {
-    std::string where;
+    std::string quoted_paths;
     for (const fs::path& path : paths)
-      where += fmt::format("{}'{}'", where.empty() ? "" : ", ", path.string());
+      quoted_paths += fmt::format("{}'{}'", quoted_paths.empty() ? "" : ", ", path.string());
     return make_error(session.problems.empty() ? Errc::not_found : Errc::corrupt,
-                      session.problems.empty()
-                          ? fmt::format("no process left a file in {}", where)
-                          : fmt::format("no file in {} can be read: {}", where, session.problems.front()));
+                      session.problems.empty() ? fmt::format("no process left a file in {}", quoted_paths)
+                                               : fmt::format("no file in {} can be read: {}", quoted_paths,
+                                                             session.problems.front()));
   }
   leave_out_earlier_states(session);
   std::vector<std::string> problems = std::move(session.problems);
-  const auto cut = std::count_if(session.process_files.begin(), session.process_files.end(),
-                                 [](const auto& process_file) { return process_file->missing_bytes() > 0; });
-  const std::size_t unread_files = session.unread_files + static_cast<std::size_t>(cut);
+  const auto cut_files =
+      std::count_if(session.process_files.begin(), session.process_files.end(),
+                    [](const auto& process_file) { return process_file->missing_bytes() > 0; });
+  const std::size_t unread_files = session.unread_files + static_cast<std::size_t>(cut_files);
   session = session_of(std::move(session.process_files));
   session.problems = std::move(problems);
   session.unread_files = unread_files;
@@ -331,7 +334,7 @@ bool has_entries(const Session& session, penstock_block_kind kind) {
 Result<void> complete_process_file(const fs::path& folder, std::uint32_t pid,
                                    const penstock_kernel_io& kernel_end, std::int64_t end_monotonic_ns) {
   PENSTOCK_ASSIGN(const std::vector<fs::path> files, session_files(folder));
-  fs::path newest;
+  fs::path newest_file;
   std::int64_t newest_ns = INT64_MIN;
   for (const fs::path& file : files) {
     if (!file.filename().string().starts_with(fmt::format("{}-", pid))) continue;
@@ -340,9 +343,9 @@ Result<void> complete_process_file(const fs::path& folder, std::uint32_t pid,
     const penstock_session_header& header = (*process_file)->header();
     if (header.begin.monotonic_ns <= newest_ns) continue;
     newest_ns = header.begin.monotonic_ns;
-    newest = header.kernel_end_known == 0 ? file : fs::path();
+    newest_file = header.kernel_end_known == 0 ? file : fs::path();
   }
-  return newest.empty() ? success() : complete_file(newest, kernel_end, end_monotonic_ns);
+  return newest_file.empty() ? success() : complete_file(newest_file, kernel_end, end_monotonic_ns);
 }
 
 Result<void> complete_file(const fs::path& file, const penstock_kernel_io& kernel_end,
@@ -350,14 +353,14 @@ Result<void> complete_file(const fs::path& file, const penstock_kernel_io& kerne
   const Fd fd(retry_eintr([&] { return ::open(file.c_str(), O_WRONLY | O_CLOEXEC | O_NOFOLLOW); }));
   if (!fd) return errno_error(errno, "cannot open", file.string());
   // kernel_end_known is written last. A reader that sees it also finds the two values that it announces.
-  const std::uint32_t known = 1;
-  const auto put = [&](std::size_t offset, const void* value, std::size_t bytes) {
+  const std::uint32_t end_is_known = 1;
+  const auto write_at = [&](std::size_t offset, const void* value, std::size_t bytes) {
     return ::pwrite(fd.get(), value, bytes, static_cast<off_t>(offset)) == static_cast<ssize_t>(bytes);
   };
   using Header = penstock_session_header;
-  if (!put(offsetof(Header, kernel_end), &kernel_end, sizeof kernel_end) ||
-      !put(offsetof(Header, end_monotonic_ns), &end_monotonic_ns, sizeof end_monotonic_ns) ||
-      !put(offsetof(Header, kernel_end_known), &known, sizeof known))
+  if (!write_at(offsetof(Header, kernel_end), &kernel_end, sizeof kernel_end) ||
+      !write_at(offsetof(Header, end_monotonic_ns), &end_monotonic_ns, sizeof end_monotonic_ns) ||
+      !write_at(offsetof(Header, kernel_end_known), &end_is_known, sizeof end_is_known))
     return errno_error(errno, "cannot write", file.string());
   return success();
 }

@@ -23,7 +23,7 @@ class ProcessFile {
   // Errors: not_found, permission_denied ...; corrupt or unsupported if it is no session file.
   static Result<std::unique_ptr<ProcessFile>> open(const std::filesystem::path& path);
   // Reads from memory, which must live longer than the process file.
-  static Result<std::unique_ptr<ProcessFile>> of(std::span<const std::byte> bytes);
+  static Result<std::unique_ptr<ProcessFile>> from_bytes(std::span<const std::byte> bytes);
 
   const std::filesystem::path& path() const { return path_; }
   const SessionView& view() const { return view_; }
@@ -36,7 +36,7 @@ class ProcessFile {
   std::string_view host() const { return field_text(header().host); }
   std::string_view executable() const { return field_text(header().executable); }
   std::string_view program() const { return base_name(executable()); }
-  bool is_python() const { return python_; }
+  bool is_python() const { return is_python_; }
   std::vector<std::string_view> command() const;
   // When recording ended. If the file does not have this, the time of the last recorded operation.
   std::int64_t end_monotonic_ns() const { return end_monotonic_ns_; }
@@ -47,13 +47,13 @@ class ProcessFile {
   ProcessFile() = default;
   Result<void> parse(std::span<const std::byte> bytes, const NextData& next_data);
   void inspect_end();
-  std::int64_t end_of_ticks() const;
+  std::int64_t end_from_ticks() const;
 
   std::filesystem::path path_;
   MappedFile file_;
   SessionView view_;
   std::uint64_t missing_bytes_ = 0;
-  bool python_ = false;
+  bool is_python_ = false;
   std::int64_t end_monotonic_ns_ = 0;
   std::uint64_t last_ticks_ = 0;  // the time of its last recorded operation
 };
@@ -70,7 +70,7 @@ struct SessionProcess {
 struct UnwatchedProgram {
   std::uint32_t pid = 0;
   std::string_view program;  // points into a mapping; "" if unknown
-  bool by_attached = false;
+  bool started_by_attached = false;
 };
 
 struct Session {
@@ -80,7 +80,7 @@ struct Session {
   // exit codes of the programs that were run, from session.json; -1: not known
   std::vector<int> exit_codes;
   // for each run: when the user detached from it, UTC; "" if the user did not
-  std::vector<std::string> detached;
+  std::vector<std::string> detach_times;
   std::vector<std::string> problems;  // which files were not read fully, and why
   // files that were not read fully, and of which no other copy was read either
   std::size_t unread_files = 0;

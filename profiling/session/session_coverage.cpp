@@ -22,32 +22,32 @@ struct ProcessCounts {
   std::uint64_t kernel_written = 0;
   std::uint64_t recorded_read = 0;
   std::uint64_t recorded_written = 0;
-  bool known = true;          // the end of the last process file is known
-  bool lacks_an_end = false;  // an process file before the last one has no known end
-  bool cut = false;           // the file was cut, so recorded calls are missing
+  bool has_known_end = true;     // the end of the last process file is known
+  bool lacks_known_end = false;  // a process file before the last one has no known end
+  bool is_cut = false;           // the file was cut, so recorded calls are missing
   std::optional<std::size_t>
       counted_in_process;  // the process whose counters contain this one's final counts
 };
 
 // The final counters of the process file. If it has none and the process runs, the kernel's current counters.
-std::optional<penstock_kernel_io> end_of(const ProcessFile& process_file, const std::string& host) {
+std::optional<penstock_kernel_io> final_counts_of(const ProcessFile& process_file, const std::string& host) {
   if (process_file.header().kernel_end_known != 0) return process_file.header().kernel_end;
-  penstock_kernel_io now{};
-  if (writer_runs(process_file, host) && read_kernel_io(process_file.header().pid, now)) return now;
+  penstock_kernel_io current{};
+  if (writer_runs(process_file, host) && read_kernel_io(process_file.header().pid, current)) return current;
   return std::nullopt;
 }
 
-void add_recorded(const ProcessFile& process_file, ProcessCounts& counts, SessionCoverage& all) {
+void add_recorded(const ProcessFile& process_file, ProcessCounts& counts, SessionCoverage& coverage) {
   process_file.view().each<penstock_thread>(
       PENSTOCK_BLOCK_THREADS, [&](const penstock_thread& thread, std::uint64_t) {
         counts.recorded_read += thread.kernel_read;
         counts.recorded_written += thread.kernel_written;
-        all.ring_bytes += thread.ring_read + thread.ring_written;
-        all.spliced_bytes += thread.spliced;
-        all.mapped_bytes += thread.mapped;
-        all.missed_calls += thread.missed;
-        all.missed_ns += process_file.view().clock().duration_ns(thread.missed_ticks);
-        ++all.threads;
+        coverage.ring_bytes += thread.ring_read + thread.ring_written;
+        coverage.spliced_bytes += thread.spliced;
+        coverage.mapped_bytes += thread.mapped;
+        coverage.missed_calls += thread.missed;
+        coverage.missed_ns += process_file.view().clock().duration_ns(thread.missed_ticks);
+        ++coverage.threads;
       });
 }
 
@@ -73,15 +73,15 @@ class ProcessTree {
   std::optional<std::size_t> parent_of(std::size_t child) const {
     const ProcessFile& first = processes_[child].first();
     const auto parent = key(first, first.header().parent_pid);
-    const auto found = latest(by_pid_, parent, child);
-    return found ? found : latest(starters_, parent, child);
+    const auto found = find_latest(by_pid_, parent, child);
+    return found ? found : find_latest(starters_, parent, child);
   }
 
   // True if the parent recorded that it started this child, and did not record that it waited for the child.
   // Children that libc starts (system(), popen()) are not recorded, and libc waits for them.
   bool was_not_reaped(std::size_t parent, std::size_t child) const {
-    const std::pair both{parent, processes_[child].first().header().pid};
-    return children_.contains(both) && !reaped_.contains(both);
+    const std::pair parent_and_child{parent, processes_[child].first().header().pid};
+    return children_.contains(parent_and_child) && !reaped_.contains(parent_and_child);
   }
 
  private:
@@ -91,21 +91,22 @@ class ProcessTree {
   // The newest process with this id that is not later than the child. Pids are used again, so there may be
   // several. The begin of a process is compared, not its first I/O: that may be later than the end of the
   // child.
-  std::optional<std::size_t> latest(const std::multimap<Key, std::size_t>& among, const Key& pid,
-                                    std::size_t child) const {
-    std::optional<std::size_t> best;
+  std::optional<std::size_t> find_latest(const std::multimap<Key, std::size_t>& among, const Key& pid,
+                                         std::size_t child) const {
+    std::optional<std::size_t> newest;
     const auto [from, to] = among.equal_range(pid);
     for (auto at = from; at != to; ++at) {
       if (at->second == child || is_later(at->second, child)) continue;
-      if (!best || is_later(at->second, *best)) best = at->second;
+      if (!newest || is_later(at->second, *newest)) newest = at->second;
     }
-    return best;
+    return newest;
   }
   bool is_later(std::size_t a, std::size_t b) const {
-    const penstock_session_header& one = processes_[a].first().header();
-    const penstock_session_header& other = processes_[b].first().header();
-    if (one.process_start != 0 && other.process_start != 0) return one.process_start > other.process_start;
-    return one.begin.monotonic_ns > other.begin.monotonic_ns;
+    const penstock_session_header& a_header = processes_[a].first().header();
+    const penstock_session_header& b_header = processes_[b].first().header();
+    if (a_header.process_start != 0 && b_header.process_start != 0)
+      return a_header.process_start > b_header.process_start;
+    return a_header.begin.monotonic_ns > b_header.begin.monotonic_ns;
   }
 
   const std::vector<SessionProcess>& processes_;
@@ -118,20 +119,20 @@ class ProcessTree {
 // Adds the kernel's counts from the begin to the end of each process file, as far as the ends are known.
 void add_kernel(const SessionProcess& process, const std::string& host, ProcessCounts& counts) {
   for (const ProcessFile* const process_file : process.process_files) {
-    const auto end = end_of(*process_file, host);
-    if (!end) {
-      counts.known = false;
-      counts.lacks_an_end = counts.lacks_an_end || process_file != process.process_files.back();
+    const auto end_counts = final_counts_of(*process_file, host);
+    if (!end_counts) {
+      counts.has_known_end = false;
+      counts.lacks_known_end = counts.lacks_known_end || process_file != process.process_files.back();
       continue;
     }
-    counts.kernel_read += end->rchar - process_file->header().kernel_begin.rchar;
-    counts.kernel_written += end->wchar - process_file->header().kernel_begin.wchar;
+    counts.kernel_read += end_counts->rchar - process_file->header().kernel_begin.rchar;
+    counts.kernel_written += end_counts->wchar - process_file->header().kernel_begin.wchar;
   }
 }
 
 // The counts that the kernel added to the parent when it waited for this process, as far as they are known.
 penstock_kernel_io counts_given_to_parent(const SessionProcess& process, const std::string& host) {
-  return end_of(process.last(), host).value_or(process.last().header().kernel_begin);
+  return final_counts_of(process.last(), host).value_or(process.last().header().kernel_begin);
 }
 
 bool is_negative(std::uint64_t sum) {
@@ -140,7 +141,7 @@ bool is_negative(std::uint64_t sum) {
 
 // Corrects the case of a parent that died before it waited for all its children. The counts of a child that
 // was not waited for must not be subtracted from its parent. Such a case shows as a parent with counts below
-// zero. Then the children are added back, the last that ended first.
+// zero. Then children are added back, beginning with the one that ended last, until no count is below zero.
 void restore_unreaped_children(const std::vector<SessionProcess>& processes, const std::string& host,
                                std::vector<ProcessCounts>& all_counts,
                                std::map<std::size_t, std::vector<std::size_t>>& reaped_by) {
@@ -148,7 +149,7 @@ void restore_unreaped_children(const std::vector<SessionProcess>& processes, con
     ProcessCounts& counts = all_counts[parent];
     std::ranges::sort(children, {},
                       [&](std::size_t child) { return processes[child].last().end_monotonic_ns(); });
-    while (!children.empty() && counts.known &&
+    while (!children.empty() && counts.has_known_end &&
            (is_negative(counts.kernel_read) || is_negative(counts.kernel_written))) {
       const std::size_t child = children.back();
       const penstock_kernel_io child_counts = counts_given_to_parent(processes[child], host);
@@ -161,11 +162,11 @@ void restore_unreaped_children(const std::vector<SessionProcess>& processes, con
 }
 
 // True if the final counters of this process are known, or are contained in those of a process that has them.
-bool is_compared(const std::vector<ProcessCounts>& counts, std::size_t process) {
-  constexpr int kDeepest = 64;
-  for (int steps = 0; steps < kDeepest; ++steps) {
-    if (counts[process].lacks_an_end || counts[process].cut) return false;
-    if (counts[process].known) return true;
+bool is_comparable(const std::vector<ProcessCounts>& counts, std::size_t process) {
+  constexpr int kMostSteps = 64;
+  for (int steps = 0; steps < kMostSteps; ++steps) {
+    if (counts[process].lacks_known_end || counts[process].is_cut) return false;
+    if (counts[process].has_known_end) return true;
     if (!counts[process].counted_in_process) return false;
     process = *counts[process].counted_in_process;
   }
@@ -179,8 +180,8 @@ std::uint64_t not_negative(std::uint64_t sum) {
 }  // namespace
 
 double Coverage::fraction() const {
-  if (kernel == 0) return recorded == 0 ? 1 : std::numeric_limits<double>::quiet_NaN();
-  return static_cast<double>(recorded) / static_cast<double>(kernel);
+  if (kernel_bytes == 0) return recorded_bytes == 0 ? 1 : std::numeric_limits<double>::quiet_NaN();
+  return static_cast<double>(recorded_bytes) / static_cast<double>(kernel_bytes);
 }
 
 bool writer_runs(const ProcessFile& process_file, std::string_view this_host) {
@@ -190,54 +191,54 @@ bool writer_runs(const ProcessFile& process_file, std::string_view this_host) {
 }
 
 SessionCoverage coverage_of(const Session& session) {
-  SessionCoverage all;
+  SessionCoverage coverage;
   const std::string host = this_host();
   const ProcessTree tree(session);
   std::vector<ProcessCounts> counts(session.processes.size());
   std::map<std::size_t, std::vector<std::size_t>> reaped_by;  // the children of each parent
   for (std::size_t i = 0; i < counts.size(); ++i) {
     for (const ProcessFile* const process_file : session.processes[i].process_files)
-      add_recorded(*process_file, counts[i], all);
+      add_recorded(*process_file, counts[i], coverage);
     add_kernel(session.processes[i], host, counts[i]);
-    counts[i].cut = std::ranges::any_of(
+    counts[i].is_cut = std::ranges::any_of(
         session.processes[i].process_files,
         [](const ProcessFile* process_file) { return process_file->missing_bytes() > 0; });
-    if (counts[i].cut) ++all.cut_processes;
+    if (counts[i].is_cut) ++coverage.cut_processes;
   }
   for (std::size_t i = 0; i < counts.size(); ++i) {
     const SessionProcess& process = session.processes[i];
-    if (writer_runs(process.last(), host)) ++all.running_processes;
+    if (writer_runs(process.last(), host)) ++coverage.running_processes;
     const auto parent = tree.parent_of(i);
     if (!parent) continue;
     const SessionProcess& starter = session.processes[*parent];
-    const bool reaped = starter.last().end_monotonic_ns() >= process.last().end_monotonic_ns() &&
-                        process.last().header().state != PENSTOCK_STOPPED &&
-                        !writer_runs(process.last(), host) && !tree.was_not_reaped(*parent, i);
-    if (!reaped) continue;
-    if (counts[i].lacks_an_end)
-      counts[*parent].lacks_an_end = true;  // its counts contain bytes of an unknown process
+    const bool was_reaped = starter.last().end_monotonic_ns() >= process.last().end_monotonic_ns() &&
+                            process.last().header().state != PENSTOCK_STOPPED &&
+                            !writer_runs(process.last(), host) && !tree.was_not_reaped(*parent, i);
+    if (!was_reaped) continue;
+    if (counts[i].lacks_known_end)
+      counts[*parent].lacks_known_end = true;  // its counts contain bytes of an unknown process
     const penstock_kernel_io child_counts = counts_given_to_parent(process, host);
     counts[*parent].kernel_read -= child_counts.rchar;
     counts[*parent].kernel_written -= child_counts.wchar;
-    if (!counts[i].known) counts[i].counted_in_process = parent;
+    if (!counts[i].has_known_end) counts[i].counted_in_process = parent;
     reaped_by[*parent].push_back(i);
   }
   restore_unreaped_children(session.processes, host, counts, reaped_by);
   std::uint64_t kernel_read = 0;
   std::uint64_t kernel_written = 0;
   for (std::size_t i = 0; i < counts.size(); ++i) {
-    if (!is_compared(counts, i)) {
-      ++all.unknown_processes;
+    if (!is_comparable(counts, i)) {
+      ++coverage.unknown_processes;
       continue;
     }
     kernel_read += counts[i].kernel_read;
     kernel_written += counts[i].kernel_written;
-    all.rchar.recorded += counts[i].recorded_read;
-    all.wchar.recorded += counts[i].recorded_written;
+    coverage.rchar.recorded_bytes += counts[i].recorded_read;
+    coverage.wchar.recorded_bytes += counts[i].recorded_written;
   }
-  all.rchar.kernel = not_negative(kernel_read);
-  all.wchar.kernel = not_negative(kernel_written);
-  return all;
+  coverage.rchar.kernel_bytes = not_negative(kernel_read);
+  coverage.wchar.kernel_bytes = not_negative(kernel_written);
+  return coverage;
 }
 
 }  // namespace penstock

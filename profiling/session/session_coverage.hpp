@@ -15,9 +15,9 @@
 namespace penstock {
 
 struct Coverage {
-  std::uint64_t kernel = 0;    // bytes that the kernel counted for the processes that are known
-  std::uint64_t recorded = 0;  // bytes of their recorded calls
-  // recorded / kernel. 1 if both are 0; NaN if `kernel` is 0 and `recorded` is not.
+  std::uint64_t kernel_bytes = 0;    // bytes that the kernel counted for the processes that are known
+  std::uint64_t recorded_bytes = 0;  // bytes of their recorded calls
+  // recorded_bytes / kernel_bytes. 1 if both are 0; NaN if `kernel_bytes` is 0 and `recorded_bytes` is not.
   double fraction() const;
 };
 
@@ -40,7 +40,8 @@ struct SessionCoverage {
 // (this_host() in kernel_processes.hpp).
 bool writer_runs(const ProcessFile& process_file, std::string_view this_host);
 
-// For a process that still runs on this machine, it reads the kernel's current counters.
+// Calculates the coverage. For a process that still runs on this machine, it reads the kernel's current
+// counters.
 SessionCoverage coverage_of(const Session& session);
 
 }  // namespace penstock

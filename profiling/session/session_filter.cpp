@@ -22,16 +22,17 @@ bool has_digit_after(std::string_view path, std::string_view part) {
          path[at + part.size()] <= '9';
 }
 
-bool in_python_library(std::string_view path) {
+bool is_in_python_library(std::string_view path) {
   return has_digit_after(path, "/lib/python") || has_digit_after(path, "/lib64/python") ||
          path.find("/site-packages") != std::string_view::npos ||
          path.find("/dist-packages") != std::string_view::npos;
 }
 
-bool is_code(std::string_view path) {
-  static constexpr std::array<std::string_view, 8> kEnds{".py",  ".pyc", ".pyo",      ".pyi",
-                                                         ".pth", ".so",  ".egg-link", "/METADATA"};
-  return std::any_of(kEnds.begin(), kEnds.end(), [&](std::string_view end) { return path.ends_with(end); }) ||
+bool is_code_file(std::string_view path) {
+  static constexpr std::array<std::string_view, 8> kSuffixes{".py",  ".pyc", ".pyo",      ".pyi",
+                                                             ".pth", ".so",  ".egg-link", "/METADATA"};
+  return std::any_of(kSuffixes.begin(), kSuffixes.end(),
+                     [&](std::string_view end) { return path.ends_with(end); }) ||
          path.find(".so.") != std::string_view::npos;
 }
 
@@ -42,17 +43,17 @@ bool is_interpreters_own(std::string_view path) {
          (name.starts_with("python3") && name.ends_with(".zip"));
 }
 
-constexpr std::array<std::string_view, 11> kSystem{"/proc",
-                                                   "/sys",
-                                                   "/etc/ld.so.cache",
-                                                   "/etc/localtime",
-                                                   "/etc/nsswitch.conf",
-                                                   "/usr/lib/locale",
-                                                   "/usr/share/locale",
-                                                   "/usr/share/zoneinfo",
-                                                   "/usr/lib/x86_64-linux-gnu/gconv",
-                                                   "/usr/lib/aarch64-linux-gnu/gconv",
-                                                   "/usr/lib64/gconv"};
+constexpr std::array<std::string_view, 11> kSystemPaths{"/proc",
+                                                        "/sys",
+                                                        "/etc/ld.so.cache",
+                                                        "/etc/localtime",
+                                                        "/etc/nsswitch.conf",
+                                                        "/usr/lib/locale",
+                                                        "/usr/share/locale",
+                                                        "/usr/share/zoneinfo",
+                                                        "/usr/lib/x86_64-linux-gnu/gconv",
+                                                        "/usr/lib/aarch64-linux-gnu/gconv",
+                                                        "/usr/lib64/gconv"};
 
 }  // namespace
 
@@ -61,31 +62,32 @@ bool is_within(std::string_view path, std::string_view folder) {
 }
 
 bool matches(std::string_view pattern, std::string_view path) {
-  const std::string whole(path);
-  std::string wanted(pattern);
-  if (wanted.ends_with('/')) wanted += '*';
-  if (wanted.starts_with('/') || wanted.starts_with('*')) return matches_glob(wanted, whole);
-  if (wanted.find('/') == std::string::npos) return matches_glob(wanted, whole.substr(whole.rfind('/') + 1));
-  return matches_glob("*/" + wanted, whole);
+  const std::string text(path);
+  std::string glob(pattern);
+  if (glob.ends_with('/')) glob += '*';
+  if (glob.starts_with('/') || glob.starts_with('*')) return matches_glob(glob, text);
+  if (glob.find('/') == std::string::npos) return matches_glob(glob, text.substr(text.rfind('/') + 1));
+  return matches_glob("*/" + glob, text);
 }
 
 bool is_start_up_noise(std::string_view path, unsigned kind, bool moved_bytes) {
   if (is_device(path)) return true;
-  if (std::any_of(kSystem.begin(), kSystem.end(), [&](std::string_view own) { return is_within(path, own); }))
+  if (std::any_of(kSystemPaths.begin(), kSystemPaths.end(),
+                  [&](std::string_view own) { return is_within(path, own); }))
     return true;
   if (is_interpreters_own(path)) return true;
-  return in_python_library(path) && (is_code(path) || kind == PENSTOCK_DIRECTORY || !moved_bytes);
+  return is_in_python_library(path) && (is_code_file(path) || kind == PENSTOCK_DIRECTORY || !moved_bytes);
 }
 
 bool SessionFilter::wants(std::string_view path, unsigned kind, bool moved,
                           const ProcessFile& process_file) const {
-  const auto any = [&](const std::vector<std::string>& patterns) {
+  const auto matches_any = [&](const std::vector<std::string>& patterns) {
     return std::any_of(patterns.begin(), patterns.end(),
                        [&](const std::string& pattern) { return matches(pattern, path); });
   };
-  if (!include.empty() && !any(include)) return false;
-  if (any(exclude)) return false;
-  if (everything) return true;
+  if (!include.empty() && !matches_any(include)) return false;
+  if (matches_any(exclude)) return false;
+  if (all_files) return true;
   if (kind == PENSTOCK_OTHER_FILE || is_device(path)) return false;
   return !process_file.is_python() || !is_start_up_noise(path, kind, moved);
 }

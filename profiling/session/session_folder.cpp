@@ -21,8 +21,8 @@ namespace {
 
 namespace fs = std::filesystem;
 
-constexpr std::string_view kNote = "session.json";
-constexpr std::uintmax_t kMostNote = 16U << 20U;
+constexpr std::string_view kNoteName = "session.json";
+constexpr std::uintmax_t kMostNoteBytes = 16U << 20U;
 
 std::vector<std::string> texts_of(const Json& note, const char* name) {
   std::vector<std::string> texts;
@@ -35,9 +35,9 @@ std::vector<std::string> texts_of(const Json& note, const char* name) {
 }  // namespace
 
 std::string default_session_name() {
-  std::string when = utc_now();
-  std::erase_if(when, [](char c) { return c == '-' || c == ':'; });
-  return fmt::format("penstock-profile-{}-{}", when, ::getpid());
+  std::string time = utc_now();
+  std::erase_if(time, [](char c) { return c == '-' || c == ':'; });
+  return fmt::format("penstock-profile-{}-{}", time, ::getpid());
 }
 
 Result<fs::path> make_session_folder(const fs::path& wanted) {
@@ -56,11 +56,11 @@ Result<fs::path> make_session_folder(const fs::path& wanted) {
             : fmt::format("cannot make the session '{}': there is no folder '{}'", folder.string(), parent));
   }
   if (errno != EEXIST) return errno_error(errno, "cannot make the session", folder.string());
-  const bool empty = fs::is_empty(folder, failed);
+  const bool is_empty = fs::is_empty(folder, failed);
   if (failed || !fs::is_directory(folder, failed))
     return make_error(Errc::already_exists,
                       fmt::format("cannot make the session '{}': something else is there", folder.string()));
-  if (!empty)
+  if (!is_empty)
     return make_error(Errc::already_exists, fmt::format("the folder '{}' is not empty: name another one with "
                                                         "-o, or remove it if it is an old session",
                                                         folder.string()));
@@ -74,40 +74,40 @@ Result<void> write_note(const fs::path& folder, const SessionNote& note) {
                   {"trace", note.trace},        {"started", note.started}, {"ended", note.ended},
                   {"exit_code", note.exit_code}};
   const std::string text = indented(json, 2) + "\n";
-  const fs::path path = folder / kNote;
-  const fs::path fresh = folder / fmt::format(".{}.tmp", kNote);
-  Fd fd(retry_eintr([&] { return ::open(fresh.c_str(), O_WRONLY | O_CREAT | O_TRUNC | O_CLOEXEC, 0600); }));
+  const fs::path path = folder / kNoteName;
+  const fs::path temp = folder / fmt::format(".{}.tmp", kNoteName);
+  Fd fd(retry_eintr([&] { return ::open(temp.c_str(), O_WRONLY | O_CREAT | O_TRUNC | O_CLOEXEC, 0600); }));
   if (!fd) return errno_error(errno, "cannot write", path.string());
-  const ssize_t wrote = retry_eintr([&] { return ::write(fd.get(), text.data(), text.size()); });
-  const int failed = wrote == static_cast<ssize_t>(text.size()) ? fd.close() : ENOSPC;
-  if (failed != 0 || ::rename(fresh.c_str(), path.c_str()) != 0) {
-    const int why = failed != 0 ? failed : errno;
-    ::unlink(fresh.c_str());
-    return errno_error(why, "cannot write", path.string());
+  const ssize_t written_bytes = retry_eintr([&] { return ::write(fd.get(), text.data(), text.size()); });
+  const int failed = written_bytes == static_cast<ssize_t>(text.size()) ? fd.close() : ENOSPC;
+  if (failed != 0 || ::rename(temp.c_str(), path.c_str()) != 0) {
+    const int error = failed != 0 ? failed : errno;
+    ::unlink(temp.c_str());
+    return errno_error(error, "cannot write", path.string());
   }
   return success();
 }
 
 SessionNote read_note(const fs::path& folder) {
-  const fs::path path = folder / kNote;
+  const fs::path path = folder / kNoteName;
   std::error_code failed;
-  if (!fs::is_regular_file(path, failed) || fs::file_size(path, failed) > kMostNote) return {};
+  if (!fs::is_regular_file(path, failed) || fs::file_size(path, failed) > kMostNoteBytes) return {};
   std::ifstream in(path);
   const std::string text{std::istreambuf_iterator<char>(in), std::istreambuf_iterator<char>()};
   // Our notes are never deeper. A deep file from an attacker could exhaust the stack.
-  const auto shallow = [&](int at, Json::parse_event_t, Json&) { return at < 8; };
-  const Json note = Json::parse(text, shallow, false);
+  const auto is_shallow = [&](int at, Json::parse_event_t, Json&) { return at < 8; };
+  const Json note = Json::parse(text, is_shallow, false);
   if (!note.is_object()) return {};
-  SessionNote read;
-  read.command = texts_of(note, "command");
-  read.include = texts_of(note, "include");
-  read.exclude = texts_of(note, "exclude");
-  read.started = member_text(note, "started");
-  read.ended = member_text(note, "ended");
-  read.trace = member_true(note, "trace");
+  SessionNote parsed;
+  parsed.command = texts_of(note, "command");
+  parsed.include = texts_of(note, "include");
+  parsed.exclude = texts_of(note, "exclude");
+  parsed.started = member_text(note, "started");
+  parsed.ended = member_text(note, "ended");
+  parsed.trace = member_true(note, "trace");
   if (const auto at = note.find("exit_code"); at != note.end() && at->is_number_integer())
-    read.exit_code = static_cast<int>(at->get<std::int64_t>());
-  return read;
+    parsed.exit_code = static_cast<int>(at->get<std::int64_t>());
+  return parsed;
 }
 
 }  // namespace penstock

@@ -23,7 +23,7 @@ struct SessionNote {
   int exit_code = -1;  // 128 + signal if a signal ended it; -1: not known
 };
 
-// "penstock-profile-20261120T093000Z-4711".
+// Example: "penstock-profile-20261120T093000Z-4711", with the time and the process id.
 std::string default_session_name();
 
 // Creates the folder with mode 0700, or uses an empty one and sets its mode to 0700. Returns the absolute

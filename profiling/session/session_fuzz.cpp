@@ -51,12 +51,12 @@ void report(const Session& session, const SessionFilter& filter) {
 }  // namespace penstock
 
 extern "C" int LLVMFuzzerTestOneInput(const std::uint8_t* data, std::size_t size) {
-  auto process_file = penstock::ProcessFile::of(std::as_bytes(std::span(data, size)));
+  auto process_file = penstock::ProcessFile::from_bytes(std::as_bytes(std::span(data, size)));
   if (!process_file.ok()) return 0;
   std::vector<std::unique_ptr<penstock::ProcessFile>> process_files;
   process_files.push_back(*std::move(process_file));
   const penstock::Session session = penstock::session_of(std::move(process_files));
   penstock::report(session, {});
-  penstock::report(session, {.include = {"*a*"}, .exclude = {"/x/*"}, .everything = true});
+  penstock::report(session, {.include = {"*a*"}, .exclude = {"/x/*"}, .all_files = true});
   return 0;
 }

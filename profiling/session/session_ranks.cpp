@@ -19,11 +19,11 @@ const penstock_session_header* header_with_rank(const SessionProcess& process) {
 }  // namespace
 
 SessionRanks::SessionRanks(const Session& session) {
-  std::uint32_t ranks = 0;
+  std::uint32_t rank_count = 0;
   for (const SessionProcess& process : session.processes)
     if (const auto* const header = header_with_rank(process); header != nullptr)
-      ranks = std::max(ranks, header->ranks);
-  hosts_.resize(ranks);
+      rank_count = std::max(rank_count, header->ranks);
+  hosts_.resize(rank_count);
   for (const SessionProcess& process : session.processes) {
     const auto* const header = header_with_rank(process);
     const auto rank = header != nullptr ? header->rank : static_cast<std::uint32_t>(hosts_.size());
@@ -33,7 +33,7 @@ SessionRanks::SessionRanks(const Session& session) {
   }
 }
 
-std::uint32_t SessionRanks::of(const ProcessFile& process_file) const {
+std::uint32_t SessionRanks::rank_of(const ProcessFile& process_file) const {
   return ranks_.at(&process_file);
 }
 

@@ -12,12 +12,12 @@ namespace penstock {
 
 // A process with a rank from a launcher keeps that rank, and so do the processes that it starts. All other
 // processes get the ranks after those of the launcher, in the order in which they began. Without a launcher
-// that is every process.
+// all processes are numbered so.
 class SessionRanks {
  public:
   explicit SessionRanks(const Session& session);
 
-  std::uint32_t of(const ProcessFile& process_file) const;
+  std::uint32_t rank_of(const ProcessFile& process_file) const;
   std::uint32_t count() const { return static_cast<std::uint32_t>(hosts_.size()); }
   // "" if no process of that rank was recorded
   std::string_view host(std::uint32_t rank) const { return hosts_[rank]; }

@@ -9,19 +9,19 @@ namespace {
 
 // The largest number of intervals that contain the same moment.
 std::uint64_t most_at_once(const std::vector<TimeInterval>& times) {
-  std::vector<std::pair<std::int64_t, int>> turns;
+  std::vector<std::pair<std::int64_t, int>> changes;
   for (const TimeInterval& time : times) {
-    turns.emplace_back(time.begin, 1);
-    turns.emplace_back(std::max(time.begin, time.end), -1);
+    changes.emplace_back(time.begin, 1);
+    changes.emplace_back(std::max(time.begin, time.end), -1);
   }
-  // At the same moment begins come before ends.
-  std::sort(turns.begin(), turns.end(), [](const auto& a, const auto& b) {
+  // At the same moment begins come before ends, so that intervals that touch are counted together.
+  std::sort(changes.begin(), changes.end(), [](const auto& a, const auto& b) {
     return a.first != b.first ? a.first < b.first : a.second > b.second;
   });
-  int now = 0;
-  int most = 0;
-  for (const auto& [when, turn] : turns) most = std::max(most, now += turn);
-  return static_cast<std::uint64_t>(most);
+  int open_intervals = 0;
+  int most_open = 0;
+  for (const auto& [when, change] : changes) most_open = std::max(most_open, open_intervals += change);
+  return static_cast<std::uint64_t>(most_open);
 }
 
 // The spans of one repeat.
@@ -56,7 +56,7 @@ std::uint64_t threads_at_once(const ThreadReadings& threads, std::uint64_t all_b
 Reading reading_of_spans(const Session& session) {
   Reading reading;
   ThreadReadings threads;
-  TimeInterval samples{INT64_MAX, INT64_MIN};
+  TimeInterval sample_time{INT64_MAX, INT64_MIN};
   std::vector<TimeInterval> intervals;
   std::map<std::uint32_t, Repeat> repeats;
   std::uint64_t sample_bytes = 0;
@@ -78,7 +78,7 @@ Reading reading_of_spans(const Session& session) {
           thread.bytes += span.bytes;
           thread.first_ns = std::min(thread.first_ns, time.begin);
           thread.last_ns = std::max(thread.last_ns, time.end);
-          samples = {std::min(samples.begin, time.begin), std::max(samples.end, time.end)};
+          sample_time = {std::min(sample_time.begin, time.begin), std::max(sample_time.end, time.end)};
           sample_bytes += span.bytes;
         });
   reading.threads = std::max(threads_at_once(threads, sample_bytes), most_at_once(intervals));
@@ -86,7 +86,7 @@ Reading reading_of_spans(const Session& session) {
     for (auto& [number, repeat] : repeats)
       if (const double wall_s = seconds_of(std::move(repeat.times)); wall_s > 0)
         reading.bytes_per_s.push_back(static_cast<double>(repeat.bytes) / wall_s);
-  if (samples.begin < samples.end) intervals.push_back(samples);
+  if (sample_time.begin < sample_time.end) intervals.push_back(sample_time);
   reading.wall_s = seconds_of(std::move(intervals));
   return reading;
 }

@@ -13,7 +13,7 @@ namespace penstock {
 
 // When one thread read, and how many bytes.
 struct ThreadReading {
-  std::int64_t first_ns = INT64_MAX;  // realtime
+  std::int64_t first_ns = INT64_MAX;  // since 1970
   std::int64_t last_ns = INT64_MIN;
   std::uint64_t bytes = 0;
 };
@@ -34,7 +34,7 @@ struct Reading {
   double wall_s = 0;
   double busy_s = 0;  // time in spans, added over threads
   std::uint64_t threads = 0;
-  std::vector<double> bytes_per_s{};  // of each repeat, if the spans distinguish repeats; else empty
+  std::vector<double> bytes_per_s{};  // the rate of each repeat; empty if the spans distinguish no repeats
 };
 
 // Calculates a Reading from the spans of kind PENSTOCK_READ; 0 bytes if the session has none. A span of one

@@ -11,7 +11,7 @@
 
 namespace penstock {
 
-// Calls `each` for all segments, process file by process file, in the order in which an process file has
+// Calls `each` for all segments, process file by process file, in the order in which each process file has
 // them.
 void each_segment(const Session& session,
                   const std::function<void(const penstock_segment&, const ProcessFile&)>& each);
@@ -24,22 +24,22 @@ class IntervalUnion {
 
  private:
   void merge();
-  std::vector<TimeInterval> pieces_;
-  std::size_t merge_at_ = std::size_t{1} << 20U;
+  std::vector<TimeInterval> intervals_;
+  std::size_t merge_size_ = std::size_t{1} << 20U;
 };
 
 // The length of the intervals of a series that covers `wall_s`. It is 1, 2 or 5 times a power of ten, at
 // least a millisecond, and gives no more than `most_points` intervals.
 double series_interval(double wall_s, double most_points);
 // Adds an amount to a series, distributed evenly over the time from begin_s to end_s.
-void spread(std::vector<double>& series, double interval_s, double begin_s, double end_s, double amount);
+void add_evenly(std::vector<double>& series, double interval_s, double begin_s, double end_s, double amount);
 
 struct SegmentFacts {
   std::uint64_t segments = 0;
   std::uint64_t reads_and_writes = 0;
   double io_s = 0;            // time in which at least one thread of any process was in a call
-  std::int64_t first_ns = 0;  // realtime: begin of the first call, end of the last one
-  std::int64_t last_ns = 0;
+  std::int64_t first_ns = 0;  // begin of the first call, since 1970
+  std::int64_t last_ns = 0;   // end of the last call
   double interval_s = 1;
   std::vector<double> bytes_read;  // in each interval from the session's begin
   std::vector<double> bytes_written;

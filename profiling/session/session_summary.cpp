@@ -11,7 +11,7 @@ namespace penstock {
 namespace {
 
 constexpr std::size_t kMostThreads = 4;
-constexpr std::size_t kEntriesForThreads = 20'000;
+constexpr std::size_t kLeastEntriesForThreads = 20'000;
 
 struct PartOfSummary {
   FilesSum included;
@@ -31,11 +31,11 @@ void inspect_process_files(const Session& session, SessionSummary& summary) {
     const std::int64_t file_end_ns =
         process_file->view().clock().realtime_ns(process_file->end_monotonic_ns());
     end_ns = std::max(end_ns, file_end_ns);
-    TimeInterval& whole =
+    TimeInterval& time =
         sessions.try_emplace(process_file->path().parent_path(), TimeInterval{INT64_MAX, INT64_MIN})
             .first->second;
-    whole = {std::min(whole.begin, header.begin_realtime_ns), std::max(whole.end, file_end_ns)};
-    summary.python = summary.python || process_file->is_python();
+    time = {std::min(time.begin, header.begin_realtime_ns), std::max(time.end, file_end_ns)};
+    summary.has_python = summary.has_python || process_file->is_python();
   }
   summary.span_s = std::max(0.0, (static_cast<double>(end_ns) - static_cast<double>(summary.begin_ns)) / 1e9);
   summary.wall_s = summary.span_s;
@@ -55,7 +55,7 @@ Drops drops_of(const Session& session) {
     drops.operations += header.dropped_operations;
     drops.segments += header.dropped_segments;
     drops.spans += header.dropped_spans;
-    drops.unnamed += header.unnamed;
+    drops.unnamed_operations += header.unnamed;
     drops.grow_errno = header.no_room != 0 ? header.no_room : drops.grow_errno;
     const auto& blocks = process_file->view().blocks();
     drops.oldest_segments =
@@ -80,37 +80,37 @@ void FilesSum::add(const FilesSum& more) {
 bool has_operations(const FileSum& file) {
   return file.layers_used != 0 &&
          std::any_of(file.layers.begin(), file.layers.end(), [&](const LayerSum& layer) {
-           const auto bit = static_cast<unsigned>(&layer - file.layers.data());
-           return (file.layers_used & (1U << bit)) != 0 && layer.operations() != 0;
+           const auto layer_index = static_cast<unsigned>(&layer - file.layers.data());
+           return (file.layers_used & (1U << layer_index)) != 0 && layer.operations() != 0;
          });
 }
 
-std::size_t summing_threads() {
+std::size_t summing_thread_count() {
   return std::clamp<std::size_t>(std::thread::hardware_concurrency(), 1, kMostThreads);
 }
 
 void each_in_threads(const FileSums& sums, const SessionFilter& filter, const EachInThread& each,
                      const EachInThread& left_out) {
-  // Each thread sums up its own part of the files. The destructors of `others` join them, so all are done on
-  // return.
-  const std::size_t threads = sums.entries() < kEntriesForThreads ? 1 : summing_threads();
-  const auto work = [&](std::size_t thread_index) {
+  // Each thread sums up its own part of the files. The destructor of `other_threads` waits for the other
+  // threads, so all are done on return.
+  const std::size_t threads = sums.entries() < kLeastEntriesForThreads ? 1 : summing_thread_count();
+  const auto sum_part = [&](std::size_t thread_index) {
     sums.each_of_part(
         thread_index, threads, filter.wanted(), [&](const FileSum& file) { each(thread_index, file); },
         [&](const FileSum& file) { left_out(thread_index, file); });
   };
-  std::vector<std::jthread> others;
+  std::vector<std::jthread> other_threads;
   for (std::size_t thread_index = 1; thread_index < threads; ++thread_index)
-    others.emplace_back(work, thread_index);
-  work(0);
+    other_threads.emplace_back(sum_part, thread_index);
+  sum_part(0);
 }
 
 SessionSummary summarise(const Session& session, const FileSums& sums, const SessionFilter& filter,
-                         const EachInThread& also) {
+                         const EachInThread& each_included) {
   SessionSummary summary;
   inspect_process_files(session, summary);
   summary.drops = drops_of(session);
-  std::vector<PartOfSummary> parts(summing_threads());
+  std::vector<PartOfSummary> parts(summing_thread_count());
   each_in_threads(
       sums, filter,
       [&](std::size_t thread_index, const FileSum& file) {
@@ -121,7 +121,7 @@ SessionSummary summarise(const Session& session, const FileSums& sums, const Ses
         parts[thread_index].included.add(file);
         if (file.kind != PENSTOCK_DIRECTORY && file.all.reads + file.all.writes + file.mapped_bytes > 0)
           ++parts[thread_index].file_sizes[size_bucket(file.size)];
-        if (also) also(thread_index, file);
+        if (each_included) each_included(thread_index, file);
       },
       [&](std::size_t thread_index, const FileSum& file) {
         parts[thread_index].keys_left_out.push_back(file.file);

@@ -29,10 +29,10 @@ struct Drops {
   std::uint64_t records = 0;
   std::uint64_t operations = 0;
   std::uint64_t segments = 0;
-  bool oldest_segments = false;  // newer segments replaced some of these
+  bool oldest_segments = false;  // some segments were dropped because newer ones replaced them
   std::uint32_t grow_errno = 0;  // errno if a file could not grow; 0: all files could
   std::uint64_t spans = 0;
-  std::uint64_t unnamed = 0;  // operations that were counted, but could not be assigned to a file
+  std::uint64_t unnamed_operations = 0;  // operations that were counted, but could not be assigned to a file
 };
 
 Drops drops_of(const Session& session);
@@ -41,8 +41,8 @@ struct SessionSummary {
   FilesSum included;                                              // files that the filter wants
   FilesSum left_out;                                              // files that the filter left out
   std::uint64_t failed_names = 0;                                 // names for which every call failed
-  std::array<std::uint64_t, PENSTOCK_SIZE_BUCKETS> file_sizes{};  // of files that were read or written
-  std::int64_t begin_ns = 0;                                      // realtime: the first process's begin
+  std::array<std::uint64_t, PENSTOCK_SIZE_BUCKETS> file_sizes{};  // read or written files, by size
+  std::int64_t begin_ns = 0;                                      // begin of the first process, since 1970
   // seconds from begin_ns to the last process's end
   double span_s = 0;
   double wall_s = 0;  // seconds in which any session ran: span_s without the time between sessions
@@ -51,22 +51,22 @@ struct SessionSummary {
   std::optional<SegmentFacts> segments;
   Drops drops;
   SessionCoverage coverage;
-  bool python = false;
+  bool has_python = false;
 };
 
 // True if any operation on the file succeeded. Files that could not be opened have counters too.
 bool has_operations(const FileSum& file);
 
 // Calls `each` and `left_out` for all files, in several threads. `thread_index` is the number of the calling
-// thread, from 0 to summing_threads() - 1, so that each thread can use memory of its own. Returns when all
-// are done.
+// thread, from 0 to summing_thread_count() - 1, so that each thread can use memory of its own. Returns when
+// all are done.
 using EachInThread = std::function<void(std::size_t thread_index, const FileSum&)>;
-std::size_t summing_threads();
+std::size_t summing_thread_count();
 void each_in_threads(const FileSums& sums, const SessionFilter& filter, const EachInThread& each,
                      const EachInThread& left_out);
 
-// `also` is called for each wanted file, with `thread_index` as in each_in_threads().
+// `each_included` is called for each wanted file, with `thread_index` as in each_in_threads().
 SessionSummary summarise(const Session& session, const FileSums& sums, const SessionFilter& filter,
-                         const EachInThread& also = {});
+                         const EachInThread& each_included = {});
 
 }  // namespace penstock

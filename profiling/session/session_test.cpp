@@ -75,7 +75,7 @@ TEST_F(SessionTest, AFileThatWasCutShortIsNamedAndCoversNothing) {
   whole.set_kernel(0, 100);
   whole.add_thread(6, 100, 0);
   whole.write(folder_.path());
-  EXPECT_EQ(coverage_of(opened()).rchar.kernel, 1100U);
+  EXPECT_EQ(coverage_of(opened()).rchar.kernel_bytes, 1100U);
   fs::resize_file(path, PENSTOCK_HEADER_BYTES + PENSTOCK_BLOCK_GRANULE + 100);
   const Session session = opened();
   ASSERT_EQ(session.process_files.size(), 2U);
@@ -84,8 +84,8 @@ TEST_F(SessionTest, AFileThatWasCutShortIsNamedAndCoversNothing) {
   const SessionCoverage coverage = coverage_of(session);
   EXPECT_EQ(coverage.cut_processes, 1U);
   EXPECT_EQ(coverage.unknown_processes, 1U);
-  EXPECT_EQ(coverage.rchar.kernel, 100U);
-  EXPECT_EQ(coverage.rchar.recorded, 100U);
+  EXPECT_EQ(coverage.rchar.kernel_bytes, 100U);
+  EXPECT_EQ(coverage.rchar.recorded_bytes, 100U);
 }
 
 TEST_F(SessionTest, OfASessionAndItsSnapshotTheLaterStateIsCounted) {
@@ -201,8 +201,8 @@ TEST_F(SessionTest, WhatAnAttachedProcessBeginsIsNotTakenForAStaticProgram) {
   fork.write(folder_.path());
   const Session session = opened();
   ASSERT_EQ(session.unwatched.size(), 2U);
-  EXPECT_TRUE(session.unwatched[0].by_attached);
-  EXPECT_TRUE(session.unwatched[1].by_attached);
+  EXPECT_TRUE(session.unwatched[0].started_by_attached);
+  EXPECT_TRUE(session.unwatched[1].started_by_attached);
 }
 
 TEST_F(SessionTest, SaysWhyThereWasNoRoom) {
@@ -257,8 +257,8 @@ TEST_F(SessionTest, CoverageTakesReapedChildrenFromTheirParent) {
   child.add_thread(200, 5500, 0);
   child.write(folder_.path());
   const SessionCoverage coverage = coverage_of(opened());
-  EXPECT_EQ(coverage.rchar.kernel, 3000U + 5500U);
-  EXPECT_EQ(coverage.rchar.recorded, 3000U + 5500U);
+  EXPECT_EQ(coverage.rchar.kernel_bytes, 3000U + 5500U);
+  EXPECT_EQ(coverage.rchar.recorded_bytes, 3000U + 5500U);
   EXPECT_DOUBLE_EQ(coverage.rchar.fraction(), 1);
   EXPECT_EQ(coverage.unknown_processes, 0U);
   EXPECT_EQ(coverage.threads, 2U);
@@ -278,8 +278,8 @@ TEST_F(SessionTest, AKilledChildIsComparedTogetherWithTheParentThatReapedIt) {
   child.add_thread(200, 6000, 0);
   child.write(folder_.path());
   const SessionCoverage coverage = coverage_of(opened());
-  EXPECT_EQ(coverage.rchar.kernel, 10'000U);
-  EXPECT_EQ(coverage.rchar.recorded, 10'000U);
+  EXPECT_EQ(coverage.rchar.kernel_bytes, 10'000U);
+  EXPECT_EQ(coverage.rchar.recorded_bytes, 10'000U);
   EXPECT_EQ(coverage.unknown_processes, 0U);
 }
 
@@ -297,8 +297,8 @@ TEST_F(SessionTest, AChildThatWasNotReapedIsToldByItsParentsCounters) {
     bytes.write(folder_.path());
   }
   const SessionCoverage coverage = coverage_of(opened());
-  EXPECT_EQ(coverage.rchar.kernel, 10'000U);
-  EXPECT_EQ(coverage.rchar.recorded, 10'000U);
+  EXPECT_EQ(coverage.rchar.kernel_bytes, 10'000U);
+  EXPECT_EQ(coverage.rchar.recorded_bytes, 10'000U);
 }
 
 TEST_F(SessionTest, AForkThatDidNothingSeparatesNoProcesses) {
@@ -315,8 +315,8 @@ TEST_F(SessionTest, AForkThatDidNothingSeparatesNoProcesses) {
   grandchild.add_thread(200, 5000, 0);
   grandchild.write(folder_.path());
   const SessionCoverage coverage = coverage_of(opened());
-  EXPECT_EQ(coverage.rchar.kernel, 4000U + 5000U);
-  EXPECT_EQ(coverage.rchar.recorded, 9000U);
+  EXPECT_EQ(coverage.rchar.kernel_bytes, 4000U + 5000U);
+  EXPECT_EQ(coverage.rchar.recorded_bytes, 9000U);
 }
 
 // The kernel adds a child's counts to its parent only when the parent waits for it.
@@ -336,8 +336,8 @@ TEST_F(SessionTest, AChildThatWasNotReapedIsNotSubtracted) {
     child.add_thread(200, 5000, 0);
     child.write(folder_.path());
     const SessionCoverage coverage = coverage_of(opened());
-    EXPECT_EQ(coverage.rchar.kernel, 9000U) << waited;
-    EXPECT_EQ(coverage.rchar.recorded, 9000U) << waited;
+    EXPECT_EQ(coverage.rchar.kernel_bytes, 9000U) << waited;
+    EXPECT_EQ(coverage.rchar.recorded_bytes, 9000U) << waited;
   }
 }
 
@@ -349,8 +349,8 @@ TEST_F(SessionTest, WhatCannotBeKnownIsUnknown) {
   killed.write(folder_.path());
   const SessionCoverage coverage = coverage_of(opened());
   EXPECT_EQ(coverage.unknown_processes, 1U);
-  EXPECT_EQ(coverage.rchar.kernel, 0U);
-  EXPECT_EQ(coverage.rchar.recorded, 0U);
+  EXPECT_EQ(coverage.rchar.kernel_bytes, 0U);
+  EXPECT_EQ(coverage.rchar.recorded_bytes, 0U);
 }
 
 TEST_F(SessionTest, EachWindowStandsForItself) {

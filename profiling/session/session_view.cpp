@@ -14,9 +14,9 @@
 namespace penstock {
 namespace {
 
-constexpr std::uint32_t kMostGranule = 1U << 30U;
-// if two readings are this far apart, interpolation between them is more exact than ticks_per_s
-constexpr std::int64_t kLongEnoughNs = 1'000'000;
+constexpr std::uint32_t kMostGranuleBytes = 1U << 30U;
+// From this distance of two readings on, interpolation between them is more exact than ticks_per_s.
+constexpr std::int64_t kLeastDistanceNs = 1'000'000;
 constexpr double kMostNsPerTick = 1e9;
 
 bool is_whole(const penstock_counters& counters) {
@@ -24,9 +24,9 @@ bool is_whole(const penstock_counters& counters) {
 }
 
 std::int64_t clamped(double value) {
-  constexpr double kMost = 9.2e18;
+  constexpr double kLargest = 9.2e18;
   if (!std::isfinite(value)) return 0;
-  return static_cast<std::int64_t>(std::clamp(value, -kMost, kMost));
+  return static_cast<std::int64_t>(std::clamp(value, -kLargest, kLargest));
 }
 
 std::int64_t saturated_sum(std::int64_t a, std::int64_t b) {
@@ -45,7 +45,7 @@ Result<void> check_header(const penstock_session_header& header) {
                                              "; this program reads version " +
                                              std::to_string(PENSTOCK_SESSION_VERSION));
   if (header.header_bytes < sizeof header || header.header_bytes % 8 != 0 || header.granule < 4096 ||
-      header.granule > kMostGranule || header.granule % 8 != 0)
+      header.granule > kMostGranuleBytes || header.granule % 8 != 0)
     return make_error(Errc::corrupt, "the session's header contradicts itself");
   return success();
 }
@@ -54,8 +54,8 @@ Result<void> check_header(const penstock_session_header& header) {
 
 std::uint64_t times_emptied(const std::byte* block) {
   // The process that owns the file may write this field at the same time. The volatile reads make sure that
-  // it is read again at each call. The two fences keep the order: after all earlier reads of the block, and
-  // before all later ones.
+  // the field is read again at each call. The two fences keep the order: after all earlier reads of the
+  // block, and before all later ones.
   std::uint64_t renewed = 0;
   memory_fence(std::memory_order_acquire);
   const auto* const from =
@@ -70,48 +70,51 @@ SessionClock::SessionClock(const penstock_session_header& header)
     : begin_(header.begin), begin_realtime_ns_(header.begin_realtime_ns) {
   if (header.clock == PENSTOCK_CLOCK_MONOTONIC) return;
   ticks_are_ns_ = false;
-  known_ = false;
+  rate_is_known_ = false;
   const penstock_moment& later = header.later[header.later_index & 1U];
-  std::int64_t passed = 0;
+  std::int64_t passed_ns = 0;
   if (later.ticks > begin_.ticks &&
-      !__builtin_sub_overflow(later.monotonic_ns, begin_.monotonic_ns, &passed) && passed >= kLongEnoughNs) {
-    ns_per_tick_ = static_cast<double>(passed) / static_cast<double>(later.ticks - begin_.ticks);
-    known_ = ns_per_tick_ <= kMostNsPerTick;
-    if (known_) baseline_ns_ = passed;
+      !__builtin_sub_overflow(later.monotonic_ns, begin_.monotonic_ns, &passed_ns) &&
+      passed_ns >= kLeastDistanceNs) {
+    ns_per_tick_ = static_cast<double>(passed_ns) / static_cast<double>(later.ticks - begin_.ticks);
+    rate_is_known_ = ns_per_tick_ <= kMostNsPerTick;
+    if (rate_is_known_) baseline_ns_ = passed_ns;
   }
-  if (!known_ && header.ticks_per_s != 0) {
+  if (!rate_is_known_ && header.ticks_per_s != 0) {
     ns_per_tick_ = 1e9 / static_cast<double>(header.ticks_per_s);
-    known_ = true;
+    rate_is_known_ = true;
   }
-  if (!known_) ns_per_tick_ = 1;
+  if (!rate_is_known_) ns_per_tick_ = 1;
 }
 
 void SessionClock::refine(const penstock_moment& moment) {
   // Two rates agree if their relative difference is at most this. A measured rate is exact to 0.001.
-  constexpr double kAgrees = 0.005;
-  if (ticks_are_ns_ || !known_ || moment.ticks == begin_.ticks) return;
-  std::int64_t passed = 0;
-  if (__builtin_sub_overflow(moment.monotonic_ns, begin_.monotonic_ns, &passed) || passed == INT64_MIN)
+  constexpr double kRateTolerance = 0.005;
+  if (ticks_are_ns_ || !rate_is_known_ || moment.ticks == begin_.ticks) return;
+  std::int64_t passed_ns = 0;
+  if (__builtin_sub_overflow(moment.monotonic_ns, begin_.monotonic_ns, &passed_ns) || passed_ns == INT64_MIN)
     return;
-  if ((passed < 0) != (moment.ticks < begin_.ticks)) return;
-  const std::uint64_t ticks = passed < 0 ? begin_.ticks - moment.ticks : moment.ticks - begin_.ticks;
-  const std::int64_t apart = passed < 0 ? -passed : passed;
-  const double rate = static_cast<double>(apart) / static_cast<double>(ticks);
-  if (apart < kLongEnoughNs || apart <= baseline_ns_ || std::abs(rate / ns_per_tick_ - 1) > kAgrees) return;
-  baseline_ns_ = apart;
+  if ((passed_ns < 0) != (moment.ticks < begin_.ticks)) return;
+  const std::uint64_t ticks = passed_ns < 0 ? begin_.ticks - moment.ticks : moment.ticks - begin_.ticks;
+  const std::int64_t distance_ns = passed_ns < 0 ? -passed_ns : passed_ns;
+  const double rate = static_cast<double>(distance_ns) / static_cast<double>(ticks);
+  if (distance_ns < kLeastDistanceNs || distance_ns <= baseline_ns_ ||
+      std::abs(rate / ns_per_tick_ - 1) > kRateTolerance)
+    return;
+  baseline_ns_ = distance_ns;
   ns_per_tick_ = rate;
 }
 
 std::int64_t SessionClock::monotonic_ns(std::uint64_t ticks) const {
-  const double since = ticks >= begin_.ticks ? static_cast<double>(ticks - begin_.ticks)
-                                             : -static_cast<double>(begin_.ticks - ticks);
-  return saturated_sum(begin_.monotonic_ns, clamped(since * ns_per_tick_));
+  const double ticks_since_begin = ticks >= begin_.ticks ? static_cast<double>(ticks - begin_.ticks)
+                                                         : -static_cast<double>(begin_.ticks - ticks);
+  return saturated_sum(begin_.monotonic_ns, clamped(ticks_since_begin * ns_per_tick_));
 }
 
 std::int64_t SessionClock::realtime_ns(std::int64_t monotonic_ns) const {
-  std::int64_t passed = 0;
-  if (__builtin_sub_overflow(monotonic_ns, begin_.monotonic_ns, &passed)) return begin_realtime_ns_;
-  return saturated_sum(begin_realtime_ns_, passed);
+  std::int64_t passed_ns = 0;
+  if (__builtin_sub_overflow(monotonic_ns, begin_.monotonic_ns, &passed_ns)) return begin_realtime_ns_;
+  return saturated_sum(begin_realtime_ns_, passed_ns);
 }
 
 void SessionClock::extend(std::int64_t& begin_ns, std::int64_t& end_ns, std::uint64_t first,
@@ -148,27 +151,29 @@ void SessionView::find_blocks(const NextData& next_data) {
       header_.file_end == 0 ? bytes_.size() : std::min<std::uint64_t>(header_.file_end, bytes_.size());
   for (std::uint64_t at = first; at <= end && end - at >= sizeof(penstock_block);) {
     if (next_data) {
-      const std::uint64_t data = next_data(at);
-      if (data >= end) return;
-      if (data > at) at += (data - at) / granule * granule;
+      const std::uint64_t data_offset = next_data(at);
+      if (data_offset >= end) return;
+      if (data_offset > at) at += (data_offset - at) / granule * granule;
       if (end - at < sizeof(penstock_block)) return;
     }
-    const std::uint64_t emptied = times_emptied(bytes_.data() + at);
-    const auto head = entry_of<penstock_block>(bytes_.subspan(at));
+    const std::uint64_t emptied_count = times_emptied(bytes_.data() + at);
+    const auto block_header = entry_of<penstock_block>(bytes_.subspan(at));
     const std::uint64_t remaining = bytes_.size() - at;
-    if (head.magic != PENSTOCK_BLOCK_MAGIC || head.bytes < granule || head.bytes % granule != 0) {
-      if (head.magic != 0) torn_bytes_ += std::min(granule, remaining);
+    if (block_header.magic != PENSTOCK_BLOCK_MAGIC || block_header.bytes < granule ||
+        block_header.bytes % granule != 0) {
+      if (block_header.magic != 0) torn_bytes_ += std::min(granule, remaining);
       at += granule;
       continue;
     }
     SessionBlock block;
-    block.kind = head.kind;
-    block.entry_bytes = head.entry_bytes;
+    block.kind = block_header.kind;
+    block.entry_bytes = block_header.entry_bytes;
     block.offset = at;
-    block.times_emptied = emptied;
-    block.bytes = std::min(head.bytes, remaining);
-    block.entries = bytes_.subspan(at + sizeof head, std::min(head.used, block.bytes - sizeof head));
-    if (head.kind != PENSTOCK_BLOCK_FREE) blocks_.push_back(block);
+    block.times_emptied = emptied_count;
+    block.bytes = std::min(block_header.bytes, remaining);
+    block.entries = bytes_.subspan(at + sizeof block_header,
+                                   std::min(block_header.used, block.bytes - sizeof block_header));
+    if (block_header.kind != PENSTOCK_BLOCK_FREE) blocks_.push_back(block);
     at += (block.bytes + granule - 1) / granule * granule;
   }
 }

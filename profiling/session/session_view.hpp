@@ -22,10 +22,10 @@ namespace penstock {
 // A block of entries of one kind, without gaps between them.
 struct SessionBlock {
   unsigned kind = PENSTOCK_BLOCK_FREE;
-  std::uint64_t offset = 0;            // of the block, in the file
+  std::uint64_t offset = 0;            // offset of the block in the file
   std::uint64_t bytes = 0;             // size of the block, as far as the file has it
-  std::size_t entry_bytes = 0;         // as in its header; 0 if each entry has its own size
-  std::uint64_t times_emptied = 0;     // as in its header before `entries` was read
+  std::size_t entry_bytes = 0;         // the size in the block's header; 0 if each entry has its own size
+  std::uint64_t times_emptied = 0;     // the number in the block's header before `entries` was read
   std::span<const std::byte> entries;  // whole entries, according to the block's `used`
 };
 
@@ -52,7 +52,7 @@ class SessionClock {
   void extend(std::int64_t& begin_ns, std::int64_t& end_ns, std::uint64_t first, std::uint64_t last) const;
   double duration_ns(std::uint64_t ticks) const { return static_cast<double>(ticks) * ns_per_tick_; }
   // false: the rate of the ticks is unknown, and one tick counts as one ns
-  bool known() const { return known_; }
+  bool known() const { return rate_is_known_; }
 
  private:
   penstock_moment begin_{};
@@ -60,7 +60,7 @@ class SessionClock {
   std::int64_t baseline_ns_ = 0;  // between the two points of the interpolation
   double ns_per_tick_ = 1;
   bool ticks_are_ns_ = true;
-  bool known_ = true;
+  bool rate_is_known_ = true;
 };
 
 // Returns the offset of the next data at or after `offset`, which skips holes of sparse files. Returns the
@@ -119,7 +119,7 @@ class SessionView {
 
 // The last part of a path; the whole path if it has no slash.
 constexpr std::string_view base_name(std::string_view path) {
-  return path.substr(path.rfind('/') + 1);  // npos + 1 is 0
+  return path.substr(path.rfind('/') + 1);  // without a slash: npos + 1 is 0
 }
 // The text of a fixed-size field, which ends with NUL or at the field's end.
 std::string_view field_text(const char* field, std::size_t bytes);
@@ -140,13 +140,13 @@ template <>
 penstock_counters entry_of<penstock_counters>(std::span<const std::byte> bytes);
 
 // The begin of the first operation and the end of the last one, in ticks; PENSTOCK_NEVER if there is none.
-inline std::uint64_t first_of(const penstock_counters& counters) {
+inline std::uint64_t first_ticks_of(const penstock_counters& counters) {
   std::uint64_t first = counters.first_ticks;
   for (const std::uint64_t ticks : {counters.first_read_ticks, counters.first_write_ticks})
     if (ticks != PENSTOCK_NEVER && (first == PENSTOCK_NEVER || ticks < first)) first = ticks;
   return first;
 }
-inline std::uint64_t last_of(const penstock_counters& counters) {
+inline std::uint64_t last_ticks_of(const penstock_counters& counters) {
   return std::max({counters.last_ticks, counters.last_read_ticks, counters.last_write_ticks});
 }
 
@@ -154,9 +154,9 @@ template <class Entry, class Each>
 void SessionView::each_in(const SessionBlock& block, Each each) {
   // A later version may write longer entries. If the block states a size below kLeastEntryBytes,
   // sizeof(Entry) is used.
-  const std::size_t step = block.entry_bytes < kLeastEntryBytes ? sizeof(Entry) : block.entry_bytes;
-  for (std::size_t at = 0; at + step <= block.entries.size(); at += step) {
-    const auto entry = entry_of<Entry>(block.entries.subspan(at, step));
+  const std::size_t entry_step = block.entry_bytes < kLeastEntryBytes ? sizeof(Entry) : block.entry_bytes;
+  for (std::size_t at = 0; at + entry_step <= block.entries.size(); at += entry_step) {
+    const auto entry = entry_of<Entry>(block.entries.subspan(at, entry_step));
     if (block.kind == PENSTOCK_BLOCK_SEGMENTS &&
         times_emptied(block.entries.data() - sizeof(penstock_block)) != block.times_emptied)
       return;  // the writer has replaced the remaining segments by newer ones

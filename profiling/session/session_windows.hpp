@@ -12,7 +12,7 @@ namespace penstock {
 
 struct SessionWindow {
   const ProcessFile* process_file = nullptr;
-  std::uint32_t number = 0;  // within its process, from 1; 0: no window event
+  std::uint32_t number = 0;  // number of the window in its process, from 1; 0: the file has no window event
   std::string_view label;    // points into the mapping
   double wall_s = 0;
   std::uint64_t files = 0;

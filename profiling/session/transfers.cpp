@@ -15,7 +15,7 @@ TransferKind kind_of(unsigned call) {
   return call == PENSTOCK_CALL_WRITE ? TransferKind::write : TransferKind::metadata;
 }
 
-void each_call(const Session& session, const NamedFiles& wanted, const EachTransfer& each) {
+void each_recorded_call(const Session& session, const NamedFiles& wanted, const EachTransfer& each) {
   each_segment(session, [&](const penstock_segment& segment, const ProcessFile& process_file) {
     if (segment.call >= PENSTOCK_CALLS || segment.failed != 0 || !moves_bytes_of_its_own(segment.layer) ||
         wanted.find(segment.file, process_file) == nullptr)
@@ -29,17 +29,18 @@ void each_call(const Session& session, const NamedFiles& wanted, const EachTrans
                       segment.length,
                       1};
     transfer.end_ns = std::max(transfer.begin_ns, transfer.end_ns);
-    // the length of a mapping, for example: no bytes were moved
+    // for example, the length of a mapping is no number of moved bytes
     if (transfer.kind == TransferKind::metadata) transfer.bytes = 0;
     each(transfer);
   });
 }
 
-// The transfers of one thread and one file.
-void each_kind(const penstock_counters& counters, const ProcessFile& process_file, const EachTransfer& each) {
+// Calls `each` for the transfers of one thread and one file, which are calculated from the counters.
+void each_counted_transfer(const penstock_counters& counters, const ProcessFile& process_file,
+                           const EachTransfer& each) {
   const SessionClock& clock = process_file.view().clock();
-  const auto give = [&](TransferKind kind, std::uint64_t first, std::uint64_t last, std::uint64_t bytes,
-                        std::uint64_t operations) {
+  const auto add_transfer = [&](TransferKind kind, std::uint64_t first, std::uint64_t last,
+                                std::uint64_t bytes, std::uint64_t operations) {
     if (bytes == 0 && operations == 0) return;
     if (first == PENSTOCK_NEVER) first = counters.first_ticks;
     if (last == PENSTOCK_NEVER) last = counters.last_ticks;
@@ -49,10 +50,11 @@ void each_kind(const penstock_counters& counters, const ProcessFile& process_fil
   };
   LayerSum sum;
   sum.add(counters, clock);
-  give(TransferKind::read, counters.first_read_ticks, counters.last_read_ticks, sum.bytes_read, sum.reads);
-  give(TransferKind::write, counters.first_write_ticks, counters.last_write_ticks, sum.bytes_written,
-       sum.writes);
-  give(TransferKind::metadata, counters.first_ticks, counters.last_ticks, 0, sum.metadata());
+  add_transfer(TransferKind::read, counters.first_read_ticks, counters.last_read_ticks, sum.bytes_read,
+               sum.reads);
+  add_transfer(TransferKind::write, counters.first_write_ticks, counters.last_write_ticks, sum.bytes_written,
+               sum.writes);
+  add_transfer(TransferKind::metadata, counters.first_ticks, counters.last_ticks, 0, sum.metadata());
 }
 
 }  // namespace
@@ -61,16 +63,16 @@ void each_transfer(const Session& session, const FileSums& sums, const SessionFi
                    const EachTransfer& each) {
   const NamedFiles wanted(session, sums, filter);
   if (every_call) {
-    each_call(session, wanted, each);
+    each_recorded_call(session, wanted, each);
     return;
   }
   sums.each_entry([&](const penstock_counters& counters, const ProcessFile& process_file,
                       std::string_view path, unsigned kind) {
-    // `moved` is true here, because find() has already filtered by the sum over the whole file. An entry
-    // without bytes must not change that.
+    // The argument for `moved` is true, because find() has already filtered by the bytes of the whole file.
+    // An entry without bytes must not change the result.
     if (moves_bytes_of_its_own(counters.layer) && wanted.find(counters.file, process_file) != nullptr &&
         filter.wants(path, kind, true, process_file))
-      each_kind(counters, process_file, each);
+      each_counted_transfer(counters, process_file, each);
   });
 }
 
@@ -81,13 +83,13 @@ TransferSeries::TransferSeries(std::int64_t begin_ns, double wall_s, double most
 
 void TransferSeries::add(std::vector<double>& series, const Transfer& transfer, std::uint64_t amount) const {
   if (amount == 0) return;
-  const double whole_s = interval_s_ * static_cast<double>(points_);
+  const double total_s = interval_s_ * static_cast<double>(points_);
   const auto seconds = [&](std::int64_t ns) {
-    return std::clamp((static_cast<double>(ns) - static_cast<double>(begin_ns_)) / 1e9, 0.0, whole_s);
+    return std::clamp((static_cast<double>(ns) - static_cast<double>(begin_ns_)) / 1e9, 0.0, total_s);
   };
   series.resize(points_);
-  spread(series, interval_s_, seconds(transfer.begin_ns), seconds(transfer.end_ns),
-         static_cast<double>(amount));
+  add_evenly(series, interval_s_, seconds(transfer.begin_ns), seconds(transfer.end_ns),
+             static_cast<double>(amount));
 }
 
 }  // namespace penstock

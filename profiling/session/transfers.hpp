@@ -20,7 +20,7 @@ struct Transfer {
   const ProcessFile* process_file = nullptr;
   unsigned layer = PENSTOCK_POSIX;
   TransferKind kind = TransferKind::read;
-  std::int64_t begin_ns = 0;  // realtime
+  std::int64_t begin_ns = 0;  // since 1970
   std::int64_t end_ns = 0;    // not before begin_ns
   std::uint64_t bytes = 0;
   std::uint64_t operations = 0;

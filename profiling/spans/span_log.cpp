@@ -12,14 +12,14 @@
 namespace penstock {
 namespace {
 
-constexpr std::array<std::string_view, PENSTOCK_COMPONENTS> kNames{
+constexpr std::array<std::string_view, PENSTOCK_COMPONENTS> kComponentNames{
     "read",      "load",       "decode",  "transform", "train",
     "iteration", "checkpoint", "shuffle", "wait",      "validation"};
 
 }  // namespace
 
 std::string_view component_name(unsigned component) {
-  return component < kNames.size() ? kNames[component] : "";
+  return component < kComponentNames.size() ? kComponentNames[component] : "";
 }
 
 std::uint32_t span_thread() {
@@ -35,8 +35,8 @@ Result<std::unique_ptr<SpanLog>> SpanLog::make(const std::vector<std::size_t>& c
   } catch (const std::bad_alloc&) {
   } catch (const std::length_error&) {
   }
-  const std::size_t all = std::accumulate(capacities.begin(), capacities.end(), std::size_t{0});
-  return make_error(Errc::exhausted, "no memory for " + format_count(all) + " spans of " +
+  const std::size_t total_spans = std::accumulate(capacities.begin(), capacities.end(), std::size_t{0});
+  return make_error(Errc::exhausted, "no memory for " + format_count(total_spans) + " spans of " +
                                          std::to_string(sizeof(penstock_span)) + " bytes");
 }
 

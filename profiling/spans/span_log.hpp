@@ -23,18 +23,18 @@ namespace penstock {
 // The name of a component: "read", "load", "decode", ...; "" for one that span_abi.h does not define.
 std::string_view component_name(unsigned component);
 
-// The clock and the thread id that spans use.
+// The time of a span: nanoseconds of the clock that spans use (CLOCK_MONOTONIC).
 inline std::int64_t span_ns(std::chrono::steady_clock::time_point time) {
   return std::chrono::duration_cast<std::chrono::nanoseconds>(time.time_since_epoch()).count();
 }
-std::uint32_t span_thread();  // of the calling thread; makes a system call
+std::uint32_t span_thread();  // thread id of the calling thread; makes a system call
 
 // The spans of one thread. Only one thread may add at a time. Any thread may read at any time, without a
 // lock: add() stores the count with release order after the span, and spans() loads it with acquire order. So
 // a reader sees only whole spans.
 class alignas(64) SpanBuffer {
  public:
-  // Writes to all of its memory, so that add() causes no page faults.
+  // Writes to the memory of all spans, so that add() causes no page faults.
   explicit SpanBuffer(std::size_t capacity) : spans_(capacity) {}
 
   // If the buffer is full, the span is counted as dropped. If the process runs under the profiler, the span
@@ -42,36 +42,36 @@ class alignas(64) SpanBuffer {
   void add(const penstock_span& span) noexcept {
     if (penstock_profile_span != nullptr) [[unlikely]]
       penstock_profile_span(&span);
-    const std::size_t at = count_.load(std::memory_order_relaxed);
-    if (at == spans_.size()) {
-      dropped_.store(dropped_.load(std::memory_order_relaxed) + 1, std::memory_order_relaxed);
+    const std::size_t index = span_count_.load(std::memory_order_relaxed);
+    if (index == spans_.size()) {
+      dropped_spans_.store(dropped_spans_.load(std::memory_order_relaxed) + 1, std::memory_order_relaxed);
       return;
     }
-    spans_[at] = span;
-    count_.store(at + 1, std::memory_order_release);
+    spans_[index] = span;
+    span_count_.store(index + 1, std::memory_order_release);
   }
 
-  // In the order in which they were added. More may be added meanwhile.
+  // All spans so far, in the order in which they were added. Another thread may add more meanwhile.
   std::span<const penstock_span> spans() const {
-    return std::span(spans_).first(count_.load(std::memory_order_acquire));
+    return std::span(spans_).first(span_count_.load(std::memory_order_acquire));
   }
-  std::uint64_t dropped() const { return dropped_.load(std::memory_order_relaxed); }
+  std::uint64_t dropped() const { return dropped_spans_.load(std::memory_order_relaxed); }
 
  private:
   std::vector<penstock_span> spans_;
-  std::atomic<std::size_t> count_{0};
-  std::atomic<std::uint64_t> dropped_{0};
+  std::atomic<std::size_t> span_count_{0};
+  std::atomic<std::uint64_t> dropped_spans_{0};
 };
 
-// True if this process runs under the profiler, which records spans too.
+// True if this process runs under the profiler, which then records its spans as well.
 inline bool spans_are_profiled() {
   return penstock_profile_span != nullptr;
 }
 
 class SpanLog {
  public:
-  // Makes one buffer for each entry, with that number of spans. Error: exhausted if memory is short; the
-  // message has the total.
+  // Makes one buffer for each entry of `capacities`, with room for that number of spans. Error: exhausted if
+  // memory is short; the message has the total number.
   static Result<std::unique_ptr<SpanLog>> make(const std::vector<std::size_t>& capacities);
 
   std::size_t buffers() const { return buffers_.size(); }

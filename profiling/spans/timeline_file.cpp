@@ -15,13 +15,14 @@
 namespace penstock {
 namespace {
 
-constexpr std::int64_t kSecond = 1'000'000'000;
+constexpr std::int64_t kSecondNs = 1'000'000'000;
 
-// places = 9: nanoseconds as seconds, "12.000000345"; places = 3: nanoseconds as microseconds, "-0.001".
+// Formats nanoseconds: as seconds with 9 places ("12.000000345"), or as microseconds with 3 places
+// ("-0.001").
 std::string decimal(std::int64_t value, int places) {
-  const std::int64_t unit = places == 9 ? kSecond : 1000;
-  const std::int64_t size = value < 0 ? -value : value;
-  return fmt::format("{}{}.{:0{}}", value < 0 ? "-" : "", size / unit, size % unit, places);
+  const std::int64_t unit_ns = places == 9 ? kSecondNs : 1000;
+  const std::int64_t magnitude = value < 0 ? -value : value;
+  return fmt::format("{}{}.{:0{}}", value < 0 ? "-" : "", magnitude / unit_ns, magnitude % unit_ns, places);
 }
 
 std::string_view wait_text(unsigned detail) {
@@ -67,7 +68,7 @@ Result<void> TimelineFile::begin_rank(TimelineRank rank) {
   rank_ = std::move(rank);
   if (format_ == TimelineFormat::csv) return success();
   write_metadata("process_name", 0,
-                 fmt::format("rank {} ({}, process {})", rank_.rank, rank_.host, rank_.process));
+                 fmt::format("rank {} ({}, process {})", rank_.rank, rank_.host, rank_.process_id));
   PENSTOCK_TRY(write());
   for (const auto& [thread, name] : rank_.threads) {
     write_metadata("thread_name", thread, name);
@@ -103,22 +104,23 @@ Result<void> TimelineFile::write() {
   return success();
 }
 
-std::string_view TimelineFile::object(const penstock_span& span) {
+std::string_view TimelineFile::object_name(const penstock_span& span) {
   if (!names_.object || !has_sample_number(span.component) || span.number == PENSTOCK_NO_NUMBER) return "";
   return names_.object(span.number, scratch_);
 }
 
-std::string_view TimelineFile::stage(const penstock_span& span) const {
-  const bool has = span.component == PENSTOCK_DECODE || span.component == PENSTOCK_TRANSFORM;
-  return has && span.detail < names_.stages.size() ? std::string_view(names_.stages[span.detail])
-                                                   : component_name(span.component);
+std::string_view TimelineFile::stage_name(const penstock_span& span) const {
+  const bool is_stage = span.component == PENSTOCK_DECODE || span.component == PENSTOCK_TRANSFORM;
+  return is_stage && span.detail < names_.stage_names.size()
+             ? std::string_view(names_.stage_names[span.detail])
+             : component_name(span.component);
 }
 
 // Uses TimeLogger's name for the action, if it has one.
-std::string TimelineFile::action(const penstock_span& span) const {
+std::string TimelineFile::action_name(const penstock_span& span) const {
   switch (span.component) {
     case PENSTOCK_READ:
-      return names_.read;
+      return names_.read_action;
     case PENSTOCK_LOAD:
       return "Load File";
     case PENSTOCK_TRAIN:
@@ -130,11 +132,11 @@ std::string TimelineFile::action(const penstock_span& span) const {
     case PENSTOCK_VALIDATION:
       return "Validation";
     case PENSTOCK_SHUFFLE:
-      return names_.shuffle;
+      return names_.shuffle_action;
     case PENSTOCK_WAIT:
       return std::string(wait_text(span.detail));
     default: {
-      std::string name(stage(span));
+      std::string name(stage_name(span));
       if (!name.empty()) name[0] = static_cast<char>(std::toupper(static_cast<unsigned char>(name[0])));
       return name;
     }
@@ -144,22 +146,23 @@ std::string TimelineFile::action(const penstock_span& span) const {
 std::string TimelineFile::description(const penstock_span& span) {
   if (span.number == PENSTOCK_NO_NUMBER) return "";
   if (!has_sample_number(span.component)) return fmt::format("step {}", span.number);
-  const std::string_view of = object(span);
-  return of.empty() ? fmt::format("sample {}", span.number) : fmt::format("sample {} of {}", span.number, of);
+  const std::string_view object = object_name(span);
+  return object.empty() ? fmt::format("sample {}", span.number)
+                        : fmt::format("sample {} of {}", span.number, object);
 }
 
 void TimelineFile::write_row(const penstock_span& span) {
   const std::int64_t epoch =
       span.epoch == PENSTOCK_NO_EPOCH ? std::int64_t{-1} : static_cast<std::int64_t>(span.epoch);
-  line_ = fmt::format("{},{},{},{},{},{},{},{},{}\n", epoch, rank_.rank, csv_field(action(span)),
-                      csv_field(description(span)), decimal(span.begin_ns + names_.wall_minus_span, 9),
-                      decimal(span.end_ns + names_.wall_minus_span, 9),
-                      decimal(span.end_ns - span.begin_ns, 9), rank_.process, span.thread);
+  line_ = fmt::format("{},{},{},{},{},{},{},{},{}\n", epoch, rank_.rank, csv_field(action_name(span)),
+                      csv_field(description(span)), decimal(span.begin_ns + names_.wall_minus_span_ns, 9),
+                      decimal(span.end_ns + names_.wall_minus_span_ns, 9),
+                      decimal(span.end_ns - span.begin_ns, 9), rank_.process_id, span.thread);
 }
 
 void TimelineFile::write_event(const penstock_span& span) {
-  const std::string_view stage_name = stage(span);
-  std::string name(stage_name);
+  const std::string_view own_stage_name = stage_name(span);
+  std::string name(own_stage_name);
   if (span.component == PENSTOCK_WAIT) {
     name = wait_text(span.detail);
     for (char& c : name) c = static_cast<char>(std::tolower(static_cast<unsigned char>(c)));
@@ -169,14 +172,15 @@ void TimelineFile::write_event(const penstock_span& span) {
                       component_name(span.component), decimal(span.begin_ns - names_.start_ns, 3),
                       decimal(span.end_ns - span.begin_ns, 3), rank_.rank, span.thread);
   std::string args;
-  const auto arg = [&](std::string_view key, const auto& value) {
+  const auto put_arg = [&](std::string_view key, const auto& value) {
     fmt::format_to(std::back_inserter(args), R"({}"{}":{})", args.empty() ? "" : ",", key, value);
   };
-  if (span.epoch != PENSTOCK_NO_EPOCH) arg("epoch", span.epoch);
+  if (span.epoch != PENSTOCK_NO_EPOCH) put_arg("epoch", span.epoch);
   if (span.number != PENSTOCK_NO_NUMBER)
-    arg(has_sample_number(span.component) ? "sample" : "step", span.number);
-  if (const std::string_view of = object(span); !of.empty()) arg("object", ascii_line(of));
-  if (span.bytes != 0) arg("bytes", span.bytes);
+    put_arg(has_sample_number(span.component) ? "sample" : "step", span.number);
+  if (const std::string_view object = object_name(span); !object.empty())
+    put_arg("object", ascii_line(object));
+  if (span.bytes != 0) put_arg("bytes", span.bytes);
   line_ += args + "}}";
 }
 

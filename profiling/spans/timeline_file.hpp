@@ -28,28 +28,28 @@
 namespace penstock {
 
 enum class TimelineFormat : std::uint8_t { csv, chrome };
-// Selected by the end of the path, ".csv" or ".json". Error: invalid_argument for any other.
+// The format that the end of the path selects: ".csv" or ".json". Error: invalid_argument for any other end.
 Result<TimelineFormat> timeline_format(std::string_view path);
 
 // Names and times that spans do not contain.
 struct TimelineNames {
-  std::vector<std::string> stages;         // of the transform: "decode", "resize"
-  std::string read = "File Read";          // name of the action; "HDF5 File Read" for HDF5, as in TimeLogger
-  std::string shuffle = "Global Shuffle";  // name of the action of a shuffle
-  // The object that contains a sample; the function may build the text in `scratch`.
+  std::vector<std::string> stage_names;   // names of the transform's stages: "decode", "resize"
+  std::string read_action = "File Read";  // name of a read; "HDF5 File Read" for HDF5, as in TimeLogger
+  std::string shuffle_action = "Global Shuffle";  // name of a shuffle
+  // Returns the name of the object that contains a sample. The function may build the name in `scratch`.
   std::function<std::string_view(std::uint64_t sample, std::string& scratch)> object;
-  std::int64_t start_ns = 0;         // the run's time 0, on the clock of the spans
-  std::int64_t wall_minus_span = 0;  // the wall clock (ns since 1970) minus the clock of the spans
+  std::int64_t start_ns = 0;            // the run's time 0, on the clock of the spans
+  std::int64_t wall_minus_span_ns = 0;  // wall clock (since 1970) minus the clock of the spans
 };
 
 struct TimelineRank {
   int rank = 0;
-  std::int64_t process = 0;
+  std::int64_t process_id = 0;
   std::string host;
   std::vector<std::pair<std::uint32_t, std::string>> threads;  // threads that have names
 };
 
-// Each span is written when it is added; only one line is in memory. For one thread.
+// Each span is written when it is added; only one line is in memory. Used by one thread only.
 class TimelineFile {
  public:
   // Replaces an existing file.
@@ -57,18 +57,18 @@ class TimelineFile {
 
   // Must be called before the first rank.
   Result<void> begin(TimelineNames names);
-  Result<void> begin_rank(TimelineRank rank);  // the next spans are of this rank
+  Result<void> begin_rank(TimelineRank rank);  // the spans that are added next are of this rank
   Result<void> add(std::span<const penstock_span> spans);
-  Result<void> close();  // success if the system has taken all bytes
+  Result<void> close();  // an error if the system did not accept all bytes
 
  private:
   void write_row(const penstock_span& span);
   void write_event(const penstock_span& span);
   void write_metadata(std::string_view what, std::uint32_t thread, std::string_view name);
   Result<void> write();
-  std::string_view object(const penstock_span& span);
-  std::string_view stage(const penstock_span& span) const;
-  std::string action(const penstock_span& span) const;
+  std::string_view object_name(const penstock_span& span);
+  std::string_view stage_name(const penstock_span& span) const;
+  std::string action_name(const penstock_span& span) const;
   std::string description(const penstock_span& span);
 
   std::string path_;

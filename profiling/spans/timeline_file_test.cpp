@@ -23,13 +23,13 @@ class TimelineFileTest : public ::testing::Test {
   std::string written(const std::string& name, const std::vector<penstock_span>& spans) {
     const std::string path = (folder_ / name).string();
     auto file = TimelineFile::create(path, timeline_format(path).value()).value();
-    EXPECT_TRUE(file.begin({.stages = {"decode", "resize"},
+    EXPECT_TRUE(file.begin({.stage_names = {"decode", "resize"},
                             .object = [](std::uint64_t sample, std::string& scratch) -> std::string_view {
                               scratch = "a,\"b\"\xff/" + std::to_string(sample);
                               return scratch;
                             },
                             .start_ns = 1'000'000'000,
-                            .wall_minus_span = 1'700'000'000'000'000'000})
+                            .wall_minus_span_ns = 1'700'000'000'000'000'000})
                     .ok());
     for (int rank = 0; rank < 2; ++rank) {
       EXPECT_TRUE(file.begin_rank({rank, 4711 + rank, "host", {{7, "worker 0"}}}).ok());

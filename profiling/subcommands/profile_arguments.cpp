@@ -1,6 +1,6 @@
 // What the subcommands of `penstock profile` share. All of it runs in the command's main thread, without
 // locks.
-// Signals: end_with_terminal() installs a handler for SIGHUP. It only sets the flag of interrupt.hpp, as for
+// Signals: stop_on_hangup() installs a handler for SIGHUP. It only sets the flag of interrupt.hpp, as for
 // SIGINT. A SIGHUP that was ignored at the start (nohup) stays ignored.
 #include "profiling/subcommands/profile_arguments.hpp"
 
@@ -27,7 +27,7 @@ namespace penstock {
 Result<void> check_output_outside_sessions(const std::string& output, ProfileArguments sessions) {
   std::error_code failed;
   const std::filesystem::path target = std::filesystem::weakly_canonical(output, failed);
-  if (failed) return success();  // the later write reports the error
+  if (failed) return success();  // no check is possible; writing the output will report the error
   for (const std::string& argument : sessions) {
     const std::filesystem::path session = std::filesystem::weakly_canonical(argument, failed);
     if (!failed && std::ranges::mismatch(session, target).in1 == session.end())
@@ -38,7 +38,7 @@ Result<void> check_output_outside_sessions(const std::string& output, ProfileArg
   return success();
 }
 
-std::size_t rows_of(const Options& options, std::size_t otherwise) {
+std::size_t row_limit_of(const Options& options, std::size_t otherwise) {
   return options.given("top") ? static_cast<std::size_t>(options.integer("top")) : otherwise;
 }
 
@@ -46,7 +46,7 @@ std::string session_name_of(const Options& options) {
   return options.text("output").empty() ? default_session_name() : options.text("output");
 }
 
-SessionNote first_note(const Options& options, std::vector<std::string> command) {
+SessionNote new_note(const Options& options, std::vector<std::string> command) {
   SessionNote note;
   note.command = std::move(command);
   note.include = options.texts("include");
@@ -70,7 +70,7 @@ Result<Session> open_named_sessions(ProfileArguments arguments) {
     const SessionNote note = read_note(argument);
     if (note.command.empty()) continue;
     session.exit_codes.push_back(note.exit_code);
-    session.detached.push_back(note.exit_code < 0 ? note.ended : "");
+    session.detach_times.push_back(note.exit_code < 0 ? note.ended : "");
   }
   for (const std::string& problem : session.problems) warn(problem);
   return session;
@@ -79,8 +79,8 @@ Result<Session> open_named_sessions(ProfileArguments arguments) {
 SessionFilter filter_of(const Options& options, ProfileArguments arguments) {
   SessionFilter filter{.include = options.texts("include"),
                        .exclude = options.texts("exclude"),
-                       .everything = options.flag("all")};
-  if (!filter.include.empty() || !filter.exclude.empty() || filter.everything) return filter;
+                       .all_files = options.flag("all")};
+  if (!filter.include.empty() || !filter.exclude.empty() || filter.all_files) return filter;
   for (const std::string& argument : arguments) {
     const SessionNote note = read_note(argument);
     filter.include.insert(filter.include.end(), note.include.begin(), note.include.end());
@@ -89,7 +89,7 @@ SessionFilter filter_of(const Options& options, ProfileArguments arguments) {
   return filter;
 }
 
-Result<int> only_pid(const std::string& argument) {
+Result<int> parse_pid(const std::string& argument) {
   if (std::error_code failed; std::filesystem::is_directory(argument, failed))
     return make_error(Errc::invalid_argument,
                       fmt::format("this takes one PID, and '{}' is a folder; if it is a session, 'penstock "
@@ -100,9 +100,9 @@ Result<int> only_pid(const std::string& argument) {
 
 Result<std::string> profile_library() {
   std::string path;
-  if (const char* const set = std::getenv("PENSTOCK_PROFILE_LIBRARY"); set != nullptr && *set != 0) {
+  if (const char* const value = std::getenv("PENSTOCK_PROFILE_LIBRARY"); value != nullptr && *value != 0) {
     std::error_code failed;
-    path = std::filesystem::absolute(set, failed).string();
+    path = std::filesystem::absolute(value, failed).string();
     if (!std::filesystem::exists(path, failed))
       return make_error(Errc::not_found,
                         fmt::format("PENSTOCK_PROFILE_LIBRARY names '{}', which is not there", path));
@@ -113,18 +113,18 @@ Result<std::string> profile_library() {
 }
 
 Result<std::optional<std::uint64_t>> trace_limit_of(const Options& options) {
-  constexpr std::uint64_t kLeast = 8 * std::uint64_t{PENSTOCK_BLOCK_GRANULE};
+  constexpr std::uint64_t kLeastLimitBytes = 8 * std::uint64_t{PENSTOCK_BLOCK_GRANULE};
   if (!options.given("trace-limit")) return std::nullopt;
   const std::uint64_t limit = options.size("trace-limit");
-  if (limit != 0 && limit < kLeast)
+  if (limit != 0 && limit < kLeastLimitBytes)
     return make_error(Errc::invalid_argument,
                       "--trace-limit is at least 128KiB, or 0: then calls are kept as long as there is room");
   return limit;
 }
 
-void end_with_terminal() {
-  struct sigaction before {};
-  if (::sigaction(SIGHUP, nullptr, &before) != 0 || before.sa_handler == SIG_IGN) return;
+void stop_on_hangup() {
+  struct sigaction old_action {};
+  if (::sigaction(SIGHUP, nullptr, &old_action) != 0 || old_action.sa_handler == SIG_IGN) return;
   struct sigaction action {};
   action.sa_handler = [](int signal) { simulate_interrupt(signal); };
   ::sigaction(SIGHUP, &action, nullptr);
@@ -135,9 +135,9 @@ void print_line(std::string_view text) {
 }
 
 std::string process_text(const RecordingProcess& process) {
-  constexpr std::size_t kMost = 60;
-  std::string command = printable_path(process.command.substr(0, kMost));
-  if (process.command.size() > kMost) command += "...";
+  constexpr std::size_t kMostCommandBytes = 60;
+  std::string command = printable_path(process.command.substr(0, kMostCommandBytes));
+  if (process.command.size() > kMostCommandBytes) command += "...";
   return fmt::format("{}process {} ({}){}", process.rank < 0 ? "" : fmt::format("rank {}, ", process.rank),
                      process.pid, command,
                      process.on_this_machine ? "" : fmt::format(" on '{}'", process.host));
@@ -150,7 +150,7 @@ Json process_json(const RecordingProcess& process) {
               {"command", process.command},
               {"session", std::filesystem::path(process.file).parent_path().string()},
               {"trace", process.trace},
-              {"trace_limit", process.trace_bytes}};
+              {"trace_limit", process.trace_limit_bytes}};
 }
 
 }  // namespace penstock

@@ -73,11 +73,11 @@ constexpr OptionSpec output_option(std::string_view value, std::string_view help
 }
 
 // The value of --top, or `otherwise` if it is not given.
-std::size_t rows_of(const Options& options, std::size_t otherwise);
+std::size_t row_limit_of(const Options& options, std::size_t otherwise);
 // The folder of a new session: --output, or a default name.
 std::string session_name_of(const Options& options);
 // The note of a run or an attach that begins at this moment.
-SessionNote first_note(const Options& options, std::vector<std::string> command);
+SessionNote new_note(const Options& options, std::vector<std::string> command);
 // Writes session.json. A failure is only a warning, because a session can be read without it.
 void update_note(const std::filesystem::path& folder, const SessionNote& note);
 
@@ -92,7 +92,7 @@ Result<void> check_output_outside_sessions(const std::string& output, ProfileArg
 SessionFilter filter_of(const Options& options, ProfileArguments arguments);
 
 // Parses the argument of a subcommand that accepts only a PID.
-Result<int> only_pid(const std::string& argument);
+Result<int> parse_pid(const std::string& argument);
 
 // The absolute path of libpenstock_profile.so, or of the file in PENSTOCK_PROFILE_LIBRARY.
 Result<std::string> profile_library();
@@ -102,12 +102,12 @@ Result<std::optional<std::uint64_t>> trace_limit_of(const Options& options);
 
 // Makes SIGHUP (a closed terminal) end the command as Ctrl-C does, for commands that must undo something at
 // the end.
-void end_with_terminal();
+void stop_on_hangup();
 
 // Prints a line and a newline to stdout.
 void print_line(std::string_view text);
 
-// "rank 0, process 4711 (python train.py)".
+// Example: "rank 0, process 4711 (python train.py)".
 std::string process_text(const RecordingProcess& process);
 Json process_json(const RecordingProcess& process);
 

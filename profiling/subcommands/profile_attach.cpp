@@ -2,9 +2,9 @@
 //
 // Threads: the command's main thread, the only one: attach_to() forks a helper (remote_thread.hpp).
 // Locks: none.
-// Ctrl-C: a signal while a thread of the target is sought ends the command with `interrupted`. Once a new
-// thread runs in the target, the command waits for its answer, and then undo() detaches again. undo() ignores
-// the request to stop (IgnoreInterrupt).
+// Ctrl-C: a signal while the command looks for a thread of the target ends the command with `interrupted`.
+// Once a new thread runs in the target, the command waits for its answer, and then undo_attach() detaches
+// again. undo_attach() ignores the request to stop (IgnoreInterrupt).
 #include <fmt/format.h>
 #include <unistd.h>
 
@@ -39,23 +39,23 @@ std::vector<std::string> command_line_of(int pid) {
 Result<fs::path> folder_for(const Target& target, const Options& options) {
   PENSTOCK_ASSIGN(fs::path folder, make_session_folder(session_name_of(options)));
   if (target.uid() != ::geteuid() && ::chown(folder.c_str(), target.uid(), target.gid()) != 0) {
-    const int why = errno;
+    const int error = errno;
     ::rmdir(folder.c_str());
-    return errno_error(why, fmt::format("cannot give to process {} the session", target.pid()),
+    return errno_error(error, fmt::format("cannot give to process {} the session", target.pid()),
                        folder.string());
   }
   return folder;
 }
 
 // Called after a signal to stop, when the other process has already completed the attach. Detaches again.
-// False if that failed.
-bool undo(const Target& target, const fs::path& folder) {
-  const std::atomic<bool> over{false};
-  const IgnoreInterrupt to_the_end(over);
+// Returns false if detaching failed.
+bool undo_attach(const Target& target, const fs::path& folder) {
+  const std::atomic<bool> never_stop{false};
+  const IgnoreInterrupt ignore_interrupt(never_stop);
   const auto detached = [&]() -> Result<AttachOutcome> {
-    // read again, because it has loaded the library since
-    PENSTOCK_ASSIGN(const Target now, Target::inspect(target.pid()));
-    return detach_from(now);
+    // inspected again, because the process has loaded the library since the first inspection
+    PENSTOCK_ASSIGN(const Target current, Target::inspect(target.pid()));
+    return detach_from(current);
   }();
   if (!detached.ok()) {
     warn(detached.error().message());
@@ -68,7 +68,7 @@ bool undo(const Target& target, const fs::path& folder) {
 }
 
 Result<int> attach(const CommandContext& context) {
-  PENSTOCK_ASSIGN(const int pid, only_pid(context.positionals[0]));
+  PENSTOCK_ASSIGN(const int pid, parse_pid(context.positionals[0]));
   PENSTOCK_ASSIGN(const Target target, Target::inspect(pid));
   if (const auto running = running_session(pid))
     return make_error(Errc::already_exists, fmt::format("process {} is watched already: its session is '{}'",
@@ -85,9 +85,9 @@ Result<int> attach(const CommandContext& context) {
     ::rmdir(folder.c_str());  // fails if the process has created a file there
     return attached.error();
   }
-  if (interrupted() && undo(target, folder))
+  if (interrupted() && undo_attach(target, folder))
     return make_error(Errc::interrupted, fmt::format("process {} is not attached", pid));
-  update_note(folder, first_note(context.options, command_line_of(pid)));
+  update_note(folder, new_note(context.options, command_line_of(pid)));
   if (context.output.json) {
     print_json(Json{{"pid", pid},
                     {"session", folder.string()},

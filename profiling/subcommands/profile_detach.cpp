@@ -17,7 +17,7 @@ namespace {
 namespace fs = std::filesystem;
 
 Result<int> run_detach(const CommandContext& context) {
-  PENSTOCK_ASSIGN(const int pid, only_pid(context.positionals[0]));
+  PENSTOCK_ASSIGN(const int pid, parse_pid(context.positionals[0]));
   PENSTOCK_ASSIGN(const Target target, Target::inspect(pid));
   PENSTOCK_ASSIGN(const AttachOutcome detached, detach_from(target));
   SessionNote note = read_note(detached.folder);

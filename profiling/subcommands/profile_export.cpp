@@ -12,23 +12,23 @@
 namespace penstock {
 namespace {
 
-std::string joined(std::string_view divider, std::string (*text_of)(const ExporterInfo&)) {
-  std::string all;
+std::string join_exporters(std::string_view divider, std::string (*text_of)(const ExporterInfo&)) {
+  std::string texts;
   for (const ExporterInfo* const one : exporter_registry().present())
-    all += (all.empty() ? "" : std::string(divider)) + text_of(*one);
-  return all;
+    texts += (texts.empty() ? "" : std::string(divider)) + text_of(*one);
+  return texts;
 }
 
-// "chrome|csv".
+// Example: "chrome|csv".
 std::string_view exporter_names() {
-  static const std::string names = joined("|", [](const auto& one) { return std::string(one.name); });
+  static const std::string names = join_exporters("|", [](const auto& one) { return std::string(one.name); });
   return names;
 }
 
-// "chrome: a trace for Chrome and Perfetto; csv: a row for each file".
+// Example: "chrome: a trace for Chrome and Perfetto; csv: a row for each file".
 std::string_view exporter_summaries() {
   static const std::string summaries =
-      joined("; ", [](const auto& one) { return fmt::format("{}: {}", one.name, one.summary); });
+      join_exporters("; ", [](const auto& one) { return fmt::format("{}: {}", one.name, one.summary); });
   return summaries;
 }
 
@@ -39,7 +39,7 @@ Result<int> run_export(const CommandContext& context) {
     return make_error(Errc::invalid_argument,
                       fmt::format("'export' needs a format: --to {}", exporter_names()));
   PENSTOCK_ASSIGN(const ExporterInfo* const exporter, exporter_registry().find(options.text("to")));
-  if (!exporter->takes_tiers && !options.texts("tier").empty())
+  if (!exporter->accepts_tiers && !options.texts("tier").empty())
     return make_error(Errc::invalid_argument, fmt::format("--to {} takes no --tier", exporter->name));
   const SessionFilter filter = filter_of(options, context.positionals);
   if (options.given("output")) PENSTOCK_TRY(check_output_outside_sessions(output, context.positionals));
@@ -54,9 +54,9 @@ Result<int> run_export(const CommandContext& context) {
   for (const std::string& sentence : outcome.notes) note(sentence);
   for (const std::string& sentence : outcome.warnings) warn(sentence);
   if (!context.output.json) {
-    note(fmt::format("{}: {} {}", outcome.file, format_count(outcome.count), outcome.counted));
+    note(fmt::format("{}: {} {}", outcome.file, format_count(outcome.count), outcome.item_name));
   } else if (outcome.json.empty()) {
-    print_json({{"file", outcome.file}, {std::string(outcome.counted), outcome.count}});
+    print_json({{"file", outcome.file}, {std::string(outcome.item_name), outcome.count}});
   } else {
     for (const Json& line : outcome.json) print_json(line);
   }

@@ -17,21 +17,21 @@
 namespace penstock {
 namespace {
 
-constexpr std::size_t kRows = 20;
+constexpr std::size_t kDefaultRows = 20;
 constexpr std::size_t kAllRows = SIZE_MAX / 2;
 
 Result<int> report_json(const Session& session, const FileSums& sums, const SessionFilter& filter,
-                        const CommandContext& context, std::size_t most) {
+                        const CommandContext& context, std::size_t most_rows) {
   const std::string& by = context.options.text("by");
   const SessionReport report =
-      inspect_session(session, sums, filter, by, by == "file" && most == kAllRows ? 0 : most);
+      inspect_session(session, sums, filter, by, by == "file" && most_rows == kAllRows ? 0 : most_rows);
   std::string out;
   append_session_json(out, session, report.summary);
   if (by == "window") {
     const std::vector<SessionWindow> windows = windows_of(session, filter);
-    for (std::size_t i = 0; i < windows.size() && i < most; ++i) append_window_json(out, windows[i]);
+    for (std::size_t i = 0; i < windows.size() && i < most_rows; ++i) append_window_json(out, windows[i]);
   } else if (by == "process") {
-    for (std::size_t i = 0; i < report.processes.size() && i < most; ++i)
+    for (std::size_t i = 0; i < report.processes.size() && i < most_rows; ++i)
       append_process_json(out, report.processes[i]);
   } else if (by == "file") {
     for (const FileSum& file : report.most_bytes.ranked()) append_file_json(out, file);
@@ -39,21 +39,21 @@ Result<int> report_json(const Session& session, const FileSums& sums, const Sess
     for (const RollUp& row : report.rows) append_roll_up_json(out, by, row);
   }
   print_text(out);
-  if (by == "file" && most == kAllRows) PENSTOCK_TRY(write_files_json(sums, filter, stdout));
+  if (by == "file" && most_rows == kAllRows) PENSTOCK_TRY(write_files_json(sums, filter, stdout));
   return 0;
 }
 
 void report_text(const Session& session, const FileSums& sums, const SessionFilter& filter,
-                 const CommandContext& context, std::size_t most) {
+                 const CommandContext& context, std::size_t most_rows) {
   const std::string& by = context.options.text("by");
-  const SessionReport report = inspect_session(session, sums, filter, by, most);
+  const SessionReport report = inspect_session(session, sums, filter, by, most_rows);
   const Output& output = context.output;
   std::string out = facts_text(session_facts(session, report.summary, filter, output)) + "\n";
   out += rows_text(size_rows(report.summary)) + "\n";
   if (by == "window") {
-    out += rows_text(window_rows(windows_of(session, filter), most, output));
+    out += rows_text(window_rows(windows_of(session, filter), most_rows, output));
   } else if (by == "process") {
-    out += rows_text(process_rows(report.processes, most, output));
+    out += rows_text(process_rows(report.processes, most_rows, output));
   } else if (by != "file") {
     out += rows_text(roll_up_rows(by, report.rows, output, report.rows_not_shown));
   } else {
@@ -68,7 +68,7 @@ Result<int> run_report(const CommandContext& context) {
   PENSTOCK_ASSIGN(const Session session, open_named_sessions(context.positionals));
   const SessionFilter filter = filter_of(context.options, context.positionals);
   const FileSums sums(session);
-  const std::size_t most = rows_of(context.options, context.output.json ? kAllRows : kRows);
+  const std::size_t most_rows = row_limit_of(context.options, context.output.json ? kAllRows : kDefaultRows);
   if (context.options.given("html")) {
     const std::string& file = context.options.text("html");
     PENSTOCK_TRY(check_output_outside_sessions(file, context.positionals));
@@ -78,8 +78,8 @@ Result<int> run_report(const CommandContext& context) {
       return 0;
     }
   }
-  if (context.output.json) return report_json(session, sums, filter, context, most);
-  report_text(session, sums, filter, context, most);
+  if (context.output.json) return report_json(session, sums, filter, context, most_rows);
+  report_text(session, sums, filter, context, most_rows);
   return 0;
 }
 

@@ -40,8 +40,8 @@ void print_message(std::string_view text) {
 
 // All words of the command line after "--"; without "--" the positional arguments.
 std::vector<std::string> command_of(const CommandContext& context) {
-  const auto dashes = std::find(context.argv.begin(), context.argv.end(), "--");
-  if (dashes != context.argv.end()) return {dashes + 1, context.argv.end()};
+  const auto separator = std::find(context.argv.begin(), context.argv.end(), "--");
+  if (separator != context.argv.end()) return {separator + 1, context.argv.end()};
   return {context.positionals.begin(), context.positionals.end()};
 }
 
@@ -127,10 +127,10 @@ Result<int> run_run(const CommandContext& context) {
   }
   PENSTOCK_ASSIGN(const std::string library, preloadable_library());
   PENSTOCK_ASSIGN(const auto trace_limit, trace_limit_of(context.options));
-  const Result<fs::path> made = make_session_folder(session_name_of(context.options));
-  if (!made.ok()) return make_error(Errc::invalid_argument, made.error().message());
-  const fs::path& folder = *made;
-  SessionNote note = first_note(context.options, command);
+  const Result<fs::path> new_folder = make_session_folder(session_name_of(context.options));
+  if (!new_folder.ok()) return make_error(Errc::invalid_argument, new_folder.error().message());
+  const fs::path& folder = *new_folder;
+  SessionNote note = new_note(context.options, command);
   PENSTOCK_TRY(write_note(folder, note));
   const auto every =
       context.options.given("every") ? static_cast<std::uint64_t>(context.options.integer("every")) : 0;

@@ -19,11 +19,11 @@ namespace {
 namespace fs = std::filesystem;
 
 constexpr std::int64_t kMostPort = 65535;
-constexpr std::chrono::milliseconds kShortInterval{25};  // interval while a trace or a job runs
-constexpr std::chrono::milliseconds kLongInterval{250};  // interval otherwise
+constexpr std::chrono::milliseconds kShortInterval{25};  // longest wait in step() while a trace or a job runs
+constexpr std::chrono::milliseconds kLongInterval{250};  // longest wait in step() otherwise
 constexpr std::chrono::milliseconds kEndTimeout{400};    // time limit for an inspection that runs at the end
 
-Result<fs::path> folder_of(ProfileArguments arguments) {
+Result<fs::path> session_folder_of(ProfileArguments arguments) {
   PENSTOCK_ASSIGN(const TraceTargets targets, trace_targets(arguments));
   const fs::path folder =
       targets.folders.empty() ? fs::path(targets.processes[0].file).parent_path() : targets.folders[0];
@@ -60,28 +60,28 @@ Result<int> run_serve(const CommandContext& context) {
   if (port > kMostPort)
     return make_error(Errc::invalid_argument, fmt::format("--port is at most {}", kMostPort));
   ServeOptions options;
-  PENSTOCK_ASSIGN(options.folder, folder_of(context.positionals));
+  PENSTOCK_ASSIGN(options.folder, session_folder_of(context.positionals));
   PENSTOCK_ASSIGN(options.token, make_token());
-  const std::vector<std::string> named{options.folder.string()};
-  options.filter = filter_of(context.options, named);
+  const std::vector<std::string> folder_texts{options.folder.string()};
+  options.filter = filter_of(context.options, folder_texts);
   options.report_arguments = report_arguments(context);
   options.si_units = context.output.si_units;
-  end_with_terminal();
+  stop_on_hangup();
   PENSTOCK_ASSIGN(HttpServer server, HttpServer::listen(static_cast<std::uint16_t>(port)));
   options.port = server.port();
   print_address(context, options);
 
-  ServeSession served(std::move(options));
+  ServeSession serve_session(std::move(options));
   const HttpServer::Answer answer = [&](const HttpRequest& request, std::uint64_t connection) {
-    return served.answer(request, connection);
+    return serve_session.answer(request, connection);
   };
   while (!interrupted()) {
-    server.step(served.busy() ? kShortInterval : kLongInterval, answer);
-    served.update(server);
+    server.step(serve_session.busy() ? kShortInterval : kLongInterval, answer);
+    serve_session.update(server);
   }
   // An inspection of millions of files takes some seconds, and its result is not needed. So the process exits
   // without waiting for it.
-  if (!served.end(kEndTimeout)) ::_exit(128 + interrupt_signal());
+  if (!serve_session.end(kEndTimeout)) ::_exit(128 + interrupt_signal());
   return 0;
 }
 

@@ -18,32 +18,32 @@ namespace {
 namespace fs = std::filesystem;
 
 Result<int> run_snapshot(const CommandContext& context) {
-  const fs::path to = session_name_of(context.options);
-  std::string whose;
+  const fs::path target = session_name_of(context.options);
+  std::string source_text;
   if (is_process_number(context.positionals[0])) {
     PENSTOCK_ASSIGN(const int pid, process_number(context.positionals[0]));
     PENSTOCK_ASSIGN(const RecordingProcess process, recording_process(pid));
-    PENSTOCK_TRY(snapshot_process(process, to));
-    whose = fmt::format("process {}", pid);
+    PENSTOCK_TRY(snapshot_process(process, target));
+    source_text = fmt::format("process {}", pid);
   } else {
     PENSTOCK_ASSIGN(const TraceTargets targets, trace_targets(context.positionals));
-    PENSTOCK_TRY(snapshot_session(targets.folders[0], to));
+    PENSTOCK_TRY(snapshot_session(targets.folders[0], target));
     PENSTOCK_ASSIGN(const std::vector<RecordingProcess> running, recording_processes(targets.folders[0]));
     if (running.empty())
       note(fmt::format("nothing runs now in '{}': what it has is copied as it is", context.positionals[0]));
-    whose = fmt::format("all of '{}'", context.positionals[0]);
+    source_text = fmt::format("all of '{}'", context.positionals[0]);
   }
   if (context.output.json) {
-    PENSTOCK_ASSIGN(const std::vector<fs::path> files, session_files(to));
+    PENSTOCK_ASSIGN(const std::vector<fs::path> files, session_files(target));
     std::error_code failed;
-    const fs::path absolute = fs::absolute(to, failed);
-    if (failed) return errno_error(failed.value(), "cannot look at the snapshot", to.string());
-    print_json(Json{{"session", absolute.lexically_normal().string()},
+    const fs::path absolute_path = fs::absolute(target, failed);
+    if (failed) return errno_error(failed.value(), "cannot look at the snapshot", target.string());
+    print_json(Json{{"session", absolute_path.lexically_normal().string()},
                     {"of", context.positionals[0]},
                     {"files", files.size()}});
   } else {
-    print_line(fmt::format("what {} did up to now is in '{}'; 'penstock profile report {}' shows it", whose,
-                           to.string(), to.string()));
+    print_line(fmt::format("what {} did up to now is in '{}'; 'penstock profile report {}' shows it",
+                           source_text, target.string(), target.string()));
   }
   return 0;
 }

@@ -19,8 +19,8 @@ namespace {
 namespace fs = std::filesystem;
 
 // Describes how the recording of a process began.
-std::string_view start_reason_text(std::uint32_t started) {
-  switch (started) {
+std::string_view start_reason_text(std::uint32_t start_reason) {
+  switch (start_reason) {
     case PENSTOCK_START_REASON_PROCESS:
       return "watched since it began";
     case PENSTOCK_START_REASON_ATTACHED:
@@ -32,7 +32,7 @@ std::string_view start_reason_text(std::uint32_t started) {
   }
 }
 
-std::string kernel_name(int pid) {
+std::string process_comm(int pid) {
   std::string name;
   std::ifstream in(fmt::format("/proc/{}/comm", pid));
   std::getline(in, name);
@@ -48,13 +48,13 @@ Result<void> report_pid(const CommandContext& context, const std::string& word) 
       target.error().code != Errc::busy)
     return target.error();
   const auto removed = process.ok() || !target.ok() ? std::nullopt : removed_session(*target);
-  const bool idle = !process.ok() && !removed && target.ok() && target->has_library();
+  const bool is_idle = !process.ok() && !removed && target.ok() && target->has_library();
   std::string state_text = "not watched";
   if (process.ok()) {
-    state_text = start_reason_text(process->started);
+    state_text = start_reason_text(process->start_reason);
   } else if (removed) {
     state_text = start_reason_text(removed->header.begun);
-  } else if (idle) {
+  } else if (is_idle) {
     state_text = "not watched: the library is loaded and lies idle";
   } else if (!target.ok()) {
     state_text += "; " + target.error().message();
@@ -62,8 +62,8 @@ Result<void> report_pid(const CommandContext& context, const std::string& word) 
   const std::string folder = process.ok() ? fs::path(process->file).parent_path().string()
                              : removed    ? fs::path(removed->file).parent_path().string()
                                           : "";
-  const bool trace = process.ok() && process->trace;
-  const std::string name = target.ok() ? target->name() : kernel_name(pid);
+  const bool is_traced = process.ok() && process->trace;
+  const std::string name = target.ok() ? target->name() : process_comm(pid);
   if (context.output.json) {
     print_json(Json{{"pid", pid},
                     {"name", name},
@@ -71,17 +71,18 @@ Result<void> report_pid(const CommandContext& context, const std::string& word) 
                     {"how", state_text},
                     {"session", folder},
                     {"session_gone", removed.has_value()},
-                    {"trace", trace},
-                    {"trace_limit", process.ok() ? process->trace_bytes : 0},
-                    {"since_ns", process.ok() ? process->since_ns : 0},
-                    {"library_loaded", idle || process.ok() || removed}});
+                    {"trace", is_traced},
+                    {"trace_limit", process.ok() ? process->trace_limit_bytes : 0},
+                    {"since_ns", process.ok() ? process->file_begin_ns : 0},
+                    {"library_loaded", is_idle || process.ok() || removed}});
   } else if (removed) {
     print_line(
         fmt::format("process {} ({}): {}, but {}", pid, name, state_text, session_gone_text(pid, *removed)));
   } else {
     print_line(fmt::format(
         "process {} ({}): {}{}", pid, name, state_text,
-        folder.empty() ? "" : fmt::format("; session '{}'{}", folder, trace ? ", every call is kept" : "")));
+        folder.empty() ? ""
+                       : fmt::format("; session '{}'{}", folder, is_traced ? ", every call is kept" : "")));
   }
   return success();
 }
@@ -94,11 +95,11 @@ Result<void> report_session(const CommandContext& context, const std::string& wo
     if (context.output.json) {
       Json row = process_json(process);
       row["watched"] = true;
-      row["how"] = start_reason_text(process.started);
-      row["since_ns"] = process.since_ns;
+      row["how"] = start_reason_text(process.start_reason);
+      row["since_ns"] = process.file_begin_ns;
       print_json(row);
     } else {
-      print_line(fmt::format("{}: {}, {}", process_text(process), start_reason_text(process.started),
+      print_line(fmt::format("{}: {}, {}", process_text(process), start_reason_text(process.start_reason),
                              process.trace ? "every call is kept" : "calls are counted"));
     }
   }

@@ -22,7 +22,7 @@ namespace {
 
 namespace fs = std::filesystem;
 
-constexpr std::size_t kTopRows = 20;
+constexpr std::size_t kDefaultTopRows = 20;
 
 Result<std::vector<fs::path>> folders_of(ProfileArguments arguments) {
   std::set<fs::path> folders;
@@ -48,18 +48,19 @@ Result<std::vector<fs::path>> folders_of(ProfileArguments arguments) {
   return std::vector<fs::path>(folders.begin(), folders.end());
 }
 
-void show(const CommandContext& context, const SessionProgress* before, const SessionProgress& now) {
-  const Change change = change_of(before, now, rows_of(context.options, kTopRows));
+void print_change(const CommandContext& context, const SessionProgress* previous,
+                  const SessionProgress& current) {
+  const Change change = change_of(previous, current, row_limit_of(context.options, kDefaultTopRows));
   std::string text;
   if (context.output.json) {
-    print_json(change_json(now, change));
+    print_json(change_json(current, change));
   } else {
     if (::isatty(STDOUT_FILENO) == 1 && !context.options.flag("once")) {
       text = "\x1b[H\x1b[J";
-    } else if (before != nullptr) {
+    } else if (previous != nullptr) {
       text = "\n";
     }
-    text += change_text(now, change, context.output);
+    text += change_text(current, change, context.output);
   }
   print_text(text);
   std::fflush(stdout);
@@ -67,21 +68,21 @@ void show(const CommandContext& context, const SessionProgress* before, const Se
 
 Result<int> run_top(const CommandContext& context) {
   PENSTOCK_ASSIGN(const std::vector<fs::path> folders, folders_of(context.positionals));
-  std::vector<std::string> named;
-  for (const fs::path& folder : folders) named.push_back(folder.string());
-  const SessionFilter filter = filter_of(context.options, named);
+  std::vector<std::string> folder_texts;
+  for (const fs::path& folder : folders) folder_texts.push_back(folder.string());
+  const SessionFilter filter = filter_of(context.options, folder_texts);
   const bool once = context.options.flag("once");
   const std::chrono::nanoseconds interval =
       std::max<std::chrono::nanoseconds>(context.options.duration("interval"), std::chrono::milliseconds(50));
-  for (std::unique_ptr<SessionProgress> before;;) {
+  for (std::unique_ptr<SessionProgress> previous;;) {
     PENSTOCK_ASSIGN(Session session, open_session(folders));
-    auto now = std::make_unique<SessionProgress>(measure_progress(std::move(session), filter));
-    const bool ended = now->processes == 0;
+    auto current = std::make_unique<SessionProgress>(measure_progress(std::move(session), filter));
+    const bool has_ended = current->processes == 0;
     // With --once the rates need two inspections, unless no process runs any more.
-    if (!once || ended || before != nullptr) show(context, before.get(), *now);
-    if (ended || (once && before != nullptr)) return 0;
-    before = std::move(now);
-    PENSTOCK_TRY(sleep_until(before->time + interval));
+    if (!once || has_ended || previous != nullptr) print_change(context, previous.get(), *current);
+    if (has_ended || (once && previous != nullptr)) return 0;
+    previous = std::move(current);
+    PENSTOCK_TRY(sleep_until(previous->time + interval));
   }
 }
 

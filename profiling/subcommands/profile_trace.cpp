@@ -20,85 +20,87 @@ namespace {
 
 using std::chrono::steady_clock;
 
-double seconds_of(const TracedProcess& one) {
-  return one.from_ns == 0 ? 0 : static_cast<double>(one.to_ns - one.from_ns) / 1e9;
+double seconds_of(const TracedProcess& traced) {
+  return traced.from_ns == 0 ? 0 : static_cast<double>(traced.to_ns - traced.from_ns) / 1e9;
 }
 
-// "up to 256 MiB of calls, then the oldest give way".
+// Examples: "at most 256 MiB of them", "without a limit".
 std::string limit_text(const RecordingProcess& process, const Output& output) {
-  if (process.trace_bytes == 0) return "without a limit";
-  return fmt::format("at most {} of them", format_bytes(static_cast<double>(process.trace_bytes), output));
+  if (process.trace_limit_bytes == 0) return "without a limit";
+  return fmt::format("at most {} of them",
+                     format_bytes(static_cast<double>(process.trace_limit_bytes), output));
 }
 
 // Prints the text of each process ("" for none), and the error of each that failed. Returns the exit code.
 int report_traced(const CommandContext& context, std::span<const TracedProcess> processes, bool by_window,
                   const std::function<std::string(const TracedProcess&)>& text_of) {
   int code = 0;
-  for (const TracedProcess& one : processes) {
-    const std::string name = process_text(one.process);
-    if (!one.failed.empty()) {
+  for (const TracedProcess& traced : processes) {
+    const std::string name = process_text(traced.process);
+    if (!traced.error_text.empty()) {
       code = 1;
-      warn(fmt::format("{}: {}", name, one.failed));
+      warn(fmt::format("{}: {}", name, traced.error_text));
     }
     if (context.output.json) {
-      Json row = process_json(one.process);
-      row["changed"] = one.from_ns != 0;
-      row["ended"] = one.ended;
-      row["failed"] = one.failed;
+      Json row = process_json(traced.process);
+      row["changed"] = traced.from_ns != 0;
+      row["ended"] = traced.ended;
+      row["failed"] = traced.error_text;
       if (by_window) {
-        row["from_ns"] = one.from_ns;
-        row["to_ns"] = one.from_ns == 0 ? 0 : one.to_ns;
-        row["kept_s"] = seconds_of(one);
+        row["from_ns"] = traced.from_ns;
+        row["to_ns"] = traced.from_ns == 0 ? 0 : traced.to_ns;
+        row["kept_s"] = seconds_of(traced);
       }
       print_json(row);
-    } else if (const std::string text = text_of(one); !text.empty()) {
+    } else if (const std::string text = text_of(traced); !text.empty()) {
       print_line(fmt::format("{}: {}", name, text));
     }
   }
   return code;
 }
 
-Result<int> switch_now(const CommandContext& context, const TraceTargets& targets, bool on) {
-  PENSTOCK_ASSIGN(const std::vector<TracedProcess> processes, switch_trace(targets, on));
-  return report_traced(context, processes, false, [&](const TracedProcess& one) -> std::string {
-    if (one.ended) return "it has ended";
-    if (!one.failed.empty()) return "";
-    const bool changed = one.from_ns != 0;
-    if (!on) return fmt::format("calls are {} counted", changed ? "from now on only" : "as before only");
-    return fmt::format("every call is kept{}, {}", changed ? " from now on" : " as before",
-                       limit_text(one.process, context.output));
+Result<int> switch_now(const CommandContext& context, const TraceTargets& targets, bool switch_on) {
+  PENSTOCK_ASSIGN(const std::vector<TracedProcess> processes, switch_trace(targets, switch_on));
+  return report_traced(context, processes, false, [&](const TracedProcess& traced) -> std::string {
+    if (traced.ended) return "it has ended";
+    if (!traced.error_text.empty()) return "";
+    const bool was_switched = traced.from_ns != 0;
+    if (!switch_on)
+      return fmt::format("calls are {} counted", was_switched ? "from now on only" : "as before only");
+    return fmt::format("every call is kept{}, {}", was_switched ? " from now on" : " as before",
+                       limit_text(traced.process, context.output));
   });
 }
 
-std::string window_text(const TracedProcess& one) {
-  if (one.was_on) return "every call is kept as before";
-  if (one.from_ns != 0)
-    return fmt::format("every call was kept for {:.2f} s{}", seconds_of(one),
-                       one.ended ? "; then it ended" : "");
-  return one.ended ? "it has ended" : "";
+std::string window_text(const TracedProcess& traced) {
+  if (traced.was_on) return "every call is kept as before";
+  if (traced.from_ns != 0)
+    return fmt::format("every call was kept for {:.2f} s{}", seconds_of(traced),
+                       traced.ended ? "; then it ended" : "");
+  return traced.ended ? "it has ended" : "";
 }
 
 Result<int> trace_for(const CommandContext& context, TraceTargets targets, std::chrono::nanoseconds time) {
   constexpr auto kLeastPause = std::chrono::milliseconds(50);
   constexpr int kMostTimeShare = 10;  // update() may take at most 1/kMostTimeShare of the time
-  end_with_terminal();
+  stop_on_hangup();
   const auto begin = steady_clock::now();
   TraceWindow window(std::move(targets));
   bool stopped = false;
   {
     Progress progress(context.output.progress, "tracing",
                       static_cast<std::uint64_t>(std::chrono::ceil<std::chrono::seconds>(time).count()), "s");
-    std::uint64_t shown = 0;
+    std::uint64_t shown_s = 0;
     do {
-      const auto updated = steady_clock::now();
+      const auto update_begin = steady_clock::now();
       PENSTOCK_TRY(window.update());
       const auto now = steady_clock::now();
-      const auto passed =
+      const auto passed_s =
           static_cast<std::uint64_t>(std::chrono::floor<std::chrono::seconds>(now - begin).count());
-      progress.set_note(count_of(window.running(), "process", "processes"));
-      progress.advance(passed - shown);
-      shown = passed;
-      const auto pause = std::max<steady_clock::duration>(kLeastPause, kMostTimeShare * (now - updated));
+      progress.set_note(count_of(window.running_count(), "process", "processes"));
+      progress.advance(passed_s - shown_s);
+      shown_s = passed_s;
+      const auto pause = std::max<steady_clock::duration>(kLeastPause, kMostTimeShare * (now - update_begin));
       stopped = !sleep_until(std::min(begin + time, now + pause)).ok();
     } while (!stopped && !window.finished() && steady_clock::now() < begin + time);
     window.end();
@@ -112,9 +114,9 @@ Result<int> run_trace(const CommandContext& context) {
     return make_error(Errc::invalid_argument,
                       "'trace' takes on or off, and processes or sessions: penstock profile trace on 4711, "
                       "penstock profile trace on SESSION --for 10s");
-  const bool on = context.positionals[0] == "on";
-  const bool limited = context.options.given("for");
-  if (limited && (!on || context.options.duration("for") <= std::chrono::nanoseconds(0)))
+  const bool switch_on = context.positionals[0] == "on";
+  const bool has_duration = context.options.given("for");
+  if (has_duration && (!switch_on || context.options.duration("for") <= std::chrono::nanoseconds(0)))
     return make_error(Errc::invalid_argument, "--for is for 'trace on', and above 0: --for 10s");
   PENSTOCK_ASSIGN(TraceTargets targets, trace_targets(context.positionals.subspan(1)));
   if (context.options.given("rank")) {
@@ -122,8 +124,8 @@ Result<int> run_trace(const CommandContext& context) {
       return make_error(Errc::invalid_argument, "--rank chooses among the processes of a SESSION");
     targets.ranks = context.options.list("rank");
   }
-  if (limited) return trace_for(context, std::move(targets), context.options.duration("for"));
-  return switch_now(context, targets, on);
+  if (has_duration) return trace_for(context, std::move(targets), context.options.duration("for"));
+  return switch_now(context, targets, switch_on);
 }
 
 constexpr OptionSpec kTraceOptions[] = {

@@ -19,8 +19,8 @@
 namespace penstock {
 namespace {
 
-constexpr int kDeepestScript = 4;  // the same limit as in the kernel
-constexpr std::size_t kMostHeaders = 512;
+constexpr int kMostScriptDepth = 4;  // the same limit as in the kernel
+constexpr std::size_t kMostProgramHeaders = 512;
 
 struct Loader {
   bool has_loader = false;  // the program names its loader, so it is linked dynamically
@@ -47,36 +47,37 @@ bool gains_rights(const std::string& program, const struct stat& status) {
 
 std::string read_at(int fd, std::uint64_t offset, std::size_t bytes) {
   std::string text(bytes, '\0');
-  const ssize_t got =
+  const ssize_t read_bytes =
       retry_eintr([&] { return ::pread(fd, text.data(), bytes, static_cast<off_t>(offset)); });
-  text.resize(got > 0 ? static_cast<std::size_t>(got) : 0);
+  text.resize(read_bytes > 0 ? static_cast<std::size_t>(read_bytes) : 0);
   return text;
 }
 
-std::optional<Loader> loader_of(int fd, const Elf64_Ehdr& head) {
+std::optional<Loader> loader_of(int fd, const Elf64_Ehdr& elf_header) {
   Loader loader;
-  if (head.e_phentsize != sizeof(Elf64_Phdr)) return std::nullopt;
-  for (std::size_t i = 0; i < head.e_phnum && i < kMostHeaders; ++i) {
-    const std::string bytes = read_at(fd, head.e_phoff + i * sizeof(Elf64_Phdr), sizeof(Elf64_Phdr));
+  if (elf_header.e_phentsize != sizeof(Elf64_Phdr)) return std::nullopt;
+  for (std::size_t i = 0; i < elf_header.e_phnum && i < kMostProgramHeaders; ++i) {
+    const std::string bytes = read_at(fd, elf_header.e_phoff + i * sizeof(Elf64_Phdr), sizeof(Elf64_Phdr));
     if (bytes.size() != sizeof(Elf64_Phdr)) return std::nullopt;
-    Elf64_Phdr part{};
-    std::memcpy(&part, bytes.data(), sizeof part);
-    if (part.p_type != PT_INTERP || part.p_filesz == 0 || part.p_filesz > 4096) continue;
-    const std::string path = read_at(fd, part.p_offset, part.p_filesz);
+    Elf64_Phdr program_header{};
+    std::memcpy(&program_header, bytes.data(), sizeof program_header);
+    if (program_header.p_type != PT_INTERP || program_header.p_filesz == 0 || program_header.p_filesz > 4096)
+      continue;
+    const std::string path = read_at(fd, program_header.p_offset, program_header.p_filesz);
     loader = {true, path.substr(0, path.find('\0'))};
   }
   return loader;
 }
 
-Result<void> check_elf(const std::string& program, int fd, const std::string& start) {
-  constexpr unsigned char kOurClass = sizeof(void*) == 8 ? ELFCLASS64 : ELFCLASS32;
-  if (static_cast<unsigned char>(start[EI_CLASS]) != kOurClass)
+Result<void> check_elf(const std::string& program, int fd, const std::string& first_bytes) {
+  constexpr unsigned char kOwnElfClass = sizeof(void*) == 8 ? ELFCLASS64 : ELFCLASS32;
+  if (static_cast<unsigned char>(first_bytes[EI_CLASS]) != kOwnElfClass)
     return not_watchable(program, "it is a 32-bit program, and the library for it is a 64-bit one");
-  Elf64_Ehdr head{};
-  if (start.size() < sizeof head)
+  Elf64_Ehdr elf_header{};
+  if (first_bytes.size() < sizeof elf_header)
     return make_error(Errc::permission_denied, fmt::format("'{}' is no program: it ends too soon", program));
-  std::memcpy(&head, start.data(), sizeof head);
-  const std::optional<Loader> loader = loader_of(fd, head);
+  std::memcpy(&elf_header, first_bytes.data(), sizeof elf_header);
+  const std::optional<Loader> loader = loader_of(fd, elf_header);
   if (!loader)
     return make_error(Errc::permission_denied,
                       fmt::format("'{}' is no program: its headers are wrong", program));
@@ -91,37 +92,38 @@ Result<void> check_elf(const std::string& program, int fd, const std::string& st
 }
 
 // The interpreter: "/usr/bin/env" for "#!/usr/bin/env python3".
-std::string interpreter_of(const std::string& start) {
-  const std::string line = start.substr(2, start.find('\n') - 2);
+std::string interpreter_of(const std::string& first_bytes) {
+  const std::string line = first_bytes.substr(2, first_bytes.find('\n') - 2);
   const std::size_t from = line.find_first_not_of(" \t");
   if (from == std::string::npos) return "";
   return line.substr(from, line.find_first_of(" \t\r", from) - from);
 }
 
-Result<void> check(const std::string& program, int depth) {
+Result<void> check_program(const std::string& program, int depth) {
   struct stat status {};
   if (::stat(program.c_str(), &status) != 0) return errno_error(errno, "cannot look at", program);
-  const bool rights = gains_rights(program, status);
+  const bool has_more_rights = gains_rights(program, status);
   const Fd fd(retry_eintr([&] { return ::open(program.c_str(), O_RDONLY | O_CLOEXEC | O_NONBLOCK); }));
   // A program may be executable but not readable. Then it cannot be checked, and the run tries it.
   if (!fd)
-    return rights ? Result<void>(not_watchable(program, "it runs with more rights than its caller"))
-                  : success();
-  const std::string start = read_at(fd.get(), 0, 512);
-  if (start.starts_with("#!")) {
-    const std::string interpreter = interpreter_of(start);
-    return interpreter.empty() || depth == kDeepestScript ? success() : check(interpreter, depth + 1);
+    return has_more_rights ? Result<void>(not_watchable(program, "it runs with more rights than its caller"))
+                           : success();
+  const std::string first_bytes = read_at(fd.get(), 0, 512);
+  if (first_bytes.starts_with("#!")) {
+    const std::string interpreter = interpreter_of(first_bytes);
+    return interpreter.empty() || depth == kMostScriptDepth ? success()
+                                                            : check_program(interpreter, depth + 1);
   }
-  if (!start.starts_with(ELFMAG))
+  if (!first_bytes.starts_with(ELFMAG))
     return make_error(
         Errc::permission_denied,
         fmt::format("'{}' is neither a program nor a script that names its interpreter", program));
-  if (rights)
+  if (has_more_rights)
     return not_watchable(program,
                          "it runs with more rights than its caller (setuid, setgid or capabilities), and "
                          "then the system ignores LD_PRELOAD; run it as its owner, or a copy without them");
-  if (start.size() <= EI_CLASS) return success();
-  return check_elf(program, fd.get(), start);
+  if (first_bytes.size() <= EI_CLASS) return success();
+  return check_elf(program, fd.get(), first_bytes);
 }
 
 bool is_executable_file(const std::string& path, int& error) {
@@ -144,26 +146,26 @@ Result<std::string> find_program(std::string_view word) {
     if (is_executable_file(path, error)) return path;
     return errno_error(error, "cannot run", path);
   }
-  const char* const set = std::getenv("PATH");
-  std::string_view rest = set == nullptr ? "/usr/local/bin:/usr/bin:/bin" : set;
-  bool denied = false;
+  const char* const path_variable = std::getenv("PATH");
+  std::string_view rest = path_variable == nullptr ? "/usr/local/bin:/usr/bin:/bin" : path_variable;
+  bool was_denied = false;
   while (!word.empty()) {
     const std::size_t colon = rest.find(':');
     const std::string_view folder = rest.substr(0, colon);
     std::string path = fmt::format("{}/{}", folder.empty() ? "." : folder, word);
     if (is_executable_file(path, error)) return path;
-    denied =
-        // false for a folder on PATH that we may not search
-        denied || (error == EACCES && ::access(path.c_str(), F_OK) == 0);
+    was_denied =
+        // a folder on PATH that we may not search does not count: access() fails there
+        was_denied || (error == EACCES && ::access(path.c_str(), F_OK) == 0);
     if (colon == std::string_view::npos) break;
     rest = rest.substr(colon + 1);
   }
-  if (denied) return errno_error(EACCES, "cannot run", word);
+  if (was_denied) return errno_error(EACCES, "cannot run", word);
   return make_error(Errc::not_found, fmt::format("there is no program '{}' on PATH", word));
 }
 
 Result<void> check_watchable(const std::string& program) {
-  return check(program, 0);
+  return check_program(program, 0);
 }
 
 }  // namespace penstock

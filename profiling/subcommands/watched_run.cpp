@@ -3,8 +3,8 @@
 // Threads: one thread runs all of it.
 // Locks: none.
 // Memory: may allocate.
-// Signals: those of kForwarded and SIGCHLD are blocked as long as BlockedSignals exists. sigwaitinfo() takes
-// them one by one, so no signal handler runs. The child gets the old signal mask back.
+// Signals: those of kForwardedSignals and SIGCHLD are blocked as long as BlockedSignals exists. sigwaitinfo()
+// takes them one by one, so no signal handler runs. The child gets the old signal mask back.
 // Crash: if this process is killed, the child continues.
 #include "profiling/subcommands/watched_run.hpp"
 
@@ -19,8 +19,8 @@
 namespace penstock {
 namespace {
 
-constexpr std::array<int, 8> kForwarded{SIGHUP,  SIGINT,  SIGQUIT, SIGTERM,
-                                        SIGUSR1, SIGUSR2, SIGALRM, SIGWINCH};
+constexpr std::array<int, 8> kForwardedSignals{SIGHUP,  SIGINT,  SIGQUIT, SIGTERM,
+                                               SIGUSR1, SIGUSR2, SIGALRM, SIGWINCH};
 
 // Blocks the signals that sigwaitinfo() waits for. The destructor restores the old mask.
 class BlockedSignals {
@@ -28,14 +28,14 @@ class BlockedSignals {
   BlockedSignals() {
     sigemptyset(&blocked_);
     sigaddset(&blocked_, SIGCHLD);
-    for (const int signal : kForwarded) sigaddset(&blocked_, signal);
+    for (const int signal : kForwardedSignals) sigaddset(&blocked_, signal);
     std::signal(SIGCHLD, SIG_DFL);  // if SIGCHLD were ignored, the child's exit status would be lost
     ::pthread_sigmask(SIG_BLOCK, &blocked_, &old_mask_);
   }
   ~BlockedSignals() {
     // Discards pending signals that came too late for the program; they were not meant for this process.
-    struct timespec none {};
-    while (::sigtimedwait(&blocked_, nullptr, &none) > 0) continue;
+    struct timespec no_wait {};
+    while (::sigtimedwait(&blocked_, nullptr, &no_wait) > 0) continue;
     ::pthread_sigmask(SIG_SETMASK, &old_mask_, nullptr);
   }
   BlockedSignals(const BlockedSignals&) = delete;
@@ -54,10 +54,10 @@ class SpawnAttributes {
     ::posix_spawnattr_init(&attributes_);
     ::posix_spawnattr_setsigmask(&attributes_, &mask);
     // This program ignores SIGXFSZ; the child must not inherit that.
-    sigset_t defaults{};
-    sigemptyset(&defaults);
-    sigaddset(&defaults, SIGXFSZ);
-    ::posix_spawnattr_setsigdefault(&attributes_, &defaults);
+    sigset_t default_signals{};
+    sigemptyset(&default_signals);
+    sigaddset(&default_signals, SIGXFSZ);
+    ::posix_spawnattr_setsigdefault(&attributes_, &default_signals);
     ::posix_spawnattr_setflags(&attributes_,
                                static_cast<short>(POSIX_SPAWN_SETSIGMASK | POSIX_SPAWN_SETSIGDEF));
   }
@@ -70,19 +70,19 @@ class SpawnAttributes {
   posix_spawnattr_t attributes_{};
 };
 
-std::vector<char*> pointers(const std::vector<std::string>& texts) {
-  std::vector<char*> all;
+std::vector<char*> pointers_to(const std::vector<std::string>& texts) {
+  std::vector<char*> result;
   for (const std::string& text : texts)
-    all.push_back(const_cast<char*>(text.c_str()));  // NOLINT(*-const-cast)
-  all.push_back(nullptr);
-  return all;
+    result.push_back(const_cast<char*>(text.c_str()));  // NOLINT(*-const-cast)
+  result.push_back(nullptr);
+  return result;
 }
 
 // WNOWAIT: the child remains a zombie, so its pid and /proc/PID/io still exist when on_end is called.
 bool has_ended(pid_t child) {
-  siginfo_t about{};
-  return ::waitid(P_PID, static_cast<id_t>(child), &about, WEXITED | WNOHANG | WNOWAIT) == 0 &&
-         about.si_pid == child;
+  siginfo_t info{};
+  return ::waitid(P_PID, static_cast<id_t>(child), &info, WEXITED | WNOHANG | WNOWAIT) == 0 &&
+         info.si_pid == child;
 }
 
 }  // namespace
@@ -92,20 +92,20 @@ Result<int> run_watched(const std::string& program, const std::vector<std::strin
                         const std::function<void(std::uint32_t pid)>& on_end) {
   const BlockedSignals signals;
   const SpawnAttributes attributes(signals.old_mask());
-  const std::vector<char*> words = pointers(argv);
-  const std::vector<char*> variables = pointers(environment);
+  const std::vector<char*> argument_pointers = pointers_to(argv);
+  const std::vector<char*> variable_pointers = pointers_to(environment);
   pid_t child = 0;
-  if (const int failed =
-          ::posix_spawn(&child, program.c_str(), nullptr, attributes.get(), words.data(), variables.data());
+  if (const int failed = ::posix_spawn(&child, program.c_str(), nullptr, attributes.get(),
+                                       argument_pointers.data(), variable_pointers.data());
       failed != 0)
     return errno_error(failed, "cannot run", program);
   // A SIGCHLD that arrives between has_ended() and sigwaitinfo() stays pending, because it is blocked. So it
   // is not missed.
   while (!has_ended(child)) {
-    siginfo_t about{};
-    const int signal = ::sigwaitinfo(&signals.blocked(), &about);
+    siginfo_t info{};
+    const int signal = ::sigwaitinfo(&signals.blocked(), &info);
     // Signals from a terminal come from the kernel, which sends them to the child as well.
-    if (signal > 0 && signal != SIGCHLD && about.si_code != SI_KERNEL) ::kill(child, signal);
+    if (signal > 0 && signal != SIGCHLD && info.si_code != SI_KERNEL) ::kill(child, signal);
   }
   if (on_end) on_end(static_cast<std::uint32_t>(child));
   int status = 0;

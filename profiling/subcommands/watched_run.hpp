@@ -16,7 +16,7 @@ namespace penstock {
 //
 // Waits for the program and returns its exit code, or 128 + signal if a signal killed it. Signals that other
 // processes send to this process are forwarded to the program. Signals from the terminal reach the program
-// anyway and are not forwarded. For one thread.
+// anyway and are not forwarded. Not thread-safe.
 Result<int> run_watched(const std::string& program, const std::vector<std::string>& argv,
                         const std::vector<std::string>& environment,
                         const std::function<void(std::uint32_t pid)>& on_end);

@@ -68,13 +68,13 @@ std::string threads_label(const Record& record) {
 const Metric* find_metric(const Record& record, std::string_view name) {
   const auto at = record.metrics.find(std::string(name));
   if (at == record.metrics.end()) return nullptr;
-  const bool known = std::any_of(at->second.samples.begin(), at->second.samples.end(),
-                                 [](double sample) { return std::isfinite(sample); });
-  return known ? &at->second : nullptr;
+  const bool has_value = std::any_of(at->second.samples.begin(), at->second.samples.end(),
+                                     [](double sample) { return std::isfinite(sample); });
+  return has_value ? &at->second : nullptr;
 }
 
 const Metric* throughput(const Record& record) {
-  for (const std::string_view rate : shared_metrics::kThroughput)
+  for (const std::string_view rate : shared_metrics::kThroughputMetrics)
     if (const Metric* const found = find_metric(record, rate)) return found;
   return nullptr;
 }
@@ -153,9 +153,9 @@ std::vector<RecordList> grouped(std::span<const Record* const> records,
 
 std::vector<RecordList> grouped(std::span<const Record> records,
                                 const std::function<std::string(const Record&)>& key) {
-  RecordList all;
-  for (const Record& record : records) all.push_back(&record);
-  return grouped(all, key);
+  RecordList pointers;
+  for (const Record& record : records) pointers.push_back(&record);
+  return grouped(pointers, key);
 }
 
 RecordList first_records(const std::vector<RecordList>& groups) {

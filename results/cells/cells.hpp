@@ -15,8 +15,8 @@
 
 namespace penstock {
 
-// Each returns "", nullopt or nullptr if the record does not have the value.
-std::string parameter_text(const Record& record, std::string_view name);  // also of numbers and booleans
+// Each of these functions returns "", nullopt or nullptr if the record does not have the value.
+std::string parameter_text(const Record& record, std::string_view name);  // as text, whatever its type
 std::optional<double> parameter_number(const Record& record, std::string_view name);
 std::optional<double> metric_value(const Record& record, std::string_view name);
 const Metric* find_metric(const Record& record, std::string_view name);
@@ -60,7 +60,7 @@ std::string cache_state(const Record& record);
 // The options that make the data tier slower, smaller or faulty: "limit=50MB/s, latency=2ms"; "" for a real
 // tier.
 std::string emulation(const Record& record);
-std::string emulation(const Json& tier);  // the same for the facts of one tier
+std::string emulation(const Json& tier);  // `tier` has the facts of one tier
 
 // Groups records by `key`; a record whose key is "" is left out. Groups, and the records in them, are in
 // order of appearance.

@@ -16,13 +16,13 @@ std::span<const MetricInfo> metrics_of(std::string_view command, Commands comman
 }
 
 void Headlines::add(const Record& record) {
-  bool marks = false;
+  bool has_marks = false;
   for (const auto& [name, metric] : record.metrics)
     if (metric.headline) {
       marked_.insert(name);
-      marks = true;
+      has_marks = true;
     }
-  if (marks || !declared_.empty()) return;
+  if (has_marks || !declared_.empty()) return;
   std::copy_if(table_.begin(), table_.end(), std::back_inserter(declared_),
                [](const MetricInfo& metric) { return metric.headline; });
 }
@@ -38,13 +38,13 @@ std::string first_metric(const Record& record, std::span<const MetricInfo> table
   for (const MetricInfo& declared : table)
     for (const auto& [name, metric] : record.metrics)
       if (metric.better != Better::neither && declared.matches(name)) return name;
-  std::string any;
+  std::string any_metric;
   for (const auto& [name, metric] : record.metrics) {
     if (metric.better == Better::neither) continue;
     if (metric.headline) return name;
-    if (any.empty()) any = name;
+    if (any_metric.empty()) any_metric = name;
   }
-  return any;
+  return any_metric;
 }
 
 }  // namespace penstock

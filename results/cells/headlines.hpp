@@ -14,7 +14,7 @@
 
 namespace penstock {
 
-using Commands = std::span<const CommandInfo* const>;  // command_registry().present()
+using Commands = std::span<const CommandInfo* const>;  // the commands of command_registry()
 
 // The table of metrics of a command, or of a tool whose results can be imported. Empty if the name is
 // unknown.

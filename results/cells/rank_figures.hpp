@@ -17,7 +17,7 @@ struct Record;
 // What one rank did in one run.
 struct RankFigures {
   std::uint64_t bytes = 0;
-  double wall_s = 0;  // by the rank's own clock
+  double wall_s = 0;  // measured by the rank's own clock
 
   double bytes_per_s() const { return wall_s > 0 ? static_cast<double>(bytes) / wall_s : 0.0; }
 };
@@ -28,15 +28,15 @@ struct RankMetrics {
   MetricInfo median;
   MetricInfo most;
 };
-inline constexpr RankMetrics kRanksOfRun{{"rank_min_bytes_per_s", "B/s", Better::higher},
-                                         {"rank_median_bytes_per_s", "B/s", Better::higher},
-                                         {"rank_max_bytes_per_s", "B/s", Better::higher}};
-inline constexpr RankMetrics kRanksOfRepeat{{"rank_min_bytes_per_s", "B/s", Better::higher, "repeat"},
-                                            {"rank_median_bytes_per_s", "B/s", Better::higher, "repeat"},
-                                            {"rank_max_bytes_per_s", "B/s", Better::higher, "repeat"}};
+inline constexpr RankMetrics kRankRatesOfRun{{"rank_min_bytes_per_s", "B/s", Better::higher},
+                                             {"rank_median_bytes_per_s", "B/s", Better::higher},
+                                             {"rank_max_bytes_per_s", "B/s", Better::higher}};
+inline constexpr RankMetrics kRankRatesOfRepeat{{"rank_min_bytes_per_s", "B/s", Better::higher, "repeat"},
+                                                {"rank_median_bytes_per_s", "B/s", Better::higher, "repeat"},
+                                                {"rank_max_bytes_per_s", "B/s", Better::higher, "repeat"}};
 
-// Adds one sample of each of `metrics` to the trial. If the metrics are families, `part` replaces their star.
-// Adds nothing without ranks.
+// Adds one sample of each of `metrics` to the trial. If the metrics are families, `part` replaces the star in
+// their names. Adds nothing without ranks.
 void record_ranks(std::span<const RankFigures> ranks, const RankMetrics& metrics, Trial& trial,
                   std::string_view part = "");
 

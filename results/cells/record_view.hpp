@@ -25,13 +25,13 @@ using ShownRecords = std::span<const Record* const>;  // the records that tables
 
 // Each function gets the records of all commands, in any order, and uses only those of its own command.
 struct RecordView {
-  std::string_view name;  // of the command
+  std::string_view name;  // the name of the command
   int order = 0;          // the position of its sentences and sections among those of other views
   // Represents a record by one figure if it has no throughput: the first of these metrics that it has.
   std::span<const MetricInfo> headline = {};
-  bool compares_arms = false;  // its section itself compares the arms of an interleaved run
+  bool compares_arms = false;  // its section already compares the arms of an interleaved run
 
-  // Whether the record has a row in the section.
+  // Whether the record has a row in the section of this view.
   bool (*has_row)(const Record& record);
   // Adds to `out` the records that the view leaves out because a later record has the same work.
   void (*add_superseded)(std::span<const Record> records, std::set<const Record*>& out);

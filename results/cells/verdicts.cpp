@@ -21,12 +21,12 @@ namespace verdicts {
 std::string enumerate(const std::vector<std::string>& texts, std::size_t most) {
   std::string text;
   const bool shortened = texts.size() > most + 1;
-  const std::size_t shown = shortened ? most : texts.size();
-  for (std::size_t i = 0; i < shown; ++i) {
-    if (i > 0) text += i + 1 == shown && !shortened ? " and " : ", ";
+  const std::size_t shown_count = shortened ? most : texts.size();
+  for (std::size_t i = 0; i < shown_count; ++i) {
+    if (i > 0) text += i + 1 == shown_count && !shortened ? " and " : ", ";
     text += texts[i];
   }
-  if (shortened) text += fmt::format(" and {} more", texts.size() - shown);
+  if (shortened) text += fmt::format(" and {} more", texts.size() - shown_count);
   return text;
 }
 
@@ -40,8 +40,8 @@ std::optional<std::uint64_t> threads_of(const Record& record) {
   return static_cast<std::uint64_t>(*threads);
 }
 
-void link_sentences(const std::string& anchor, std::size_t before, std::vector<Sentence>& out) {
-  for (std::size_t at = before; at < out.size(); ++at)
+void link_sentences(const std::string& anchor, std::size_t first_index, std::vector<Sentence>& out) {
+  for (std::size_t at = first_index; at < out.size(); ++at)
     if (out[at].anchor.empty()) out[at].anchor = anchor;
 }
 
@@ -64,9 +64,9 @@ Names names_of(ShownRecords records) {
   Names names;
   for (const auto& [command, found] : by_command) {
     const RecordView* const view = find_view(command);
-    std::vector<std::string> cells =
+    std::vector<std::string> view_names =
         view == nullptr ? std::vector<std::string>(found.size(), command) : view->names(found);
-    for (std::size_t i = 0; i < found.size(); ++i) names[found[i]] = std::move(cells[i]);
+    for (std::size_t i = 0; i < found.size(); ++i) names[found[i]] = std::move(view_names[i]);
   }
   return names;
 }
@@ -74,23 +74,24 @@ Names names_of(ShownRecords records) {
 // The names of the records in order, without repetitions.
 std::vector<std::string> distinct_names(ShownRecords records, const Names& names) {
   std::vector<std::string> distinct;
-  std::set<std::string> known;
+  std::set<std::string> seen_names;
   for (const Record* const record : records)
-    if (known.insert(names.at(record)).second) distinct.push_back(names.at(record));
+    if (seen_names.insert(names.at(record)).second) distinct.push_back(names.at(record));
   return distinct;
 }
 
-// The reason in brackets if it is the same for all records, else the first record's, marked as the first.
+// The reason in brackets if all records have the same. Else the reason of the first record, marked as the
+// first.
 std::string reason_text(const std::vector<const Record*>& records) {
   std::string reason = records.front()->reason;
-  const bool same = std::all_of(records.begin(), records.end(),
-                                [&](const Record* record) { return record->reason == reason; });
+  const bool same_reason = std::all_of(records.begin(), records.end(),
+                                       [&](const Record* record) { return record->reason == reason; });
   if (reason.empty()) return "";
   reason = printable(reason);
-  return same || records.size() == 1 ? " (" + reason + ")" : " (first: " + reason + ")";
+  return same_reason || records.size() == 1 ? " (" + reason + ")" : " (first: " + reason + ")";
 }
 
-// In the order of the enum Verdict.
+// What a sentence says about each verdict, in the order of the enum Verdict.
 constexpr std::string_view kVerdictTexts[] = {"",
                                               "measured for too short a time",
                                               "limited by this machine's own processors, not by the tier",
@@ -109,9 +110,9 @@ void describe_verdicts(ShownRecords records, const Names& names, std::vector<Sen
   for (const Record* record : records)
     if (record->verdict != Verdict::ok) by_verdict[record->verdict].push_back(record);
   for (const auto& [verdict, found] : by_verdict) {
-    const std::string count = found.size() == 1 ? "1 cell" : fmt::format("{} cells", found.size());
+    const std::string count_text = found.size() == 1 ? "1 cell" : fmt::format("{} cells", found.size());
     verdicts::add_sentence(out, verdict_exit_code(verdict) == 0 ? Tone::caution : Tone::failure,
-                           "verdict." + std::string(verdict_name(verdict)), "{} {}: {}{}.", count,
+                           "verdict." + std::string(verdict_name(verdict)), "{} {}: {}{}.", count_text,
                            kVerdictTexts[static_cast<std::size_t>(verdict)],
                            enumerate(distinct_names(found, names)), reason_text(found));
   }
@@ -134,20 +135,20 @@ void describe_unverified(ShownRecords records, std::vector<Sentence>& out) {
 }
 
 void describe_noise(ShownRecords records, const Names& names, std::vector<Sentence>& out) {
-  double most = 0;
+  double largest_spread = 0;
   std::vector<const Record*> noisy;
   for (const Record* record : records) {
     const Metric* const metric = throughput(*record);
     if (!is_usable(*record) || metric == nullptr) continue;
-    const double apart = spread(metric->samples);
-    if (apart <= kNoisySpread) continue;
-    most = std::max(most, apart);
+    const double repeat_spread = spread(metric->samples);
+    if (repeat_spread <= kNoisySpread) continue;
+    largest_spread = std::max(largest_spread, repeat_spread);
     noisy.push_back(record);
   }
   if (noisy.empty()) return;
   verdicts::add_sentence(out, Tone::caution, "noise",
                          "Repeats lie up to {} apart ({}): smaller differences there mean nothing.",
-                         format_percent(most), enumerate(distinct_names(noisy, names)));
+                         format_percent(largest_spread), enumerate(distinct_names(noisy, names)));
 }
 
 void describe_hosts(ShownRecords records, std::vector<Sentence>& out) {
@@ -176,10 +177,11 @@ void describe_emulated(ShownRecords records, std::vector<Sentence>& out) {
         {Tone::caution, "emulated", clause + ": its numbers are what was asked for, not a device's."});
 }
 
-void describe_older(std::size_t older, std::vector<Sentence>& out) {
-  if (older > 0)
+void describe_older(std::size_t older_count, std::vector<Sentence>& out) {
+  if (older_count > 0)
     verdicts::add_sentence(out, Tone::caution, "older", "{} of older runs of the same work {} not shown.",
-                           older == 1 ? "1 row" : fmt::format("{} rows", older), older == 1 ? "is" : "are");
+                           older_count == 1 ? "1 row" : fmt::format("{} rows", older_count),
+                           older_count == 1 ? "is" : "are");
 }
 
 }  // namespace
@@ -190,17 +192,17 @@ Scaling measure_scaling(std::span<const ScalingPoint> curve) {
   const auto peak = std::max_element(curve.begin(), curve.end(),
                                      [](const auto& a, const auto& b) { return a.rate < b.rate; });
   auto stop = curve.begin();
-  const auto later_best = [&](auto from) {
-    double best = 0;
-    for (auto at = from + 1; at != curve.end(); ++at) best = std::max(best, at->rate);
-    return best;
+  const auto best_rate_after = [&](auto from) {
+    double best_rate = 0;
+    for (auto at = from + 1; at != curve.end(); ++at) best_rate = std::max(best_rate, at->rate);
+    return best_rate;
   };
-  while (stop + 1 != curve.end() && later_best(stop) >= stop->rate * (1 + kScalingGain)) ++stop;
+  while (stop + 1 != curve.end() && best_rate_after(stop) >= stop->rate * (1 + kLeastScalingGain)) ++stop;
   scaling.useful_threads = stop->threads;
   scaling.still_gains = stop + 1 == curve.end();
   scaling.peak_threads = peak->threads;
   scaling.gain = stop->rate / curve.front().rate;
-  if (const double lost = 1 - curve.back().rate / peak->rate; lost >= kScalingGain)
+  if (const double lost = 1 - curve.back().rate / peak->rate; lost >= kLeastScalingGain)
     scaling.loss_after_peak = lost;
   return scaling;
 }
@@ -231,9 +233,9 @@ std::vector<Sentence> sentences(std::span<const Record> records, const Output& o
     if (!older.contains(&record)) shown.push_back(&record);
   const Names names = names_of(shown);
   const auto add_for_section = [&](const char* section, const auto& describe) {
-    const std::size_t before = out.size();
+    const std::size_t sentences_before = out.size();
     describe();
-    verdicts::link_sentences(section, before, out);
+    verdicts::link_sentences(section, sentences_before, out);
   };
   add_for_section("environment", [&] { describe_emulated(shown, out); });
   add_for_section("records", [&] {

@@ -1,5 +1,5 @@
 // Makes the sentences about records that are printed under a table and at the top of the report. Every
-// sentence is computed; without the data for it there is none. What an experiment showed is described by the
+// sentence is computed; a sentence without data is left out. What an experiment showed is described by the
 // view of its command (record_view.hpp). The sentences about any record are made here. One of them: repeats
 // whose spread is above 20% are reported as noise.
 #pragma once
@@ -32,8 +32,8 @@ struct Sentence {
 // The id of a section's group on the report page; `index` counts from 0: "reading-1" for index 0.
 std::string group_anchor(std::string_view section, std::size_t index);
 
-inline constexpr double kScalingGain = 0.10;
-inline constexpr double kSameRate = 0.05;
+inline constexpr double kLeastScalingGain = 0.10;
+inline constexpr double kSameRateTolerance = 0.05;
 inline constexpr double kNoisySpread = 0.20;
 inline constexpr double kCeilingTolerance = 1.02;
 
@@ -43,7 +43,7 @@ std::vector<Sentence> sentences(std::span<const Record> records, const Output& o
 // How a rate scales with the number of threads. useful_threads is 0 if nothing can be concluded: fewer than
 // two points, or a first rate of 0.
 struct Scaling {
-  // More threads than this gain less than 10%. The last count if it still gains.
+  // More threads than this gain less than 10%. It is the last count if that still gains 10% or more.
   std::uint64_t useful_threads = 0;
   bool still_gains = false;    // the last step gained 10% or more
   double loss_after_peak = 0;  // the fraction lost between the peak and the last count; 0 if it is below 10%

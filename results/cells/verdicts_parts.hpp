@@ -28,8 +28,8 @@ void add_sentence(std::vector<Sentence>& out, Tone tone, std::string kind, fmt::
   out.push_back({tone, std::move(kind), fmt::format(text, std::forward<Args>(args)...)});
 }
 
-// Links the sentences from index `before` on to `anchor`, unless they already have an anchor.
-void link_sentences(const std::string& anchor, std::size_t before, std::vector<Sentence>& out);
+// Links the sentences from index `first_index` on to `anchor`, unless they already have an anchor.
+void link_sentences(const std::string& anchor, std::size_t first_index, std::vector<Sentence>& out);
 
 // Calls `describe` for each group of a section, and links the sentences that it adds to that group on the
 // page.
@@ -37,9 +37,9 @@ template <typename Group, typename Describe>
 void describe_each(std::string_view section, const std::vector<Group>& groups, std::vector<Sentence>& out,
                    Describe describe) {
   for (std::size_t i = 0; i < groups.size(); ++i) {
-    const std::size_t before = out.size();
+    const std::size_t sentences_before = out.size();
     describe(groups[i]);
-    link_sentences(group_anchor(section, i), before, out);
+    link_sentences(group_anchor(section, i), sentences_before, out);
   }
 }
 

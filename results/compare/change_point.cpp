@@ -25,18 +25,18 @@ std::vector<double> centred_ranks(std::span<const double> values) {
 }
 
 struct LargestSum {
-  std::size_t index = kLeastSegment;
+  std::size_t index = kLeastSegmentValues;
   double sum = 0;
 };
 
 LargestSum largest_sum(std::span<const double> ranks) {
-  LargestSum found;
+  LargestSum largest;
   double sum = 0;
-  for (std::size_t i = 0; i + kLeastSegment < ranks.size(); ++i) {
+  for (std::size_t i = 0; i + kLeastSegmentValues < ranks.size(); ++i) {
     sum += ranks[i];
-    if (i + 1 >= kLeastSegment && std::abs(sum) > found.sum) found = {i + 1, std::abs(sum)};
+    if (i + 1 >= kLeastSegmentValues && std::abs(sum) > largest.sum) largest = {i + 1, std::abs(sum)};
   }
-  return found;
+  return largest;
 }
 
 // Writes a random order of the values to `out`: the series, closed to a ring, is cut into blocks from a
@@ -58,7 +58,7 @@ void shuffle_blocks(std::span<const double> ring, std::size_t block, const Rando
 std::optional<ChangePoint> find_change(std::span<const double> values, std::uint64_t seed,
                                        std::size_t permutations) {
   const std::size_t n = values.size();
-  if (n < kLeastHistory) return std::nullopt;
+  if (n < kLeastHistoryValues) return std::nullopt;
   if (!std::all_of(values.begin(), values.end(), [](double value) { return std::isfinite(value); }))
     return std::nullopt;
   const std::vector<double> ranks = centred_ranks(values);
@@ -79,8 +79,8 @@ std::optional<ChangePoint> find_change(std::span<const double> values, std::uint
   change.p = extreme_orders == kEnoughExtremeOrders
                  ? static_cast<double>(extreme_orders) / static_cast<double>(drawn)
                  : static_cast<double>(extreme_orders + 1) / static_cast<double>(drawn + 1);
-  change.before = median(values.first(observed.index));
-  change.after = median(values.subspan(observed.index));
+  change.median_before = median(values.first(observed.index));
+  change.median_after = median(values.subspan(observed.index));
   return change;
 }
 

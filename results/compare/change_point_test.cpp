@@ -46,8 +46,8 @@ TEST(ChangePoint, FindsTheDamOfAswan) {
   ASSERT_TRUE(change);
   EXPECT_EQ(change->index, 28U);  // 1899
   EXPECT_LE(change->p, 0.002);
-  EXPECT_EQ(change->before, 1130);
-  EXPECT_EQ(change->after, 842.5);
+  EXPECT_EQ(change->median_before, 1130);
+  EXPECT_EQ(change->median_after, 842.5);
 }
 
 TEST(ChangePoint, OfFewRunsNothingIsSaid) {

@@ -30,7 +30,7 @@ std::string difference(std::string_view subject, const Values& base, const Value
                      fmt::join(candidate, " and "));
 }
 
-// A member of a record's environment, or of the object `object` in it.
+// A fact of a record's environment: its member `name`, or the member `name` of its object `object`.
 struct Fact {
   std::string_view description;
   std::string_view name;
@@ -62,11 +62,11 @@ constexpr Fact kRemarkFacts[] = {
 // A sentence on how the two sides differ in a fact; "" if they do not.
 std::string difference(const Fact& fact, std::span<const Record* const> base,
                        std::span<const Record* const> candidate) {
-  const auto read = [&](const Record& record) {
+  const auto fact_of = [&](const Record& record) {
     const Json& facts = record.environment;
     return member_any_text(fact.object.empty() ? facts : member_object(facts, fact.object), fact.name);
   };
-  return difference(fact.description, values_of(base, read), values_of(candidate, read));
+  return difference(fact.description, values_of(base, fact_of), values_of(candidate, fact_of));
 }
 
 std::optional<double> memory_of(std::span<const Record* const> records) {
@@ -95,11 +95,11 @@ std::string file_system_difference(const Cell& cell) {
 std::string machine_difference(const Cell& cell) {
   for (const Fact& fact : kMachineFacts)
     if (std::string found = difference(fact, cell.base, cell.candidate); !found.empty()) return found;
-  constexpr double kSameMemory = 0.05;  // kernels reserve different amounts for themselves
+  constexpr double kMemoryTolerance = 0.05;  // kernels reserve different amounts for themselves
   const auto base_bytes = memory_of(cell.base);
   const auto candidate_bytes = memory_of(cell.candidate);
   if (base_bytes && candidate_bytes &&
-      std::abs(*candidate_bytes - *base_bytes) > kSameMemory * std::max(*base_bytes, *candidate_bytes))
+      std::abs(*candidate_bytes - *base_bytes) > kMemoryTolerance * std::max(*base_bytes, *candidate_bytes))
     return fmt::format("another size of memory: {:.1f} GiB in the base, {:.1f} GiB in the candidate",
                        *base_bytes / 0x1p30, *candidate_bytes / 0x1p30);
   return file_system_difference(cell);

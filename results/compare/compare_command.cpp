@@ -86,20 +86,20 @@ constexpr OptionSpec kOptions[] = {
 };
 
 RecordSet records_of_arm(const RecordSet& set, const std::string& arm) {
-  RecordSet part;
-  part.files = set.files;
-  part.problems = set.problems;
+  RecordSet arm_records;
+  arm_records.files = set.files;
+  arm_records.problems = set.problems;
   for (const StoredRecord& stored : set.records)
-    if (arm_of(stored.record) == arm) part.records.push_back(stored);
-  return part;
+    if (arm_of(stored.record) == arm) arm_records.records.push_back(stored);
+  return arm_records;
 }
 
 std::string arms_text(const std::set<std::string>& arms) {
   return arms.empty() ? "no arms" : fmt::format("the arms '{}'", fmt::join(arms, "', '"));
 }
 
-// The names of the two arms to compare: those given with --arms, else the only two arms if one is called
-// "base".
+// The names of the two arms to compare: those given with --arms. Else both arms if there are only two and one
+// is called "base".
 Result<std::pair<std::string, std::string>> choose_arms(const std::string& named, const RecordSet& set) {
   std::set<std::string> arms;
   for (const StoredRecord& stored : set.records)
@@ -118,15 +118,15 @@ Result<std::pair<std::string, std::string>> choose_arms(const std::string& named
   if (comma == std::string::npos || comma == 0 || comma + 1 == named.size() ||
       named.find(',', comma + 1) != std::string::npos)
     return make_error(Errc::invalid_argument, "--arms takes two names, as in --arms base,candidate");
-  const std::pair both{named.substr(0, comma), named.substr(comma + 1)};
-  for (const std::string& arm : {both.first, both.second})
+  const std::pair arm_pair{named.substr(0, comma), named.substr(comma + 1)};
+  for (const std::string& arm : {arm_pair.first, arm_pair.second})
     if (!arms.contains(arm))
       return make_error(
           Errc::invalid_argument,
           fmt::format("no record is of the arm '{}'; the records have {}", arm, arms_text(arms)));
-  if (both.first == both.second)
+  if (arm_pair.first == arm_pair.second)
     return make_error(Errc::invalid_argument, "--arms takes two different names");
-  return both;
+  return arm_pair;
 }
 
 struct Sides {
@@ -139,37 +139,37 @@ struct Sides {
 Result<RecordSet> read_complete(std::span<const fs::path> paths) {
   PENSTOCK_ASSIGN(RecordSet set, read_records(paths));
   if (set.problems.empty()) return set;
-  const std::string more =
+  const std::string more_text =
       set.problems.size() > 1 ? fmt::format(", and {} more like it", set.problems.size() - 1) : "";
   return make_error(Errc::corrupt,
-                    fmt::format("{}{}; move it away to compare what is left", set.problems[0], more));
+                    fmt::format("{}{}; move it away to compare what is left", set.problems[0], more_text));
 }
 
 // Removes from the candidate the records that the base has too, such as a baseline and the folder that it
 // refers to. They are not new measurements.
 Result<Sides> remove_shared_records(RecordSet base, RecordSet candidate) {
-  std::set<std::string> known;
+  std::set<std::string> base_ids;
   for (const StoredRecord& stored : base.records)
-    if (!stored.record.id.empty()) known.insert(stored.record.id);
-  const std::size_t all = candidate.records.size();
+    if (!stored.record.id.empty()) base_ids.insert(stored.record.id);
+  const std::size_t count_before = candidate.records.size();
   std::erase_if(candidate.records,
-                [&](const StoredRecord& stored) { return known.contains(stored.record.id); });
-  const std::size_t shared = all - candidate.records.size();
-  if (shared > 0 && candidate.records.empty())
+                [&](const StoredRecord& stored) { return base_ids.contains(stored.record.id); });
+  const std::size_t shared_count = count_before - candidate.records.size();
+  if (shared_count > 0 && candidate.records.empty())
     return make_error(Errc::invalid_argument, "base and candidate are the same records");
   Sides sides{std::move(base), std::move(candidate), {}};
-  if (shared > 0)
+  if (shared_count > 0)
     sides.remarks.push_back(
-        fmt::format("{} records of the base are the candidate's too: left out there", shared));
+        fmt::format("{} records of the base are the candidate's too: left out there", shared_count));
   return sides;
 }
 
 Result<Sides> read_sides(const CommandContext& context) {
   const std::string arms = context.options.text("arms");
   if (context.positionals.size() == 1) {
-    PENSTOCK_ASSIGN(const RecordSet all, read_complete(with_folders(context.positionals[0])));
-    PENSTOCK_ASSIGN(const auto named, choose_arms(arms, all));
-    return Sides{records_of_arm(all, named.first), records_of_arm(all, named.second), {}};
+    PENSTOCK_ASSIGN(const RecordSet all_records, read_complete(with_folders(context.positionals[0])));
+    PENSTOCK_ASSIGN(const auto named, choose_arms(arms, all_records));
+    return Sides{records_of_arm(all_records, named.first), records_of_arm(all_records, named.second), {}};
   }
   if (context.positionals.size() != 2)
     return make_error(Errc::invalid_argument, "two sets of results are compared: penstock compare BASE NEW");
@@ -177,9 +177,9 @@ Result<Sides> read_sides(const CommandContext& context) {
   PENSTOCK_ASSIGN(RecordSet base, read_complete(std::span(arguments).first(1)));
   PENSTOCK_ASSIGN(RecordSet candidate, read_complete(std::span(arguments).last(1)));
   if (!arms.empty()) {
-    RecordSet all = base;
-    all.records.insert(all.records.end(), candidate.records.begin(), candidate.records.end());
-    PENSTOCK_ASSIGN(const auto named, choose_arms(arms, all));
+    RecordSet all_records = base;
+    all_records.records.insert(all_records.records.end(), candidate.records.begin(), candidate.records.end());
+    PENSTOCK_ASSIGN(const auto named, choose_arms(arms, all_records));
     return Sides{records_of_arm(base, named.first), records_of_arm(candidate, named.second), {}};
   }
   return remove_shared_records(std::move(base), std::move(candidate));
@@ -191,10 +191,10 @@ Result<void> add_to_step_summary(const std::string& text) {
   if (path == nullptr || *path == '\0') return success();
   std::FILE* const file = std::fopen(path, "ae");
   if (file == nullptr) return errno_error(errno, "cannot write the step summary", path);
-  const bool wrote = std::fwrite(text.data(), 1, text.size(), file) == text.size();
-  const int failure = errno;
-  if (std::fclose(file) != 0 || !wrote)
-    return errno_error(wrote ? errno : failure, "cannot write the step summary", path);
+  const bool all_written = std::fwrite(text.data(), 1, text.size(), file) == text.size();
+  const int write_errno = errno;
+  if (std::fclose(file) != 0 || !all_written)
+    return errno_error(all_written ? errno : write_errno, "cannot write the step summary", path);
   return success();
 }
 
@@ -228,7 +228,7 @@ CompareSettings settings_of(const Options& options) {
   return {.alpha = options.real("alpha"),
           .least_effect = options.real("least-effect"),
           .metrics = options.texts("metric"),
-          .other_machines = options.flag("other-machines"),
+          .allow_other_machines = options.flag("other-machines"),
           .commands = command_registry().present()};
 }
 
@@ -256,12 +256,12 @@ Result<int> history(const CommandContext& context) {
   PENSTOCK_ASSIGN(const RecordSet set, read_records(paths));
   for (const std::string& problem : set.problems) warn(problem);
   const CompareSettings settings = settings_of(context.options);
-  PENSTOCK_ASSIGN(const History found, inspect_history(set, settings));
-  PENSTOCK_TRY(publish(context, {.text = history_text(found, context.output),
-                                 .json = history_json(found, settings),
+  PENSTOCK_ASSIGN(const History result, inspect_history(set, settings));
+  PENSTOCK_TRY(publish(context, {.text = history_text(result, context.output),
+                                 .json = history_json(result, settings),
                                  .junit = "",
-                                 .markdown = history_markdown(found, context.output),
-                                 .annotations = history_annotations(found)}));
+                                 .markdown = history_markdown(result, context.output),
+                                 .annotations = history_annotations(result)}));
   return 0;
 }
 

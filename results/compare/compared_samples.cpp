@@ -25,57 +25,57 @@ std::string mismatch(const Metric& one, const Metric& other) {
   return "";
 }
 
-using PairKey = std::pair<std::string, std::string>;  // suite and index
+using PairKey = std::pair<std::string, std::string>;  // suite and index of a pair
 
 }  // namespace
 
 std::optional<ComparedSamples> gather_samples(const Cell& cell, const std::string& metric, std::string& why) {
-  ComparedSamples found;
-  const Metric* first = nullptr;
-  const bool arms = are_arms(cell.base, cell.candidate);
-  std::map<PairKey, ComparedSamples> partners;
+  ComparedSamples collected;
+  const Metric* first_metric = nullptr;
+  const bool interleaved = are_arms(cell.base, cell.candidate);
+  std::map<PairKey, ComparedSamples> by_pair;
   const auto add = [&](const Record& record, std::vector<double> ComparedSamples::*side,
                        std::vector<double>& runs) {
     const auto at = record.metrics.find(metric);
     if (at == record.metrics.end()) return true;
-    if (first == nullptr) first = &at->second;
-    why = mismatch(*first, at->second);
+    if (first_metric == nullptr) first_metric = &at->second;
+    why = mismatch(*first_metric, at->second);
     if (!why.empty()) return false;
     const std::vector<double> values = finite_samples(at->second.samples);
     if (values.empty()) return true;
-    (found.*side).insert((found.*side).end(), values.begin(), values.end());
+    (collected.*side).insert((collected.*side).end(), values.begin(), values.end());
     runs.push_back(median(values));
-    if (!arms || !record.pair.contains("index")) return true;
-    std::vector<double>& of_pair = partners[{suite_of(record), record.pair["index"].dump()}].*side;
-    of_pair.insert(of_pair.end(), values.begin(), values.end());
+    if (!interleaved || !record.pair.contains("index")) return true;
+    std::vector<double>& pair_values = by_pair[{suite_of(record), record.pair["index"].dump()}].*side;
+    pair_values.insert(pair_values.end(), values.begin(), values.end());
     return true;
   };
   for (const Record* const record : cell.base)
-    if (!add(*record, &ComparedSamples::base, found.base_runs)) return std::nullopt;
+    if (!add(*record, &ComparedSamples::base, collected.base_runs)) return std::nullopt;
   for (const Record* const record : cell.candidate)
-    if (!add(*record, &ComparedSamples::candidate, found.candidate_runs)) return std::nullopt;
-  if (first != nullptr) {
-    found.unit = first->unit;
-    found.better = first->better;
+    if (!add(*record, &ComparedSamples::candidate, collected.candidate_runs)) return std::nullopt;
+  if (first_metric != nullptr) {
+    collected.unit = first_metric->unit;
+    collected.better = first_metric->better;
   }
-  for (const auto& [key, both] : partners) {
+  for (const auto& [key, both] : by_pair) {
     if (both.base.empty() || both.candidate.empty()) {
-      ++found.unpaired_runs;
+      ++collected.unpaired_runs;
       continue;
     }
-    found.base_pairs.push_back(median(both.base));
-    found.candidate_pairs.push_back(median(both.candidate));
+    collected.base_pairs.push_back(median(both.base));
+    collected.candidate_pairs.push_back(median(both.candidate));
   }
-  if (found.base_pairs.empty()) found.unpaired_runs = 0;
-  return found;
+  if (collected.base_pairs.empty()) collected.unpaired_runs = 0;
+  return collected;
 }
 
 bool is_count(const ComparedSamples& samples) {
   if ((samples.unit != "B" && samples.unit != "1") || samples.base.empty()) return false;
-  const auto whole = [](double value) { return value == std::floor(value); };
+  const auto is_whole = [](double value) { return value == std::floor(value); };
   return std::all_of(samples.base.begin(), samples.base.end(),
-                     [&](double value) { return whole(value) && value == samples.base.front(); }) &&
-         std::all_of(samples.candidate.begin(), samples.candidate.end(), whole);
+                     [&](double value) { return is_whole(value) && value == samples.base.front(); }) &&
+         std::all_of(samples.candidate.begin(), samples.candidate.end(), is_whole);
 }
 
 double log_or_zero(double value) {
@@ -83,8 +83,8 @@ double log_or_zero(double value) {
 }
 
 std::optional<double> change_of(double shift) {
-  // The shift may be the mean of two differences, of which only one has a zero. Then half of the logarithm of
-  // zero remains, so the limit is far below that.
+  // The shift contains the logarithm of zero if a value was zero. It contains only half of it if it is the
+  // mean of two differences, of which one has a zero. So the limit is a quarter.
   if (shift > -kLogOfZero / 4) return std::nullopt;
   return std::expm1(std::max(shift, kLogOfZero));
 }

@@ -18,7 +18,7 @@ struct ComparedSamples {
   Better better = Better::neither;
   std::vector<double> base;  // every sample
   std::vector<double> candidate;
-  std::vector<double> base_runs;  // the median of each run that has one
+  std::vector<double> base_runs;  // one median for each run that has samples
   std::vector<double> candidate_runs;
   // Medians of paired runs: entry i of both vectors is from the same suite and index. Empty if no runs were
   // interleaved.
@@ -38,7 +38,7 @@ bool is_count(const ComparedSamples& samples);
 // ln(value). For 0 it is a very large negative number, so that two zeros are equal and every change from or
 // to zero is beyond measure.
 double log_or_zero(double value);
-// exp(shift) - 1 for a difference of such logarithms; absent if one of the two values was zero.
+// exp(shift) - 1 for a difference of two results of log_or_zero(); absent if one of the two values was zero.
 std::optional<double> change_of(double shift);
 
 }  // namespace penstock

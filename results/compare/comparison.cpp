@@ -24,26 +24,28 @@ std::string count_text(std::size_t count, std::string_view what) {
 
 // A row that can be decided only when the number of all tests is known, since p is adjusted by that number.
 struct UndecidedRow {
-  std::size_t row = 0;
+  std::size_t row_index = 0;
   ComparedSamples samples;
-  std::vector<double> differences;  // of pairs; positive is worse
+  std::vector<double> differences;  // one for each pair; positive is worse
   std::vector<double> base;         // logarithms, with the sign turned so that more is worse
   std::vector<double> candidate;
-  bool enough = false;
+  bool has_enough = false;
 };
 
-// Removes the records without usable numbers. Returns how many they are and the first one's verdict and
-// reason, or "" if none was removed.
+// Removes the records without usable numbers. Returns a text with their number and the first one's verdict
+// and reason; "" if none was removed.
 std::string remove_unusable(std::vector<const Record*>& records) {
-  const std::size_t all = records.size();
-  std::string first;
+  const std::size_t count_before = records.size();
+  std::string first_problem;
   for (const Record* const record : records)
-    if (!is_usable(*record) && first.empty())
-      first = fmt::format("{}{}{}", verdict_name(record->verdict), record->reason.empty() ? "" : ": ",
-                          record->reason);
+    if (!is_usable(*record) && first_problem.empty())
+      first_problem = fmt::format("{}{}{}", verdict_name(record->verdict), record->reason.empty() ? "" : ": ",
+                                  record->reason);
   std::erase_if(records, [](const Record* record) { return !is_usable(*record); });
-  if (records.size() == all) return "";
-  return all == 1 ? first : fmt::format("{} of {}: {}", all - records.size(), count_text(all, "run"), first);
+  if (records.size() == count_before) return "";
+  return count_before == 1 ? first_problem
+                           : fmt::format("{} of {}: {}", count_before - records.size(),
+                                         count_text(count_before, "run"), first_problem);
 }
 
 class Comparator {
@@ -70,7 +72,7 @@ class Comparator {
   Comparison& comparison_;
   std::vector<UndecidedRow> undecided_;
   std::set<std::string> metric_names_;
-  std::set<std::string> without_direction_;  // requested metrics without a better direction
+  std::set<std::string> without_direction_;  // requested metrics of which neither direction is better
   bool unpaired_ = false;
 };
 
@@ -104,7 +106,7 @@ void Comparator::add_cell(Cell cell) {
     return;
   }
   std::string difference = work_difference(cell);
-  if (difference.empty() && !settings_.other_machines) difference = machine_difference(cell);
+  if (difference.empty() && !settings_.allow_other_machines) difference = machine_difference(cell);
   if (!difference.empty()) {
     add_row(cell, "", GateOutcome::incomparable, difference);
     return;
@@ -113,20 +115,20 @@ void Comparator::add_cell(Cell cell) {
   for (const Record* const record : cell.base)
     for (const auto& [name, metric] : record->metrics) names.insert(name);
   metric_names_.insert(names.begin(), names.end());
-  const std::size_t rows = comparison_.rows.size();
+  const std::size_t rows_before = comparison_.rows.size();
   Headlines headlines(metrics_of(cell.base.front()->command, settings_.commands));
   for (const Record* const record : cell.base) headlines.add(*record);
   for (const Record* const record : cell.candidate) headlines.add(*record);
   for (const std::string& name : names)
     if (settings_.selects(name, headlines)) add_metric(cell, name);
-  if (comparison_.rows.size() == rows && settings_.metrics.empty())
+  if (comparison_.rows.size() == rows_before && settings_.metrics.empty())
     add_row(cell, "", GateOutcome::inconclusive,
             "the base has no metric by which this command is compared (--metric names others)");
 }
 
 void Comparator::add_metric(const Cell& cell, const std::string& name) {
-  const auto has = [&](const Record* record) { return record->metrics.contains(name); };
-  if (std::none_of(cell.candidate.begin(), cell.candidate.end(), has)) {
+  const auto has_metric = [&](const Record* record) { return record->metrics.contains(name); };
+  if (std::none_of(cell.candidate.begin(), cell.candidate.end(), has_metric)) {
     add_row(cell, name, GateOutcome::missing, "the candidate has no such metric");
     return;
   }
@@ -137,68 +139,68 @@ void Comparator::add_metric(const Cell& cell, const std::string& name) {
     return;
   }
   const auto negative = [](double value) { return value < 0; };
-  const bool counts = is_count(*samples);
-  if (!counts && samples->better == Better::neither) {
+  const bool is_exact = is_count(*samples);
+  if (!is_exact && samples->better == Better::neither) {
     if (!settings_.metrics.empty()) without_direction_.insert(name);
     return;
   }
-  ComparedMetric& added = add_row(cell, name, GateOutcome::same, "");
-  added.unit = samples->unit;
-  added.base_samples = samples->base.size();
-  added.candidate_samples = samples->candidate.size();
-  added.base = median(samples->base);
-  added.candidate = median(samples->candidate);
+  ComparedMetric& new_row = add_row(cell, name, GateOutcome::same, "");
+  new_row.unit = samples->unit;
+  new_row.base_samples = samples->base.size();
+  new_row.candidate_samples = samples->candidate.size();
+  new_row.base = median(samples->base);
+  new_row.candidate = median(samples->candidate);
   if (samples->base.empty()) {
-    added.outcome = GateOutcome::inconclusive;
-    added.reason = "the base has no finite number";
+    new_row.outcome = GateOutcome::inconclusive;
+    new_row.reason = "the base has no finite number";
   } else if (samples->candidate.empty()) {
-    added.outcome = GateOutcome::failed;
-    added.reason = "the candidate has no finite number";
-  } else if (counts) {
-    compare_counts(added, *samples);
+    new_row.outcome = GateOutcome::failed;
+    new_row.reason = "the candidate has no finite number";
+  } else if (is_exact) {
+    compare_counts(new_row, *samples);
   } else if (std::any_of(samples->base.begin(), samples->base.end(), negative) ||
              std::any_of(samples->candidate.begin(), samples->candidate.end(), negative)) {
-    added.outcome = GateOutcome::incomparable;
-    added.reason = "a number below zero has no ratio to another";
+    new_row.outcome = GateOutcome::incomparable;
+    new_row.reason = "a number below zero has no ratio to another";
   } else {
     undecided_.push_back({comparison_.rows.size() - 1, *std::move(samples), {}, {}, {}, false});
   }
 }
 
 void Comparator::compare_counts(ComparedMetric& row, const ComparedSamples& samples) {
-  row.exact = true;
-  const double expected = samples.base.front();
-  if (expected != 0) row.change = row.candidate / expected - 1;
-  std::size_t more = 0;
-  std::size_t less = 0;
-  double farthest = expected;
+  row.is_exact_count = true;
+  const double base_value = samples.base.front();
+  if (base_value != 0) row.change = row.candidate / base_value - 1;
+  std::size_t more_count = 0;
+  std::size_t less_count = 0;
+  double farthest = base_value;
   for (const double value : samples.candidate) {
-    if (value > expected) ++more;
-    if (value < expected) ++less;
-    if (std::abs(value - expected) > std::abs(farthest - expected)) farthest = value;
+    if (value > base_value) ++more_count;
+    if (value < base_value) ++less_count;
+    if (std::abs(value - base_value) > std::abs(farthest - base_value)) farthest = value;
   }
-  if (more + less == 0) return;
-  row.reason = fmt::format("{} of {} differ: {:.0f} instead of {:.0f}", more + less,
-                           count_text(samples.candidate.size(), "sample"), farthest, expected);
-  const std::size_t worse = samples.better == Better::higher ? less : more;
+  if (more_count + less_count == 0) return;
+  row.reason = fmt::format("{} of {} differ: {:.0f} instead of {:.0f}", more_count + less_count,
+                           count_text(samples.candidate.size(), "sample"), farthest, base_value);
+  const std::size_t worse_count = samples.better == Better::higher ? less_count : more_count;
   row.outcome = samples.better == Better::neither ? GateOutcome::differs
-                : worse > 0                       ? GateOutcome::regression
+                : worse_count > 0                 ? GateOutcome::regression
                                                   : GateOutcome::better;
 }
 
 void Comparator::prepare(UndecidedRow& undecided) {
-  ComparedMetric& row = comparison_.rows[undecided.row];
+  ComparedMetric& row = comparison_.rows[undecided.row_index];
   const ComparedSamples& samples = undecided.samples;
   const double sign = samples.better == Better::higher ? -1 : 1;
   const std::size_t least = comparison_.least_samples;
   row.paired = !samples.base_pairs.empty();
-  const bool by_run = samples.base_runs.size() >= least && samples.candidate_runs.size() >= least;
-  const std::vector<double>& base = row.paired ? samples.base_pairs
-                                    : by_run   ? samples.base_runs
-                                               : samples.base;
-  const std::vector<double>& candidate = row.paired ? samples.candidate_pairs
-                                         : by_run   ? samples.candidate_runs
-                                                    : samples.candidate;
+  const bool use_run_medians = samples.base_runs.size() >= least && samples.candidate_runs.size() >= least;
+  const std::vector<double>& base = row.paired        ? samples.base_pairs
+                                    : use_run_medians ? samples.base_runs
+                                                      : samples.base;
+  const std::vector<double>& candidate = row.paired        ? samples.candidate_pairs
+                                         : use_run_medians ? samples.candidate_runs
+                                                           : samples.candidate;
   row.base = median(base);
   row.candidate = median(candidate);
   row.base_samples = base.size();
@@ -212,47 +214,48 @@ void Comparator::prepare(UndecidedRow& undecided) {
     unpaired_ = true;
   if (row.paired && samples.unpaired_runs > 0)
     row.reason = fmt::format("{} without a partner left out", count_text(samples.unpaired_runs, "run"));
-  undecided.enough = std::min(row.base_samples, row.candidate_samples) >= least;
+  undecided.has_enough = std::min(row.base_samples, row.candidate_samples) >= least;
 }
 
 void Comparator::estimate(UndecidedRow& undecided) {
-  ComparedMetric& row = comparison_.rows[undecided.row];
+  ComparedMetric& row = comparison_.rows[undecided.row_index];
   const std::optional<Shift> shift = row.paired ? one_sample_shift(undecided.differences)
                                                 : two_sample_shift(undecided.base, undecided.candidate);
   if (!shift) return;
-  const bool higher = undecided.samples.better == Better::higher;
-  const auto change_for = [&](double worse) { return change_of(higher ? -worse : worse); };
+  const bool higher_is_better = undecided.samples.better == Better::higher;
+  const auto change_for = [&](double worse) { return change_of(higher_is_better ? -worse : worse); };
   row.change = change_for(shift->estimate);
   if (!shift->interval) return;
-  const auto low = change_for(higher ? shift->interval->high : shift->interval->low);
-  const auto high = change_for(higher ? shift->interval->low : shift->interval->high);
+  const auto low = change_for(higher_is_better ? shift->interval->high : shift->interval->low);
+  const auto high = change_for(higher_is_better ? shift->interval->low : shift->interval->high);
   if (!low || !high) return;
   row.interval = Interval{*low, *high};
-  if (!undecided.enough) return;
-  const double least = higher ? -std::log1p(-settings_.least_effect) : std::log1p(settings_.least_effect);
-  const double level = settings_.alpha / static_cast<double>(comparison_.tested);
+  if (!undecided.has_enough) return;
+  const double least =
+      higher_is_better ? -std::log1p(-settings_.least_effect) : std::log1p(settings_.least_effect);
+  const double level = settings_.alpha / static_cast<double>(comparison_.tested_metrics);
   if (const auto found = change_for(detectable_shift(*shift->interval, level, least)))
     row.detectable = std::abs(*found);
 }
 
 void Comparator::set_outcome(const UndecidedRow& undecided, double worse, double better) {
-  ComparedMetric& row = comparison_.rows[undecided.row];
+  ComparedMetric& row = comparison_.rows[undecided.row_index];
   row.p = worse;
   const bool improves = undecided.samples.better == Better::higher ? !row.change || *row.change > 0
                                                                    : row.change && *row.change < 0;
-  const bool large = !row.change || std::abs(*row.change) >= settings_.least_effect;
-  const bool significant = (improves ? better : worse) <= settings_.alpha;
-  if (significant && large) row.outcome = improves ? GateOutcome::better : GateOutcome::regression;
-  if (significant && !large && row.reason.empty())
+  const bool is_large = !row.change || std::abs(*row.change) >= settings_.least_effect;
+  const bool is_significant = (improves ? better : worse) <= settings_.alpha;
+  if (is_significant && is_large) row.outcome = improves ? GateOutcome::better : GateOutcome::regression;
+  if (is_significant && !is_large && row.reason.empty())
     row.reason = fmt::format("a change of less than {:.3g}%", 100 * settings_.least_effect);
 }
 
 void Comparator::decide() {
-  comparison_.tested = undecided_.size();
+  comparison_.tested_metrics = undecided_.size();
   comparison_.least_samples = least_pairs(undecided_.size(), settings_.alpha);
   std::vector<double> worse;
   std::vector<double> better;
-  const auto opposite = [](std::vector<double> values) {
+  const auto with_opposite_signs = [](std::vector<double> values) {
     for (double& value : values) value = -value;
     return values;
   };
@@ -260,8 +263,8 @@ void Comparator::decide() {
   for (UndecidedRow& undecided : undecided_) {
     prepare(undecided);
     estimate(undecided);
-    ComparedMetric& row = comparison_.rows[undecided.row];
-    if (!undecided.enough) {
+    ComparedMetric& row = comparison_.rows[undecided.row_index];
+    if (!undecided.has_enough) {
       row.outcome = GateOutcome::inconclusive;
       row.reason = fmt::format(
           "{} where {} are needed",
@@ -272,7 +275,7 @@ void Comparator::decide() {
     testable.push_back(&undecided);
     worse.push_back(row.paired ? signed_rank_p(undecided.differences)
                                : rank_sum_p(undecided.base, undecided.candidate));
-    better.push_back(row.paired ? signed_rank_p(opposite(undecided.differences))
+    better.push_back(row.paired ? signed_rank_p(with_opposite_signs(undecided.differences))
                                 : rank_sum_p(undecided.candidate, undecided.base));
   }
   worse = holm(worse, undecided_.size());
@@ -326,7 +329,7 @@ Result<Comparison> compare_records(const RecordSet& base, const RecordSet& candi
   const std::vector<const Record*> base_records = records_of(base);
   const std::vector<const Record*> candidate_records = records_of(candidate);
   MatchedCells matched = match_cells(base_records, candidate_records);
-  const bool overlap = std::any_of(matched.cells.begin(), matched.cells.end(), [](const Cell& cell) {
+  const bool share_cells = std::any_of(matched.cells.begin(), matched.cells.end(), [](const Cell& cell) {
     return !cell.base.empty() && !cell.candidate.empty();
   });
   Comparator comparator(settings, comparison);
@@ -339,7 +342,7 @@ Result<Comparison> compare_records(const RecordSet& base, const RecordSet& candi
                     fmt::join(std::set(settings.metrics.begin(), settings.metrics.end()), ", "),
                     comparator.without_direction().empty() ? "" : " (neither more nor less of it is better)",
                     fmt::join(comparator.metric_names(), ", ")));
-  if (!overlap) comparison.remarks.emplace_back("base and candidate have no cell in common");
+  if (!share_cells) comparison.remarks.emplace_back("base and candidate have no cell in common");
   if (comparator.unpaired())
     comparison.remarks.emplace_back(
         "unpaired: drift not excluded (`penstock sweep` with two arms runs them in turn)");

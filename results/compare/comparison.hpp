@@ -36,21 +36,21 @@ namespace penstock {
 
 enum class GateOutcome : std::uint8_t {
   regression,
-  missing,       // the base has it, the candidate does not
-  failed,        // the candidate has it without a usable number
+  missing,       // only the base has this cell or metric
+  failed,        // the candidate has no usable number
   incomparable,  // other machine, data, unit or direction
   inconclusive,  // too few samples to say anything
   better,
   differs,  // the count changed, but neither direction is better
   same,     // no significant change; `detectable` is the smallest change that would have been found
-  added,    // only the candidate has it
+  added,    // only the candidate has this cell or metric
 };
 
 // The names of an outcome in each output format, in the order of GateOutcome.
 struct OutcomeNames {
-  std::string_view name;         // in JSON and CSV
-  std::string_view text;         // in the table of `compare`
-  std::string_view report_text;  // in the report
+  std::string_view name;         // its name in JSON and CSV
+  std::string_view text;         // its text in the table of `compare`
+  std::string_view report_text;  // its text in the report
   std::string_view junit;        // the element of JUnit's XML; "" for none
   std::string_view severity;     // "good", "caution" or "failure": how the report marks it
 };
@@ -73,12 +73,13 @@ struct CompareSettings {
   double alpha = 0.01;
   double least_effect = 0.05;  // as a fraction: 0.05 is 5%
   std::vector<std::string> metrics =
-      {};                       // glob patterns of metric names; empty: the headlines of the records
-  bool other_machines = false;  // compare although the machines differ
-  // Their tables define the headlines of records without marks (results/cells/headlines.hpp).
+      {};                             // glob patterns of metric names; empty: the headlines of the records
+  bool allow_other_machines = false;  // compare although the machines differ
+  // The tables of these commands define the headlines of records without marks (results/cells/headlines.hpp).
   Commands commands = {};
 
-  // Whether to compare a metric. `headlines` are those of the records that have it.
+  // Whether the settings select this metric. `headlines` are the headlines of the records that have the
+  // metric.
   bool selects(const std::string& metric, const Headlines& headlines) const;
 };
 
@@ -89,23 +90,23 @@ struct ComparedMetric {
   GateOutcome outcome = GateOutcome::same;
   std::string reason;  // "" if the figures explain the outcome
   bool paired = false;
-  bool exact = false;  // a count
+  bool is_exact_count = false;
   std::size_t base_samples = 0;
-  std::size_t candidate_samples = 0;  // of pairs: the same number as base_samples
-  double base = 0;                    // medians
+  std::size_t candidate_samples = 0;  // if paired, as many as base_samples
+  double base = 0;                    // median; `candidate` as well
   double candidate = 0;
   // Hodges-Lehmann estimate of candidate / base - 1: 0.1 is 10% more, whether that is better or worse. Absent
   // if one side is zero.
   std::optional<double> change;
-  std::optional<Interval> interval;  // of change, at 95%
-  std::optional<double> p;           // Holm-adjusted, of the worse direction
+  std::optional<Interval> interval;  // the 95% confidence interval of `change`
+  std::optional<double> p;           // Holm-adjusted p of a change for the worse
   std::optional<double> detectable;  // the smallest change for the worse that is found with 90% probability
 };
 
 struct Comparison {
   std::vector<ComparedMetric> rows;  // by outcome, regressions first; then in the order of the base's records
   std::vector<std::string> remarks;  // "unpaired: drift not excluded"; differences other than figures
-  std::size_t tested = 0;            // the number M of tested metrics
+  std::size_t tested_metrics = 0;    // the number M of tested metrics
   std::size_t least_samples = 0;     // values that each side needs: ceil(log2(M / alpha))
   // 0 no regression, 1 regression, 3 inconclusive, 4 missing or failed, 5 incomparable. If several apply, the
   // first of 5, 4, 1, 3 wins.

@@ -45,7 +45,7 @@ TEST(Comparison, PairedRegressionIsFoundAndSized) {
   EXPECT_LT(row.interval->low, *row.change);
   EXPECT_GT(row.interval->high, *row.change);
   EXPECT_LT(*row.p, 0.001);
-  EXPECT_EQ(comparison.tested, 1U);
+  EXPECT_EQ(comparison.tested_metrics, 1U);
   EXPECT_EQ(comparison.least_samples, 7U);
   EXPECT_EQ(comparison.exit_code(), 1);
   EXPECT_TRUE(comparison.remarks.empty());
@@ -168,7 +168,7 @@ TEST(Comparison, ManyMetricsNeedMorePairs) {
     return set_of(records);
   };
   const Comparison few = compare(cells("base", 11, 100), cells("candidate", 11, 50));
-  EXPECT_EQ(few.tested, 30U);
+  EXPECT_EQ(few.tested_metrics, 30U);
   EXPECT_EQ(few.least_samples, 12U);
   EXPECT_EQ(few.count(GateOutcome::inconclusive), 30U);
   EXPECT_EQ(compare(cells("base", 12, 100), cells("candidate", 12, 50)).count(GateOutcome::regression), 30U);
@@ -277,12 +277,12 @@ TEST(Comparison, OtherMachinesDataAndCacheStatesAreIncomparable) {
   const Comparison comparison = compare(runs_with(noise(8, 100, 1)), host);
   EXPECT_EQ(only(comparison).reason, "another host: h in the base, elsewhere in the candidate");
   EXPECT_EQ(comparison.exit_code(), 5);
-  EXPECT_EQ(only(compare(runs_with(noise(8, 100, 1)), host, {.other_machines = true})).outcome,
+  EXPECT_EQ(only(compare(runs_with(noise(8, 100, 1)), host, {.allow_other_machines = true})).outcome,
             GateOutcome::same);
 
   RecordSet data = runs_with({100});
   data.records[0].record.corpus["checksum"] = "other";
-  EXPECT_EQ(only(compare(runs_with({100}), data, {.other_machines = true})).outcome,
+  EXPECT_EQ(only(compare(runs_with({100}), data, {.allow_other_machines = true})).outcome,
             GateOutcome::incomparable);
   RecordSet cache = runs_with({100});
   cache.records[0].record.cache["client_data"] = "unverified";
@@ -316,8 +316,8 @@ TEST(Comparison, CountsAreComparedExactly) {
   const Comparison more = compare(calls(Better::lower, {12, 12}), calls(Better::lower, {12, 13}));
   EXPECT_EQ(only(more).outcome, GateOutcome::regression);
   EXPECT_EQ(only(more).reason, "1 of 2 samples differ: 13 instead of 12");
-  EXPECT_TRUE(only(more).exact);
-  EXPECT_EQ(more.tested, 0U);
+  EXPECT_TRUE(only(more).is_exact_count);
+  EXPECT_EQ(more.tested_metrics, 0U);
   EXPECT_EQ(more.exit_code(), 1);  // a count needs no minimum of runs
   EXPECT_EQ(only(compare(calls(Better::lower, {12, 12}), calls(Better::lower, {11, 11}))).outcome,
             GateOutcome::better);
@@ -331,7 +331,8 @@ TEST(Comparison, CountsAreComparedExactly) {
   // A number that varies in the base, or that is not whole, is not a count.
   EXPECT_EQ(only(compare(calls(Better::lower, {12, 13}), calls(Better::lower, {12, 14}))).outcome,
             GateOutcome::inconclusive);
-  EXPECT_FALSE(only(compare(calls(Better::lower, {1, 1}), calls(Better::lower, {0.999, 0.999}))).exact);
+  EXPECT_FALSE(
+      only(compare(calls(Better::lower, {1, 1}), calls(Better::lower, {0.999, 0.999}))).is_exact_count);
 }
 
 TEST(Comparison, GraverOutcomesDecideTheExitCode) {

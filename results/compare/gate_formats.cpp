@@ -10,14 +10,14 @@
 namespace penstock {
 namespace {
 
-Json number(double value) {
+Json json_number(double value) {
   return std::isfinite(value) ? Json(value) : Json();
 }
-Json number(const std::optional<double>& value) {
-  return value ? number(*value) : Json();
+Json json_number(const std::optional<double>& value) {
+  return value ? json_number(*value) : Json();
 }
 Json interval_json(const std::optional<Interval>& interval) {
-  return interval ? Json::array({number(interval->low), number(interval->high)}) : Json();
+  return interval ? Json::array({json_number(interval->low), json_number(interval->high)}) : Json();
 }
 
 std::string line_of(const Json& json) {
@@ -30,7 +30,7 @@ Json settings_json(const CompareSettings& settings) {
 }
 
 // Escapes text for an element or attribute of XML. A character that XML 1.0 cannot contain becomes '?'.
-std::string xml(const std::string& text) {
+std::string escape_xml(const std::string& text) {
   return with_escapes(text, [](char c) -> std::string_view {
     return c == '&'                               ? "&amp;"
            : c == '<'                             ? "&lt;"
@@ -55,7 +55,7 @@ std::string sentence(const ComparedMetric& row, const Output& output) {
   return text;
 }
 
-std::string_view annotation(GateOutcome outcome) {
+std::string_view annotation_level(GateOutcome outcome) {
   const std::string_view element = names_of(outcome).junit;
   if (element == "failure" || element == "error") return "error";
   return element == "skipped" || outcome == GateOutcome::differs ? "warning" : "";
@@ -73,11 +73,11 @@ std::string escaped(std::string_view text, std::string_view characters) {
 }
 
 // Replaces bytes that are not valid UTF-8: names of files and tiers may contain them.
-std::string utf8(const std::string& text) {
+std::string replace_invalid_utf8(const std::string& text) {
   return Json::parse(one_line(text)).get<std::string>();
 }
 
-std::string command_line(std::string_view level, std::string_view title, const std::string& text) {
+std::string workflow_command(std::string_view level, std::string_view title, const std::string& text) {
   return fmt::format("::{} title={}::{}\n", level, github_property(title), github_value(text));
 }
 
@@ -93,15 +93,15 @@ std::string comparison_json(const Comparison& comparison, const CompareSettings&
                          {"outcome", names_of(row.outcome).name},
                          {"reason", row.reason},
                          {"paired", row.paired},
-                         {"exact", row.exact},
+                         {"exact", row.is_exact_count},
                          {"base_samples", row.base_samples},
                          {"candidate_samples", row.candidate_samples},
-                         {"base", number(row.base)},
-                         {"candidate", number(row.candidate)},
-                         {"change", number(row.change)},
+                         {"base", json_number(row.base)},
+                         {"candidate", json_number(row.candidate)},
+                         {"change", json_number(row.change)},
                          {"interval", interval_json(row.interval)},
-                         {"p", number(row.p)},
-                         {"detectable", number(row.detectable)}});
+                         {"p", json_number(row.p)},
+                         {"detectable", json_number(row.detectable)}});
   }
   Json outcomes = Json::object();
   for (std::size_t i = 0; i < kOutcomes.size(); ++i)
@@ -109,7 +109,7 @@ std::string comparison_json(const Comparison& comparison, const CompareSettings&
   return text + line_of(Json{{"kind", "summary"},
                              {"exit_code", comparison.exit_code()},
                              {"outcomes", outcomes},
-                             {"tested", comparison.tested},
+                             {"tested", comparison.tested_metrics},
                              {"least_samples", comparison.least_samples},
                              {"settings", settings_json(settings)},
                              {"remarks", comparison.remarks}});
@@ -124,20 +124,20 @@ std::string history_json(const History& history, const CompareSettings& settings
               {"unit", row.unit},
               {"runs", row.runs},
               {"verdict", !row.change     ? "too few runs"
-                          : row.changed   ? (row.worse ? "worse" : "better")
-                          : row.suspected ? (row.worse ? "perhaps worse" : "perhaps better")
+                          : row.changed   ? (row.is_worse ? "worse" : "better")
+                          : row.suspected ? (row.is_worse ? "perhaps worse" : "perhaps better")
                                           : "no change"}};
-    json["p"] = row.change ? number(row.p) : Json();
-    json["p_alone"] = row.change ? number(row.change->p) : Json();
-    json["before"] = row.change ? number(row.change->before) : Json();
-    json["after"] = row.change ? number(row.change->after) : Json();
+    json["p"] = row.change ? json_number(row.p) : Json();
+    json["p_alone"] = row.change ? json_number(row.change->p) : Json();
+    json["before"] = row.change ? json_number(row.change->median_before) : Json();
+    json["after"] = row.change ? json_number(row.change->median_after) : Json();
     json["at"] = row.change ? Json(row.change->index) : Json();
-    json["since"] = row.changed || row.suspected ? Json(row.since) : Json();
+    json["since"] = row.changed || row.suspected ? Json(row.first_changed_run) : Json();
     text += line_of(json);
   }
   return text + line_of(Json{{"kind", "summary"},
                              {"exit_code", 0},
-                             {"least_runs", kLeastHistory},
+                             {"least_runs", kLeastHistoryValues},
                              {"settings", settings_json(settings)},
                              {"remarks", history.remarks}});
 }
@@ -153,9 +153,10 @@ std::string comparison_junit(const Comparison& comparison, const CompareSettings
     if (element == "failure") ++failures;
     if (element == "error") ++errors;
     if (element == "skipped") ++skipped;
-    const std::string text = xml(utf8(sentence(row, output)));
-    cases += fmt::format("    <testcase classname=\"{}\" name=\"{}\"", xml(utf8(row.cell)),
-                         xml(utf8(row.metric.empty() ? "cell" : row.metric)));
+    const std::string text = escape_xml(replace_invalid_utf8(sentence(row, output)));
+    cases +=
+        fmt::format("    <testcase classname=\"{}\" name=\"{}\"", escape_xml(replace_invalid_utf8(row.cell)),
+                    escape_xml(replace_invalid_utf8(row.metric.empty() ? "cell" : row.metric)));
     if (element.empty())
       cases += fmt::format(">\n      <system-out>{}</system-out>\n    </testcase>\n", text);
     else
@@ -163,22 +164,22 @@ std::string comparison_junit(const Comparison& comparison, const CompareSettings
   }
   const std::string counts = fmt::format("tests=\"{}\" failures=\"{}\" errors=\"{}\" skipped=\"{}\"",
                                          comparison.rows.size(), failures, errors, skipped);
-  std::string said = summary_text(comparison, settings) + "\n";
-  for (const std::string& remark : comparison.remarks) said += remark + "\n";
+  std::string summary = summary_text(comparison, settings) + "\n";
+  for (const std::string& remark : comparison.remarks) summary += remark + "\n";
   return fmt::format(
       "<?xml version=\"1.0\" encoding=\"UTF-8\"?>\n<testsuites {0}>\n  <testsuite name=\"penstock compare\" "
       "{0}>\n"
       "{1}    <system-out>{2}</system-out>\n  </testsuite>\n</testsuites>\n",
-      counts, cases, xml(utf8(said)));
+      counts, cases, escape_xml(replace_invalid_utf8(summary)));
 }
 
 std::string comparison_annotations(const Comparison& comparison, const Output& output) {
   std::string text;
   for (const ComparedMetric& row : comparison.rows) {
-    const std::string_view level = annotation(row.outcome);
+    const std::string_view level = annotation_level(row.outcome);
     if (level.empty()) continue;
-    text +=
-        command_line(level, row.cell + (row.metric.empty() ? "" : ": " + row.metric), sentence(row, output));
+    text += workflow_command(level, row.cell + (row.metric.empty() ? "" : ": " + row.metric),
+                             sentence(row, output));
   }
   return text;
 }
@@ -186,8 +187,8 @@ std::string comparison_annotations(const Comparison& comparison, const Output& o
 std::string history_annotations(const History& history) {
   std::string text;
   for (const HistoryRow& row : history.rows)
-    if (row.changed && row.worse)
-      text += command_line("warning", row.cell + ": " + row.metric, change_text(row));
+    if (row.changed && row.is_worse)
+      text += workflow_command("warning", row.cell + ": " + row.metric, change_text(row));
   return text;
 }
 

@@ -16,7 +16,7 @@ bool has(const std::string& text, const std::string& part) {
 
 Comparison of_each_outcome() {
   Comparison comparison;
-  comparison.tested = 3;
+  comparison.tested_metrics = 3;
   comparison.least_samples = 9;
   comparison.remarks = {"unpaired: drift not excluded", "the kernel: <6.1> in the base"};
   for (const GateOutcome outcome :

@@ -17,7 +17,7 @@ std::string signed_percent(double fraction) {
 }
 
 std::string p_text(const ComparedMetric& row) {
-  if (row.exact) return "exact";
+  if (row.is_exact_count) return "exact";
   if (!row.p) return "-";
   return *row.p < 0.0001 ? "<0.0001" : fmt::format("{:.4f}", *row.p);
 }
@@ -44,10 +44,10 @@ const Columns kGateColumns{
 Rows gate_rows(const Comparison& comparison, const Output& output) {
   Rows rows;
   for (const ComparedMetric& row : comparison.rows) {
-    const bool figures = !row.unit.empty() && row.base_samples > 0 && row.candidate_samples > 0;
+    const bool has_figures = !row.unit.empty() && row.base_samples > 0 && row.candidate_samples > 0;
     rows.push_back({row.cell, row.metric.empty() ? "-" : row.metric,
-                    figures ? format_metric(row.base, row.unit, output) : "-",
-                    figures ? format_metric(row.candidate, row.unit, output) : "-", change_text(row),
+                    has_figures ? format_metric(row.base, row.unit, output) : "-",
+                    has_figures ? format_metric(row.candidate, row.unit, output) : "-", change_text(row),
                     p_text(row), smallest_detectable_change_text(row), samples_text(row), outcome_text(row)});
   }
   return rows;
@@ -64,7 +64,8 @@ Rows history_rows(const History& history, const Output& output) {
       return row.changed || row.suspected ? format_metric(number, row.unit, output) : "-";
     };
     rows.push_back({row.cell, row.metric, std::to_string(row.runs),
-                    row.change ? value(row.change->before) : "-", row.change ? value(row.change->after) : "-",
+                    row.change ? value(row.change->median_before) : "-",
+                    row.change ? value(row.change->median_after) : "-",
                     row.change ? fmt::format("{:.4f}", row.p) : "-", change_text(row)});
   }
   return rows;
@@ -77,7 +78,7 @@ std::string table_text(const Columns& columns, const Rows& rows) {
 }
 
 // Escapes text for a cell of a Markdown table or an item of a list.
-std::string markdown(const std::string& text) {
+std::string escape_markdown(const std::string& text) {
   std::string out;
   for (const char c : text) {
     if (c == '\n' || c == '\r') {
@@ -100,7 +101,7 @@ std::string markdown_table(const Columns& columns, const Rows& rows) {
   out += "\n";
   for (const std::vector<std::string>& row : rows) {
     out += "|";
-    for (const std::string& cell : row) out += " " + markdown(cell) + " |";
+    for (const std::string& cell : row) out += " " + escape_markdown(cell) + " |";
     out += "\n";
   }
   return out;
@@ -108,7 +109,7 @@ std::string markdown_table(const Columns& columns, const Rows& rows) {
 
 std::string markdown_list(const std::vector<std::string>& lines) {
   std::string out;
-  for (const std::string& line : lines) out += "- " + markdown(line) + "\n";
+  for (const std::string& line : lines) out += "- " + escape_markdown(line) + "\n";
   return out.empty() ? out : "\n" + out;
 }
 
@@ -127,7 +128,7 @@ std::string conclusion_text(const Comparison& comparison) {
   }
 }
 
-constexpr std::string_view kAdvice =
+constexpr std::string_view kHistoryAdvice =
     "Advisory: runs of many days differ in more than the program; a gate runs both sides in turn.";
 
 }  // namespace
@@ -164,11 +165,12 @@ std::string summary_text(const Comparison& comparison, const CompareSettings& se
     text += fmt::format("{}{} {}", text.empty() ? "" : ", ", count,
                         outcome == GateOutcome::same ? "without a change" : kOutcomes[i].name);
   }
-  if (comparison.tested == 0) return text + ".";
+  if (comparison.tested_metrics == 0) return text + ".";
   return text + fmt::format(
                     "; {} tested: a change counts with p of at most {:.3g} over all of them and at least "
                     "{:.3g}%, and takes {} samples a side.",
-                    comparison.tested, settings.alpha, 100 * settings.least_effect, comparison.least_samples);
+                    comparison.tested_metrics, settings.alpha, 100 * settings.least_effect,
+                    comparison.least_samples);
 }
 
 std::string comparison_text(const Comparison& comparison, const CompareSettings& settings,
@@ -181,31 +183,32 @@ std::string comparison_text(const Comparison& comparison, const CompareSettings&
 
 std::string comparison_markdown(const Comparison& comparison, const CompareSettings& settings,
                                 const Output& output) {
-  return "### " + conclusion_text(comparison) + "\n\n" + markdown(summary_text(comparison, settings)) +
+  return "### " + conclusion_text(comparison) + "\n\n" + escape_markdown(summary_text(comparison, settings)) +
          "\n\n" + markdown_table(kGateColumns, gate_rows(comparison, output)) +
          markdown_list(comparison.remarks);
 }
 
 std::string change_text(const HistoryRow& row) {
-  if (!row.change) return fmt::format("{} runs; {} are needed", row.runs, kLeastHistory);
+  if (!row.change) return fmt::format("{} runs; {} are needed", row.runs, kLeastHistoryValues);
   if (!row.changed && !row.suspected) return "no change";
-  const double before = row.change->before;
-  const std::string by = before == 0 ? "from 0" : signed_percent(row.change->after / before - 1);
+  const double median_before = row.change->median_before;
+  const std::string change_by =
+      median_before == 0 ? "from 0" : signed_percent(row.change->median_after / median_before - 1);
   const std::string_view direction =
-      row.changed ? (row.worse ? "WORSE" : "better") : (row.worse ? "perhaps worse" : "perhaps better");
-  return fmt::format("{}: {} since run {} of {} ({})", direction, by, row.change->index + 1, row.runs,
-                     row.since);
+      row.changed ? (row.is_worse ? "WORSE" : "better") : (row.is_worse ? "perhaps worse" : "perhaps better");
+  return fmt::format("{}: {} since run {} of {} ({})", direction, change_by, row.change->index + 1, row.runs,
+                     row.first_changed_run);
 }
 
 std::string history_text(const History& history, const Output& output) {
   std::string text = table_text(kHistoryColumns, history_rows(history, output)) + "\n";
   for (const std::string& remark : history.remarks) text += remark + "\n";
-  return text + std::string(kAdvice) + "\n";
+  return text + std::string(kHistoryAdvice) + "\n";
 }
 
 std::string history_markdown(const History& history, const Output& output) {
   return "### History\n\n" + markdown_table(kHistoryColumns, history_rows(history, output)) +
-         markdown_list(history.remarks) + "\n" + std::string(kAdvice) + "\n";
+         markdown_list(history.remarks) + "\n" + std::string(kHistoryAdvice) + "\n";
 }
 
 }  // namespace penstock

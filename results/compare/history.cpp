@@ -34,24 +34,25 @@ std::vector<RunSeries> series_of(const RecordSet& set, std::vector<std::string>&
   }
   MatchedCells matched = match_cells(records, {});
   remarks = std::move(matched.remarks);
-  std::vector<RunSeries> all;
+  std::vector<RunSeries> series;
   for (const Cell& cell : matched.cells) {
-    std::map<std::pair<std::string, std::string>, RunSeries> parts;
+    std::map<std::pair<std::string, std::string>, RunSeries> by_host_and_arm;
     for (const Record* const record : cell.base) {
       const std::string host = environment_text(*record, "host");
       const std::string arm = arm_of(*record);
-      RunSeries& part = parts[{host, arm}];
-      part.name = cell.name + (hosts.size() > 1 ? " on " + host : "") + (arm.empty() ? "" : ", arm " + arm);
-      part.records.push_back(stored[record]);
+      RunSeries& one_series = by_host_and_arm[{host, arm}];
+      one_series.name =
+          cell.name + (hosts.size() > 1 ? " on " + host : "") + (arm.empty() ? "" : ", arm " + arm);
+      one_series.records.push_back(stored[record]);
     }
-    for (auto& [key, part] : parts) {
+    for (auto& [key, part] : by_host_and_arm) {
       std::stable_sort(
           part.records.begin(), part.records.end(),
           [](const StoredRecord* a, const StoredRecord* b) { return a->record.started < b->record.started; });
-      all.push_back(std::move(part));
+      series.push_back(std::move(part));
     }
   }
-  return all;
+  return series;
 }
 
 // Makes the row of one metric. Unit and direction are those of the latest record; runs with another unit or
@@ -59,31 +60,31 @@ std::vector<RunSeries> series_of(const RecordSet& set, std::vector<std::string>&
 // only after the adjustment over all series.
 std::optional<HistoryRow> row_of(const RunSeries& series, const std::string& metric,
                                  const CompareSettings& settings) {
-  const Metric* latest = nullptr;
+  const Metric* newest = nullptr;
   for (const StoredRecord* const stored : series.records)
-    if (const Metric* const found = find_metric(stored->record, metric)) latest = found;
-  if (latest == nullptr || latest->better == Better::neither) return std::nullopt;
+    if (const Metric* const found = find_metric(stored->record, metric)) newest = found;
+  if (newest == nullptr || newest->better == Better::neither) return std::nullopt;
   std::vector<const StoredRecord*> runs;
   std::vector<double> values;
   for (const StoredRecord* const stored : series.records) {
     const Metric* const found = find_metric(stored->record, metric);
-    if (found == nullptr || found->unit != latest->unit || found->better != latest->better) continue;
+    if (found == nullptr || found->unit != newest->unit || found->better != newest->better) continue;
     runs.push_back(stored);
     values.push_back(found->value());
   }
   HistoryRow row;
   row.cell = series.name;
   row.metric = metric;
-  row.unit = latest->unit;
-  row.better = latest->better;
+  row.unit = newest->unit;
+  row.better = newest->better;
   row.runs = runs.size();
   row.change = find_change(values);
   if (!row.change) return row;
   const StoredRecord& since = *runs[row.change->index];
-  row.since = since.record.started + ", " + since.file.string();
-  const double before = row.change->before;
-  const double after = row.change->after;
-  row.worse = latest->better == Better::higher ? after < before : after > before;
+  row.first_changed_run = since.record.started + ", " + since.file.string();
+  const double before = row.change->median_before;
+  const double after = row.change->median_after;
+  row.is_worse = newest->better == Better::higher ? after < before : after > before;
   row.changed = std::abs(after - before) >= settings.least_effect * std::abs(before) && after != before;
   return row;
 }
@@ -115,25 +116,25 @@ Result<History> inspect_history(const RecordSet& set, const CompareSettings& set
     return make_error(Errc::invalid_argument,
                       "no usable record has a metric to look at (--metric names others)");
   const std::vector<double> adjusted = holm(p, p.size());
-  std::size_t next = 0;
-  std::size_t suspected = 0;
+  std::size_t next_adjusted = 0;
+  std::size_t suspected_count = 0;
   for (HistoryRow& row : history.rows) {
     if (!row.change) continue;
-    row.p = adjusted[next++];
+    row.p = adjusted[next_adjusted++];
     const bool significant_alone = row.changed && row.change->p <= settings.alpha;
     row.changed = significant_alone && row.p <= settings.alpha;
     row.suspected = significant_alone && !row.changed;
-    suspected += row.suspected ? 1U : 0U;
+    suspected_count += row.suspected ? 1U : 0U;
   }
-  if (suspected > 0)
+  if (suspected_count > 0)
     history.remarks.push_back(
         fmt::format("{} of {} series would have changed if looked at alone; chance alone makes up to {:.2g} "
                     "such (--metric and fewer results look at fewer)",
-                    suspected, p.size(), settings.alpha * static_cast<double>(p.size())));
+                    suspected_count, p.size(), settings.alpha * static_cast<double>(p.size())));
   std::stable_sort(history.rows.begin(), history.rows.end(), [](const HistoryRow& a, const HistoryRow& b) {
     const auto rank = [](const HistoryRow& row) {
       if (!row.changed && !row.suspected) return 4;
-      return (row.changed ? 0 : 2) + (row.worse ? 0 : 1);
+      return (row.changed ? 0 : 2) + (row.is_worse ? 0 : 1);
     };
     return rank(a) < rank(b);
   });

@@ -16,28 +16,28 @@
 namespace penstock {
 
 struct HistoryRow {
-  std::string cell;  // with the machine after it if there are several, and the arm if runs were interleaved
+  std::string cell;  // its name, then the machine if there are several, then the arm if runs were interleaved
   std::string metric;
   std::string unit;
   Better better = Better::neither;
   std::size_t runs = 0;               // runs with a usable number
   std::optional<ChangePoint> change;  // absent: too few runs for a verdict
-  double p = 1;                       // of the change, Holm-adjusted over all series that are long enough
+  double p = 1;                       // p of the change, Holm-adjusted over all series that are long enough
   bool changed = false;               // p <= alpha, and the change is at least the least effect
   bool suspected = false;             // `changed` would be true if this were the only series
-  bool worse = false;                 // the change is for the worse
-  std::string since;                  // the first run after the change: "2026-11-20T09:30:00Z, runs/x.jsonl"
+  bool is_worse = false;              // the change is for the worse
+  std::string first_changed_run;      // the first run after the change: "2026-11-20T09:30:00Z, runs/x.jsonl"
 };
 
 struct History {
-  // Changes for the worse first, then other changes, then suspicions in the same order, then the rest as the
-  // records come.
+  // Changes for the worse first, then other changes, then suspicions in the same order, then the rest in the
+  // order of the records.
   std::vector<HistoryRow> rows;
   std::vector<std::string> remarks;
 };
 
-// `settings.other_machines` is ignored: every machine has a series of its own. An error if there is no record
-// or no metric matches.
+// `settings.allow_other_machines` is ignored: every machine has a series of its own. An error if there is no
+// record or no metric matches.
 Result<History> inspect_history(const RecordSet& set, const CompareSettings& settings);
 
 }  // namespace penstock

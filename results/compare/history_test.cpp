@@ -41,10 +41,10 @@ TEST(History, NamesTheRunThatChanged) {
   ASSERT_EQ(history.rows.size(), 1U);
   const HistoryRow& row = history.rows[0];
   EXPECT_TRUE(row.changed);
-  EXPECT_TRUE(row.worse);
+  EXPECT_TRUE(row.is_worse);
   EXPECT_EQ(row.runs, 60U);
   EXPECT_EQ(row.change->index, 40U);
-  EXPECT_EQ(row.since, "2026-02-13T03:00:00Z, runs/x.jsonl");
+  EXPECT_EQ(row.first_changed_run, "2026-02-13T03:00:00Z, runs/x.jsonl");
   EXPECT_TRUE(change_text(row).starts_with("WORSE: -19% since run 41")) << change_text(row);
   EXPECT_NE(change_text(row).find("since run 41 of 60 (2026-02-13"), std::string::npos);
 }
@@ -59,7 +59,7 @@ TEST(History, TheOrderIsThatOfTime) {
 TEST(History, BetterIsNoWarningAndLittleIsNoChange) {
   const HistoryRow better = look(days(stepped(60, 30, 1.2))).rows[0];
   EXPECT_TRUE(better.changed);
-  EXPECT_FALSE(better.worse);
+  EXPECT_FALSE(better.is_worse);
   EXPECT_FALSE(look(days(stepped(60, 30, 0.97))).rows[0].changed);
   EXPECT_TRUE(look(days(stepped(60, 30, 0.97)), {.least_effect = 0.01}).rows[0].changed);
 }

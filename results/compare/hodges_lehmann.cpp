@@ -14,7 +14,7 @@ namespace {
 
 // Maps doubles to whole numbers in the same order, so that a binary search ends at an exact double.
 std::uint64_t ordered_bits(double value) {
-  const auto bits = std::bit_cast<std::uint64_t>(value + 0.0);  // -0 as 0
+  const auto bits = std::bit_cast<std::uint64_t>(value + 0.0);  // adding 0.0 turns -0 into 0
   return bits >> 63 == 0 ? bits | (std::uint64_t{1} << 63) : ~bits;
 }
 double double_of_bits(std::uint64_t bits) {
@@ -24,7 +24,7 @@ double double_of_bits(std::uint64_t bits) {
 // The k-th smallest (from 0) of a set of numbers between `low` and `high`. The set is known only by
 // count_up_to(limit): how many of its numbers are at most `limit`.
 template <class CountUpTo>
-double kth(std::size_t k, double low, double high, CountUpTo count_up_to) {
+double kth_smallest(std::size_t k, double low, double high, CountUpTo count_up_to) {
   std::uint64_t from = ordered_bits(low);
   std::uint64_t to = ordered_bits(high);
   while (from < to) {
@@ -41,11 +41,11 @@ double kth(std::size_t k, double low, double high, CountUpTo count_up_to) {
 template <class CountUpTo>
 Shift shift_of(std::size_t count, double low, double high, std::optional<std::size_t> leave_out,
                CountUpTo count_up_to) {
-  const auto at = [&](std::size_t k) { return kth(k, low, high, count_up_to); };
+  const auto value_at = [&](std::size_t k) { return kth_smallest(k, low, high, count_up_to); };
   Shift shift;
-  shift.estimate = count % 2 == 1 ? at(count / 2) : (at(count / 2 - 1) + at(count / 2)) / 2;
+  shift.estimate = count % 2 == 1 ? value_at(count / 2) : (value_at(count / 2 - 1) + value_at(count / 2)) / 2;
   if (leave_out && 2 * *leave_out < count)
-    shift.interval = Interval{at(*leave_out), at(count - 1 - *leave_out)};
+    shift.interval = Interval{value_at(*leave_out), value_at(count - 1 - *leave_out)};
   return shift;
 }
 
@@ -57,11 +57,11 @@ std::optional<Shift> one_sample_shift(std::span<const double> differences, doubl
   const std::size_t n = x.size();
   const auto count_up_to = [&](double limit) {
     std::size_t count = 0;
-    std::size_t above = n;  // for each j >= above, (x[i] + x[j]) / 2 exceeds the limit
+    std::size_t first_above = n;  // for each j >= first_above, (x[i] + x[j]) / 2 exceeds the limit
     for (std::size_t i = 0; i < n; ++i) {
-      while (above > 0 && (x[i] + x[above - 1]) / 2 > limit) --above;
-      if (above <= i) break;
-      count += above - i;
+      while (first_above > 0 && (x[i] + x[first_above - 1]) / 2 > limit) --first_above;
+      if (first_above <= i) break;
+      count += first_above - i;
     }
     return count;
   };
@@ -75,10 +75,10 @@ std::optional<Shift> two_sample_shift(std::span<const double> first, std::span<c
   const std::vector<double> y = sorted_samples(second);
   const auto count_up_to = [&](double limit) {
     std::size_t count = 0;
-    std::size_t up_to = 0;
+    std::size_t within_limit = 0;
     for (const double from : x) {
-      while (up_to < y.size() && y[up_to] - from <= limit) ++up_to;
-      count += up_to;
+      while (within_limit < y.size() && y[within_limit] - from <= limit) ++within_limit;
+      count += within_limit;
     }
     return count;
   };
@@ -87,9 +87,9 @@ std::optional<Shift> two_sample_shift(std::span<const double> first, std::span<c
 }
 
 double detectable_shift(const Interval& interval95, double level, double least, double power) {
-  const double error = (interval95.high - interval95.low) / (2 * inverse_normal(0.975));
+  const double standard_error = (interval95.high - interval95.low) / (2 * inverse_normal(0.975));
   const double z_power = inverse_normal(power);
-  return std::max((inverse_normal(1 - level) + z_power) * error, least + z_power * error);
+  return std::max((inverse_normal(1 - level) + z_power) * standard_error, least + z_power * standard_error);
 }
 
 }  // namespace penstock

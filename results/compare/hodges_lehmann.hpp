@@ -13,7 +13,7 @@ namespace penstock {
 
 struct Shift {
   double estimate = 0;
-  // Absent if there are too few values: at 95% below 6 differences, or 3 and 5 samples.
+  // Absent if there are too few values: at 95%, fewer than 6 differences, or than 3 and 5 samples.
   std::optional<Interval> interval;
 };
 

@@ -36,7 +36,7 @@ constexpr std::array<std::pair<std::string_view, std::string_view>, 11> kFirstFa
 // Fact to value, both as text: "threads" to "4", "tier data" to "disk (posix)".
 using Facts = std::map<std::string, std::string>;
 
-constexpr std::string_view kOptionsOf = "options of ";
+constexpr std::string_view kOptionsFactPrefix = "options of ";
 
 Facts facts_of(const Record& record) {
   Facts facts;
@@ -48,12 +48,13 @@ Facts facts_of(const Record& record) {
     facts["corpus"] = corpus;
   }
   for (const auto& [role, tier] : record.tiers.items()) {
-    if (!tier.is_object() || tier.empty() || record.command == "fio") continue;  // fio gives only paths
+    // Records of fio have only the path of a tier.
+    if (!tier.is_object() || tier.empty() || record.command == "fio") continue;
     const std::string name = member_any_text(tier, "name");
     const std::string backend = member_any_text(tier, "backend");
     const auto spec = parse_tier(member_text(tier, "spec"), kNoNamedTiers);
     facts["tier " + role] = name + (backend.empty() ? "" : " (" + backend + ")");
-    facts[std::string(kOptionsOf) + name] = spec ? options_text(spec->options, ",") : "";
+    facts[std::string(kOptionsFactPrefix) + name] = spec ? options_text(spec->options, ",") : "";
   }
   for (const std::string& name : work_parameters(record)) {
     std::string text = work_text(record, name);
@@ -63,10 +64,10 @@ Facts facts_of(const Record& record) {
   return facts;
 }
 
-// One side's records of one command.
+// The records of one command on one side of the comparison.
 struct Side {
   std::vector<const Record*> records;
-  std::vector<Facts> facts;  // of each record
+  std::vector<Facts> facts;  // the facts of each record
   std::map<std::string, std::set<std::string>> values;
 
   void add(const Record& record) {
@@ -74,11 +75,11 @@ struct Side {
     facts.push_back(facts_of(record));
     for (const auto& [name, value] : facts.back()) values[name].insert(value);
   }
-  // Earlier versions recorded a flag only when it was given. A record that lacks such a flag gets the value
-  // "" for it: off.
+  // Earlier versions recorded a flag only when it was given. So a record without this flag gets the value ""
+  // for it, which means off.
   void add_absent_flag(const std::string& name) {
     for (std::size_t i = 0; i < records.size(); ++i)
-      if (!facts[i].contains(name) && !name.starts_with("tier ") && !name.starts_with(kOptionsOf) &&
+      if (!facts[i].contains(name) && !name.starts_with("tier ") && !name.starts_with(kOptionsFactPrefix) &&
           name != "corpus" && !is_unknown(*records[i], name)) {
         facts[i][name] = "";
         values[name].insert("");
@@ -110,7 +111,8 @@ std::string value_or_none(const std::string& value) {
   return value.empty() ? "none" : value;
 }
 
-// The names of the facts that distinguish the cells of one command. Adds to `remarks` why others do not.
+// The names of the facts that distinguish the cells of one command. For each difference that is ignored, adds
+// the reason to `remarks`.
 std::set<std::string> distinguishing_facts(const Side& base, const Side& candidate, bool arms,
                                            std::vector<std::string>& remarks) {
   std::set<std::string> names;
@@ -120,32 +122,32 @@ std::set<std::string> distinguishing_facts(const Side& base, const Side& candida
     const Side& side = base.records.empty() ? candidate : base;
     std::erase_if(names, [&](const std::string& name) {
       if (side.value_count(name) > 1) return false;
-      if (name.starts_with(kOptionsOf)) return true;
-      // Only newer programs have this option. If it was not given, it means what the older ones did.
+      if (name.starts_with(kOptionsFactPrefix)) return true;
+      // Only newer programs have this option. Where it was not given, they do what older programs do.
       return !side.every_record_has(name) && !is_on_command_line(side, name);
     });
     return names;
   }
-  // Side -> its parameters without a value, which the other side does not have.
-  std::map<std::string, std::vector<std::string>> unset;
+  // "base" or "candidate" -> parameters that only this side has, and without a value.
+  std::map<std::string, std::vector<std::string>> without_value;
   std::erase_if(names, [&](const std::string& name) {
     const bool varies = base.value_count(name) > 1 || candidate.value_count(name) > 1;
     const bool one_each = base.value_count(name) == 1 && candidate.value_count(name) == 1;
-    const bool differ = one_each && base.single_value(name) != candidate.single_value(name);
-    if (name.starts_with(kOptionsOf)) {
-      if (!varies && differ)
+    const bool values_differ = one_each && base.single_value(name) != candidate.single_value(name);
+    if (name.starts_with(kOptionsFactPrefix)) {
+      if (!varies && values_differ)
         remarks.push_back(fmt::format("the {}: {} in the base, {} in the candidate", name,
                                       value_or_none(base.single_value(name)),
                                       value_or_none(candidate.single_value(name))));
       return !varies;
     }
-    if (arms && differ) {
+    if (arms && values_differ) {
       remarks.push_back(fmt::format("the arms differ in {}: {} in the base, {} in the candidate", name,
                                     value_or_none(base.single_value(name)),
                                     value_or_none(candidate.single_value(name))));
       return true;
     }
-    if (differ)
+    if (values_differ)
       remarks.push_back(fmt::format("{}: {} in the base, {} in the candidate, so no cell is in both", name,
                                     value_or_none(base.single_value(name)),
                                     value_or_none(candidate.single_value(name))));
@@ -153,7 +155,7 @@ std::set<std::string> distinguishing_facts(const Side& base, const Side& candida
     const Side& side = base.has(name) ? base : candidate;
     if (varies || is_on_command_line(side, name)) return false;
     if (side.single_value(name).empty()) {
-      unset[&side == &base ? "base" : "candidate"].push_back(name);
+      without_value[&side == &base ? "base" : "candidate"].push_back(name);
       return true;
     }
     remarks.push_back(fmt::format("only the {} has the parameter {} ({}): it tells no cells apart",
@@ -161,7 +163,7 @@ std::set<std::string> distinguishing_facts(const Side& base, const Side& candida
                                   value_or_none(side.single_value(name))));
     return true;
   });
-  for (const auto& [side, without] : unset)
+  for (const auto& [side, without] : without_value)
     remarks.push_back(
         fmt::format("only the {} has these parameters, without a value ({}): "
                     "in the {} they are unknown",
@@ -172,18 +174,18 @@ std::set<std::string> distinguishing_facts(const Side& base, const Side& candida
 // Names for the cells of one command. `facts` has those of the first record of each cell.
 std::vector<std::string> cell_names(const std::string& command, const std::vector<Facts>& facts,
                                     const std::set<std::string>& distinguishing) {
-  std::vector<std::string> all;
+  std::vector<std::string> names;
   for (const Facts& of_cell : facts) {
     std::string cell_name = command;
     const auto value_of = [&](std::string_view name) {
       const auto at = of_cell.find(std::string(name));
       return at == of_cell.end() ? std::string() : at->second;
     };
-    const auto add = [&](std::string_view before, const std::string& value) {
+    const auto add = [&](std::string_view words_before, const std::string& value) {
       if (value.empty()) return;
-      cell_name.append(cell_name == command ? " " : ", ").append(before).append(value);
+      cell_name.append(cell_name == command ? " " : ", ").append(words_before).append(value);
     };
-    for (const auto& [name, before] : kFirstFacts) add(before, value_of(name));
+    for (const auto& [name, words_before] : kFirstFacts) add(words_before, value_of(name));
     for (const std::string& name : distinguishing) {
       const auto matches = [&](const auto& first) { return first.first == name; };
       if (std::any_of(kFirstFacts.begin(), kFirstFacts.end(), matches)) continue;
@@ -194,9 +196,9 @@ std::vector<std::string> cell_names(const std::string& command, const std::vecto
       }
       if (values.size() > 1) add(name + " ", value_of(name));
     }
-    all.push_back(std::move(cell_name));
+    names.push_back(std::move(cell_name));
   }
-  return all;
+  return names;
 }
 
 std::string key_of(const Facts& facts, const std::set<std::string>& distinguishing) {
@@ -209,8 +211,8 @@ std::string key_of(const Facts& facts, const std::set<std::string>& distinguishi
   return key;
 }
 
-// The records that are matched together: with arms those of one suite, since arms of other suites may differ
-// in other options; else all.
+// The records that are matched together. With arms these are the records of one suite, since arms of other
+// suites may differ in other options. Else they are all records.
 struct Sides {
   Side base;
   Side candidate;
@@ -229,7 +231,7 @@ void match_command(const std::string& command, std::map<std::string, Sides>& gro
   std::set<std::string> all_distinguishing;
   std::map<std::string, std::size_t> cell_index;
   std::vector<Cell> cells;
-  std::vector<Facts> firsts;
+  std::vector<Facts> first_facts;
   for (auto& [suite, sides] : groups) {
     add_absent_flags(sides);
     const std::set<std::string> distinguishing =
@@ -240,7 +242,7 @@ void match_command(const std::string& command, std::map<std::string, Sides>& gro
         const auto [at, fresh] = cell_index.try_emplace(key_of(side.facts[i], distinguishing), cells.size());
         if (fresh) {
           cells.emplace_back();
-          firsts.push_back(side.facts[i]);
+          first_facts.push_back(side.facts[i]);
         }
         (cells[at->second].*cell_side).push_back(side.records[i]);
       }
@@ -248,7 +250,7 @@ void match_command(const std::string& command, std::map<std::string, Sides>& gro
     add(sides.base, &Cell::base);
     add(sides.candidate, &Cell::candidate);
   }
-  const std::vector<std::string> names = cell_names(command, firsts, all_distinguishing);
+  const std::vector<std::string> names = cell_names(command, first_facts, all_distinguishing);
   for (std::size_t i = 0; i < cells.size(); ++i) {
     cells[i].name = names[i];
     matched.cells.push_back(std::move(cells[i]));
@@ -288,16 +290,16 @@ std::string arm_of(const Record& record) {
 bool are_arms(std::span<const Record* const> base, std::span<const Record* const> candidate) {
   const std::map<std::string, SuiteOfSide> base_suites = suites_of(base);
   const std::map<std::string, SuiteOfSide> candidate_suites = suites_of(candidate);
-  bool shared = false;
+  bool share_suite = false;
   for (const auto& [suite, one] : base_suites) {
-    const auto other = candidate_suites.find(suite);
-    if (other == candidate_suites.end()) continue;
+    const auto other_suite = candidate_suites.find(suite);
+    if (other_suite == candidate_suites.end()) continue;
     if (std::any_of(one.arms.begin(), one.arms.end(),
-                    [&](const std::string& arm) { return other->second.arms.contains(arm); }))
+                    [&](const std::string& arm) { return other_suite->second.arms.contains(arm); }))
       return false;
-    if (one.first <= other->second.last && other->second.first <= one.last) shared = true;
+    if (one.first <= other_suite->second.last && other_suite->second.first <= one.last) share_suite = true;
   }
-  return shared;
+  return share_suite;
 }
 
 MatchedCells match_cells(std::span<const Record* const> base, std::span<const Record* const> candidate) {
@@ -315,11 +317,11 @@ MatchedCells match_cells(std::span<const Record* const> base, std::span<const Re
   add(candidate, &Sides::candidate);
   MatchedCells matched;
   for (const std::string& command : commands) match_command(command, groups[command], arms, matched);
-  std::vector<std::string> distinct;
+  std::vector<std::string> distinct_remarks;
   for (std::string& remark : matched.remarks)
-    if (std::find(distinct.begin(), distinct.end(), remark) == distinct.end())
-      distinct.push_back(std::move(remark));
-  matched.remarks = std::move(distinct);
+    if (std::find(distinct_remarks.begin(), distinct_remarks.end(), remark) == distinct_remarks.end())
+      distinct_remarks.push_back(std::move(remark));
+  matched.remarks = std::move(distinct_remarks);
   return matched;
 }
 

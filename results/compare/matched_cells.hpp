@@ -39,7 +39,7 @@ MatchedCells match_cells(std::span<const Record* const> base, std::span<const Re
 std::string suite_of(const Record& record);
 std::string arm_of(const Record& record);
 // Whether the two sides are different arms that were interleaved. They share a suite, no arm of it is on both
-// sides, and their times overlap: the same name alone may be that of a suite of another day.
+// sides, and their times overlap: the name of a suite alone may also be the name of a suite of another day.
 bool are_arms(std::span<const Record* const> base, std::span<const Record* const> candidate);
 
 }  // namespace penstock

@@ -31,12 +31,12 @@ void append_samples(Record& pooled, const Record& round) {
 
 // Makes one record of the rounds of a cell, which are in order of time.
 Record pool(const std::vector<const Record*>& rounds) {
-  Record all = *rounds.back();
-  all.metrics.clear();
-  all.verdict = Verdict::ok;
-  all.reason.clear();
-  for (const Record* round : rounds) append_samples(all, *round);
-  return all;
+  Record pooled = *rounds.back();
+  pooled.metrics.clear();
+  pooled.verdict = Verdict::ok;
+  pooled.reason.clear();
+  for (const Record* round : rounds) append_samples(pooled, *round);
+  return pooled;
 }
 
 }  // namespace

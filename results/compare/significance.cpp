@@ -32,13 +32,13 @@ double upper_tail(double z) {
 
 // For every s: the probability that the sum is s, if each of `ranks` is added with probability 1/2.
 std::vector<double> subset_sum_chances(std::span<const std::size_t> ranks) {
-  const std::size_t most = std::accumulate(ranks.begin(), ranks.end(), std::size_t{0});
-  std::vector<double> chances(most + 1, 0.0);
+  const std::size_t most_sum = std::accumulate(ranks.begin(), ranks.end(), std::size_t{0});
+  std::vector<double> chances(most_sum + 1, 0.0);
   chances[0] = 1;
-  std::size_t reached = 0;
+  std::size_t largest_sum_so_far = 0;
   for (const std::size_t rank : ranks) {
-    reached += rank;
-    for (std::size_t sum = reached + 1; sum-- > 0;)
+    largest_sum_so_far += rank;
+    for (std::size_t sum = largest_sum_so_far + 1; sum-- > 0;)
       chances[sum] = (chances[sum] + (sum >= rank ? chances[sum - rank] : 0)) / 2;
   }
   return chances;
@@ -46,25 +46,25 @@ std::vector<double> subset_sum_chances(std::span<const std::size_t> ranks) {
 
 // For every s: the probability that the sum of `count` of the ranks is s, if all choices are equally likely.
 std::vector<double> choice_sum_chances(std::span<const std::size_t> ranks, std::size_t count) {
-  const std::size_t most = std::accumulate(ranks.begin(), ranks.end(), std::size_t{0});
+  const std::size_t most_sum = std::accumulate(ranks.begin(), ranks.end(), std::size_t{0});
   // chances[k][s] is the probability that k of the ranks seen so far were chosen, with the sum s. Rank i
   // joins k chosen ones with probability (count - k) / (ranks left). Choosing one by one avoids binomials,
   // which overflow.
-  std::vector<std::vector<double>> chances(count + 1, std::vector<double>(most + 1, 0.0));
+  std::vector<std::vector<double>> chances(count + 1, std::vector<double>(most_sum + 1, 0.0));
   chances[0][0] = 1;
-  std::size_t reached = 0;
+  std::size_t largest_sum_so_far = 0;
   for (std::size_t i = 0; i < ranks.size(); ++i) {
     const auto ranks_left = static_cast<double>(ranks.size() - i);
     for (std::size_t chosen = std::min(i, count) + 1; chosen-- > 0;) {
       const double probability = static_cast<double>(count - chosen) / ranks_left;
       std::vector<double>& from = chances[chosen];
-      for (std::size_t sum = 0; sum <= reached; ++sum) {
+      for (std::size_t sum = 0; sum <= largest_sum_so_far; ++sum) {
         if (from[sum] == 0) continue;
         if (chosen < count) chances[chosen + 1][sum + ranks[i]] += from[sum] * probability;
         from[sum] *= 1 - probability;
       }
     }
-    reached += ranks[i];
+    largest_sum_so_far += ranks[i];
   }
   return chances[count];
 }
@@ -102,36 +102,37 @@ std::vector<std::size_t> first_numbers(std::size_t n) {
 }  // namespace
 
 double signed_rank_p(std::span<const double> differences) {
-  std::vector<double> sizes;
-  sizes.reserve(differences.size());
-  for (const double difference : differences) sizes.push_back(std::abs(difference));
-  const std::vector<std::size_t> ranks = doubled_ranks(sizes);
+  std::vector<double> magnitudes;
+  magnitudes.reserve(differences.size());
+  for (const double difference : differences) magnitudes.push_back(std::abs(difference));
+  const std::vector<std::size_t> ranks = doubled_ranks(magnitudes);
   std::vector<std::size_t> signed_ranks;
-  std::size_t above_zero = 0;
+  std::size_t sum_above_zero = 0;
   for (std::size_t i = 0; i < ranks.size(); ++i) {
-    if (sizes[i] == 0) continue;
+    if (magnitudes[i] == 0) continue;
     signed_ranks.push_back(ranks[i]);
-    if (differences[i] > 0) above_zero += ranks[i];
+    if (differences[i] > 0) sum_above_zero += ranks[i];
   }
   if (signed_ranks.empty()) return 1;
-  if (signed_ranks.size() <= kExactPairs) return tail_from(subset_sum_chances(signed_ranks), above_zero);
+  if (signed_ranks.size() <= kMostExactPairs)
+    return tail_from(subset_sum_chances(signed_ranks), sum_above_zero);
   double sum = 0;
   double squares = 0;
   for (const std::size_t rank : signed_ranks) {
     sum += static_cast<double>(rank);
     squares += static_cast<double>(rank) * static_cast<double>(rank);
   }
-  return upper_tail((static_cast<double>(above_zero) - sum / 2 - 1) / (std::sqrt(squares) / 2));
+  return upper_tail((static_cast<double>(sum_above_zero) - sum / 2 - 1) / (std::sqrt(squares) / 2));
 }
 
 double rank_sum_p(std::span<const double> first, std::span<const double> second) {
   if (first.empty() || second.empty()) return 1;
-  std::vector<double> all(second.begin(), second.end());
-  all.insert(all.end(), first.begin(), first.end());
-  const std::vector<std::size_t> ranks = doubled_ranks(all);
+  std::vector<double> values(second.begin(), second.end());
+  values.insert(values.end(), first.begin(), first.end());
+  const std::vector<std::size_t> ranks = doubled_ranks(values);
   const std::size_t sum = std::accumulate(
       ranks.begin(), ranks.begin() + static_cast<std::ptrdiff_t>(second.size()), std::size_t{0});
-  if (all.size() <= kExactSamples) return tail_from(choice_sum_chances(ranks, second.size()), sum);
+  if (values.size() <= kMostExactSamples) return tail_from(choice_sum_chances(ranks, second.size()), sum);
   const auto m = static_cast<double>(first.size());
   const auto n = static_cast<double>(second.size());
   const double mean = m + n + 1;  // the mean of one doubled rank
@@ -148,11 +149,11 @@ std::vector<double> holm(std::span<const double> p, std::size_t tests) {
   std::iota(order.begin(), order.end(), std::size_t{0});
   std::sort(order.begin(), order.end(), [&](std::size_t a, std::size_t b) { return p[a] < p[b]; });
   std::vector<double> adjusted(p.size());
-  double so_far = 0;
+  double largest_so_far = 0;
   for (std::size_t i = 0; i < order.size(); ++i) {
     const auto tests_left = static_cast<double>(std::max(tests, p.size()) - i);
-    so_far = std::max(so_far, std::min(1.0, tests_left * p[order[i]]));
-    adjusted[order[i]] = so_far;
+    largest_so_far = std::max(largest_so_far, std::min(1.0, tests_left * p[order[i]]));
+    adjusted[order[i]] = largest_so_far;
   }
   return adjusted;
 }
@@ -165,14 +166,14 @@ std::size_t least_pairs(std::size_t tests, double alpha) {
 }
 
 std::optional<std::size_t> walsh_cut(std::size_t n, double confidence) {
-  if (n <= kExactPairs) return cut_of(subset_sum_chances(first_numbers(n)), confidence);
+  if (n <= kMostExactPairs) return cut_of(subset_sum_chances(first_numbers(n)), confidence);
   const auto count = static_cast<double>(n);
   return cut_of(count * (count + 1) / 4, std::sqrt(count * (count + 1) * (2 * count + 1) / 24), confidence);
 }
 
 std::optional<std::size_t> moses_cut(std::size_t first, std::size_t second, double confidence) {
   if (first == 0 || second == 0) return std::nullopt;
-  if (first + second <= kExactSamples) {
+  if (first + second <= kMostExactSamples) {
     std::vector<double> chances = choice_sum_chances(first_numbers(first + second), second);
     // Shift the distribution so that the smallest possible sum of ranks is at 0 (the statistic U).
     chances.erase(chances.begin(), chances.begin() + static_cast<std::ptrdiff_t>(second * (second + 1) / 2));

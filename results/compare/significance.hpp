@@ -16,19 +16,19 @@ std::vector<std::size_t> doubled_ranks(std::span<const double> values);
 // One-sided p of Wilcoxon's signed-rank test: the probability that differences are this far above 0 by
 // chance, if each could equally have the other sign.
 // Zeros are ranked but count on neither side (Pratt, Remarks on zeros and ties in the Wilcoxon signed rank
-// procedures, JASA 54, 1959). Equal values share the mean of their ranks. Exact up to kExactPairs, by the
+// procedures, JASA 54, 1959). Equal values share the mean of their ranks. Exact up to kMostExactPairs, by the
 // permutation distribution of these ranks; for more, the normal approximation with a continuity correction. 1
 // if all differences are zero. NaN is not allowed.
 double signed_rank_p(std::span<const double> differences);
-inline constexpr std::size_t kExactPairs = 200;
+inline constexpr std::size_t kMostExactPairs = 200;
 
 // One-sided p of Wilcoxon's rank-sum test (Mann-Whitney): the probability that `second` is this far above
 // `first` by chance, if every sample could have been on either side.
-// Equal values share the mean of their ranks. Exact up to kExactSamples of both sides together, by the
+// Equal values share the mean of their ranks. Exact up to kMostExactSamples of both sides together, by the
 // permutation distribution of these ranks; for more, the normal approximation with the variance of the tied
 // ranks and a continuity correction. 1 if a side is empty.
 double rank_sum_p(std::span<const double> first, std::span<const double> second);
-inline constexpr std::size_t kExactSamples = 80;
+inline constexpr std::size_t kMostExactSamples = 80;
 
 // Holm's step-down adjustment (A simple sequentially rejective multiple test procedure, Scandinavian Journal
 // of Statistics 6, 1979). Returns the adjusted p in the order given. If each is compared with alpha, the

@@ -22,7 +22,7 @@ constexpr double kMostThreads = 1e9;
 
 struct Cell {
   std::string name;
-  std::vector<const Record*> records;  // in the order of the set
+  std::vector<const Record*> records;  // in the order of the record set
 };
 
 std::string without_slash(std::string text) {
@@ -42,21 +42,21 @@ std::string short_name(const Record& record) {
 
 // Everything that may distinguish a cell from others: its work parameters and its labels.
 Json cell_parameters(const Record& record) {
-  Json all = Json::object();
-  for (const std::string& name : work_parameters(record)) all[name] = record.parameters.at(name);
-  for (const auto& [key, value] : record.label) all["label." + key] = value;
-  return all;
+  Json parameters = Json::object();
+  for (const std::string& name : work_parameters(record)) parameters[name] = record.parameters.at(name);
+  for (const auto& [key, value] : record.label) parameters["label." + key] = value;
+  return parameters;
 }
 
-// Adds to the names of cells with the same name the parameters in which they differ.
-void distinguish(std::vector<Cell*>& cells) {
-  std::vector<Json> all;
-  for (const Cell* cell : cells) all.push_back(cell_parameters(*cell->records.front()));
+// The cells have the same name. Adds the parameters in which they differ to their names.
+void distinguish_names(std::vector<Cell*>& cells) {
+  std::vector<Json> parameters;
+  for (const Cell* cell : cells) parameters.push_back(cell_parameters(*cell->records.front()));
   std::map<std::string, std::vector<std::string>> values;  // key -> the value of each cell
-  for (const Json& one : all)
+  for (const Json& one : parameters)
     for (const auto& [key, value] : one.items()) values[key].resize(cells.size());
   for (auto& [key, of_cells] : values)
-    for (std::size_t i = 0; i < cells.size(); ++i) of_cells[i] = member_any_text(all[i], key);
+    for (std::size_t i = 0; i < cells.size(); ++i) of_cells[i] = member_any_text(parameters[i], key);
   for (const auto& [key, of_cells] : values)
     if (std::set<std::string>(of_cells.begin(), of_cells.end()).size() > 1)
       for (std::size_t i = 0; i < cells.size(); ++i)
@@ -65,18 +65,18 @@ void distinguish(std::vector<Cell*>& cells) {
 
 std::vector<Cell> cells_of(const RecordSet& set) {
   std::vector<Cell> cells;
-  std::map<std::pair<std::string, std::string>, std::size_t> known;  // name, parameters -> index
+  std::map<std::pair<std::string, std::string>, std::size_t> cell_index;  // (name, parameters) -> index
   for (const StoredRecord& stored : set.records) {
     const std::string name = short_name(stored.record);
     const auto [at, fresh] =
-        known.emplace(std::pair(name, cell_parameters(stored.record).dump()), cells.size());
+        cell_index.emplace(std::pair(name, cell_parameters(stored.record).dump()), cells.size());
     if (fresh) cells.push_back({name, {}});
     cells[at->second].records.push_back(&stored.record);
   }
   std::map<std::string, std::vector<Cell*>> by_name;
   for (Cell& cell : cells) by_name[cell.name].push_back(&cell);
   for (auto& [name, same_name] : by_name)
-    if (same_name.size() > 1) distinguish(same_name);
+    if (same_name.size() > 1) distinguish_names(same_name);
   return cells;
 }
 
@@ -169,16 +169,17 @@ Json context_of(const RecordSet& set) {
 
 std::string google_benchmark_json(const RecordSet& set) {
   Json benchmarks = Json::array();
-  std::uint64_t family = 0;
+  std::uint64_t family_index = 0;
   for (const Cell& cell : cells_of(set)) {
     std::set<std::string> metrics;
     for (const Record* record : cell.records)
       for (const auto& [name, metric] : record->metrics) metrics.insert(name);
-    const std::size_t before = benchmarks.size();
+    const std::size_t size_before = benchmarks.size();
     for (const std::string& metric : metrics) add_metric(benchmarks, cell, metric);
     add_failures(benchmarks, cell);
-    for (std::size_t i = before; i < benchmarks.size(); ++i) benchmarks[i]["family_index"] = family;
-    if (benchmarks.size() > before) ++family;
+    for (std::size_t i = size_before; i < benchmarks.size(); ++i)
+      benchmarks[i]["family_index"] = family_index;
+    if (benchmarks.size() > size_before) ++family_index;
   }
   const Json document{{"context", context_of(set)}, {"benchmarks", std::move(benchmarks)}};
   return indented(document, 2) + "\n";

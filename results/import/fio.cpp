@@ -21,10 +21,10 @@ constexpr std::string_view kSumOfClients = "All clients";
 constexpr double kMostErrno = 4096;
 constexpr double kMostCount = 1e9;
 
-// The value of a job's option: its own, else the global one; "" if it was not given.
+// The value of an option: the job's own, else the global one; "" if it was not given.
 std::string option(const Json& fio, const Json& job, std::string_view name) {
-  const std::string own = member_text(member_object(job, "job options"), name);
-  return own.empty() ? member_text(member_object(fio, "global options"), name) : own;
+  const std::string job_value = member_text(member_object(job, "job options"), name);
+  return job_value.empty() ? member_text(member_object(fio, "global options"), name) : job_value;
 }
 
 std::string first_option(const Json& fio, const Json& job, std::initializer_list<std::string_view> names) {
@@ -64,9 +64,10 @@ double sum_of(const Clones& clones, std::string_view name) {
 }
 
 double seconds_of(const Clones& clones) {
-  double most = 0;
-  for (const Json* clone : clones) most = std::max(most, member_number(*clone, "runtime").value_or(0));
-  return most * 1e-3;
+  double longest_ms = 0;
+  for (const Json* clone : clones)
+    longest_ms = std::max(longest_ms, member_number(*clone, "runtime").value_or(0));
+  return longest_ms * 1e-3;
 }
 
 struct Latencies {
@@ -75,8 +76,8 @@ struct Latencies {
   double ns_per_unit = 1;
 };
 
-// The total latencies if fio has their percentiles (lat_percentiles), else the completion latencies. Nothing
-// if not all clones have either.
+// The total latencies if all clones have their percentiles (lat_percentiles). Else the completion latencies
+// if all clones have theirs. Else nothing.
 std::optional<Latencies> latencies_of(const Clones& clones) {
   for (const auto& [name, fio_name, ns_per_unit] :
        {std::tuple("lat", "lat_ns", 1.0), std::tuple("clat", "clat_ns", 1.0),
@@ -97,18 +98,18 @@ std::optional<double> merged_percentile(const Latencies& latencies, double perce
   std::map<double, double> bins;
   double total = 0;
   for (const Json* latency : latencies.clones) {
-    const Json& own = member_object(*latency, "bins");
-    if (own.empty()) return std::nullopt;
-    for (const auto& [time, count] : own.items()) {
+    const Json& fio_bins = member_object(*latency, "bins");
+    if (fio_bins.empty()) return std::nullopt;
+    for (const auto& [time, count] : fio_bins.items()) {
       const double number = count.is_number() ? count.get<double>() : 0;
       if (number <= 0) continue;
       bins[parse_number(time)] += number;
       total += number;
     }
   }
-  double seen = 0;
+  double operations_seen = 0;
   for (const auto& [time, count] : bins)
-    if ((seen += count) >= total * percent / 100) return time;
+    if ((operations_seen += count) >= total * percent / 100) return time;
   return std::nullopt;
 }
 
@@ -117,25 +118,25 @@ std::optional<double> percentile_of(const Latencies& latencies, double percent) 
                          ? member_number(member_object(*latencies.clones.front(), "percentile"),
                                          fmt::format("{:.6f}", percent))
                          : std::nullopt;
-  const auto time = found ? found : merged_percentile(latencies, percent);
-  return time ? std::optional(*time * latencies.ns_per_unit) : std::nullopt;
+  const auto latency = found ? found : merged_percentile(latencies, percent);
+  return latency ? std::optional(*latency * latencies.ns_per_unit) : std::nullopt;
 }
 
 constexpr MetricInfo kFioRate{"payload_bytes_per_s", "B/s", Better::higher, "run", kHeadline};
 constexpr MetricInfo kErrors{"errors", "1", Better::lower, "run", kHeadline};
-constexpr MetricInfo kPayload{"payload_bytes", "B"};
-constexpr MetricInfo kWall{"wall_s", "s"};
+constexpr MetricInfo kPayloadBytes{"payload_bytes", "B"};
+constexpr MetricInfo kWallTime{"wall_s", "s"};
 constexpr MetricInfo kLatency{"latency_ns_*", "ns", Better::lower};
-constexpr MetricInfo kFioMetrics[] = {kFioRate, kErrors, kOpRate, kPayload, kWall, kLatency};
+constexpr MetricInfo kFioMetrics[] = {kFioRate, kErrors, kOpRate, kPayloadBytes, kWallTime, kLatency};
 
 void add_latencies(Record& record, const Clones& clones) {
   const auto latencies = latencies_of(clones);
   if (!latencies) return;
-  const std::size_t before = record.metrics.size();
+  const std::size_t metrics_before = record.metrics.size();
   for (const double percent : {50.0, 95.0, 99.0, 99.9})
     if (const auto time = percentile_of(*latencies, percent))
       add_sample(record, kLatency, percent == 99.9 ? "p999" : fmt::format("p{:.0f}", percent), *time);
-  if (record.metrics.size() > before) record.parameters["latency"] = latencies->name;
+  if (record.metrics.size() > metrics_before) record.parameters["latency"] = latencies->name;
 }
 
 void add_rates(Record& record, const Clones& clones) {
@@ -148,20 +149,20 @@ void add_rates(Record& record, const Clones& clones) {
     bytes_per_s = bytes / seconds;
     ops_per_s = ios / seconds;
   }
-  if (clones.size() == 1) {  // fio's own rates, which are exact to the microsecond
-    const Json& one = *clones.front();
-    const auto rate = member_number(one, "bw_bytes");
-    bytes_per_s = rate ? *rate : member_number(one, "bw").value_or(bytes_per_s / 1024) * 1024;
-    ops_per_s = member_number(one, "iops").value_or(ops_per_s);
+  if (clones.size() == 1) {  // fio's own rates of a single clone, exact to the microsecond
+    const Json& only_clone = *clones.front();
+    const auto rate = member_number(only_clone, "bw_bytes");
+    bytes_per_s = rate ? *rate : member_number(only_clone, "bw").value_or(bytes_per_s / 1024) * 1024;
+    ops_per_s = member_number(only_clone, "iops").value_or(ops_per_s);
   }
   add_sample(record, kFioRate, bytes_per_s);
   add_sample(record, kOpRate, ops_per_s);
-  add_sample(record, kPayload, bytes);
-  add_sample(record, kWall, seconds);
+  add_sample(record, kPayloadBytes, bytes);
+  add_sample(record, kWallTime, seconds);
 }
 
-// Records the size of one operation. If fio has one size per direction (read, write, trim), the one of this
-// direction; for "mixed" all of them as text.
+// Records the size of one operation. If fio has one size for each direction (read, write, trim), records that
+// of this direction, or for "mixed" all of them as text.
 void add_block(Record& record, const std::string& text, std::size_t direction) {
   std::vector<std::string> sizes;
   for (std::size_t begin = 0; begin <= text.size();) {
@@ -169,16 +170,16 @@ void add_block(Record& record, const std::string& text, std::size_t direction) {
     sizes.push_back(text.substr(begin, end - begin));
     begin = end + 1;
   }
-  const bool all = kDirections[direction] == "mixed" && sizes.size() > 1;
-  const std::string& own = all ? text : sizes[std::min(direction, sizes.size() - 1)];
-  const auto bytes = parse_size(own);
-  record.parameters["block"] = bytes.ok() ? Json(*bytes) : Json(own);
+  const bool mixed_sizes = kDirections[direction] == "mixed" && sizes.size() > 1;
+  const std::string& block_text = mixed_sizes ? text : sizes[std::min(direction, sizes.size() - 1)];
+  const auto bytes = parse_size(block_text);
+  record.parameters["block"] = bytes.ok() ? Json(*bytes) : Json(block_text);
 }
 
 void add_tier(Record& record, const Json& fio, const Json& job) {
   const std::string folder = option(fio, job, "directory");
   std::string path = option(fio, job, "filename");
-  path = path.substr(0, path.find(':'));  // the first of several paths
+  path = path.substr(0, path.find(':'));  // only the first of several paths
   if (!folder.empty() && !path.starts_with('/')) path = path.empty() ? folder : folder + "/" + path;
   if (path.empty()) return;
   record.parameters["tier"] = path;
@@ -233,12 +234,12 @@ Record record_of(const Json& fio, const std::vector<const Json*>& jobs, std::siz
   if (const std::string host = member_text(first, "hostname"); !host.empty())
     record.environment["host"] = host;
   add_parameters(record, fio, first, direction, jobs.size());
-  const double ended = member_number(fio, "timestamp").value_or(0);
+  const double end_time_s = member_number(fio, "timestamp").value_or(0);
   record.started =
-      utc_time(member_number(first, "job_start").value_or((ended - seconds_of(clones)) * 1e3) * 1e-3);
+      utc_time(member_number(first, "job_start").value_or((end_time_s - seconds_of(clones)) * 1e3) * 1e-3);
   add_rates(record, clones);
   add_latencies(record, clones);
-  // The tier is the target of a job and not part of its work.
+  // The tier is where a job works and not part of the work.
   record.work.emplace();
   for (const auto& [name, value] : record.parameters.items())
     if (name != "tier") record.work->push_back(name);
@@ -248,8 +249,9 @@ Record record_of(const Json& fio, const std::vector<const Json*>& jobs, std::siz
 
 bool has_work(const std::vector<const Json*>& jobs, std::size_t direction) {
   return std::any_of(jobs.begin(), jobs.end(), [&](const Json* job) {
-    const Json& own = member_object(*job, kDirections[direction]);
-    return member_number(own, "io_bytes").value_or(0) > 0 || member_number(own, "total_ios").value_or(0) > 0;
+    const Json& results = member_object(*job, kDirections[direction]);
+    return member_number(results, "io_bytes").value_or(0) > 0 ||
+           member_number(results, "total_ios").value_or(0) > 0;
   });
 }
 
@@ -261,9 +263,9 @@ std::size_t requested_direction(const Json& fio, const Json& job) {
 
 bool is_clone(const Json& one, const Json& other) {
   for (const std::string_view name : {"jobname", "groupid", "hostname", "job options"}) {
-    const Json* const own = member(one, name);
+    const Json* const value = member(one, name);
     const Json* const other_value = member(other, name);
-    if ((own == nullptr) != (other_value == nullptr) || (own != nullptr && *own != *other_value))
+    if ((value == nullptr) != (other_value == nullptr) || (value != nullptr && *value != *other_value))
       return false;
   }
   return true;
@@ -287,28 +289,28 @@ Imported import_fio(const Json& json, const std::string& id) {
   std::vector<std::vector<const Json*>> groups;
   for (const Json& job : jobs != nullptr && jobs->is_array() ? *jobs : json.at("client_stats")) {
     if (!job.is_object() || member_text(job, "jobname") == kSumOfClients) continue;
-    const auto same = std::find_if(groups.begin(), groups.end(), [&](const std::vector<const Json*>& group) {
-      return is_clone(*group.front(), job);
-    });
-    if (same == groups.end())
+    const auto same_group =
+        std::find_if(groups.begin(), groups.end(),
+                     [&](const std::vector<const Json*>& group) { return is_clone(*group.front(), job); });
+    if (same_group == groups.end())
       groups.push_back({&job});
     else
-      same->push_back(&job);
+      same_group->push_back(&job);
   }
   Imported imported;
-  const auto add = [&](Record record) {
+  const auto add_record = [&](Record record) {
     record.id = fmt::format("{}-{}", id, imported.records.size());
     imported.records.push_back(std::move(record));
   };
   for (const std::vector<const Json*>& group : groups) {
-    const std::size_t before = imported.records.size();
+    const std::size_t records_before = imported.records.size();
     for (std::size_t direction = 0; direction < kDirections.size(); ++direction)
-      if (has_work(group, direction)) add(record_of(json, group, direction));
-    if (imported.records.size() > before) continue;
+      if (has_work(group, direction)) add_record(record_of(json, group, direction));
+    if (imported.records.size() > records_before) continue;
     Record empty_record = record_of(json, group, requested_direction(json, *group.front()));
     empty_record.metrics.clear();
     add_verdict(empty_record.verdict, empty_record.reason, Verdict::failed, "fio did nothing in this job");
-    add(std::move(empty_record));
+    add_record(std::move(empty_record));
   }
   return imported;
 }

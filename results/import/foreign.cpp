@@ -13,8 +13,8 @@
 namespace penstock {
 namespace {
 
-constexpr int kMostForeignDepth = 32;         // of JSON nesting; these tools need six
-constexpr double kLatest = 32503680000;       // the year 3000
+constexpr int kMostForeignDepth = 32;              // levels of JSON nesting; these tools need six
+constexpr double kLatestUnixTime_s = 32503680000;  // the year 3000
 constexpr std::string_view kRootMount = "/";  // the root mount contains every path, so it identifies no tier
 
 // The JSON object in the text: from the first '{' at the start of a line to the last '}' at the start of a
@@ -33,29 +33,30 @@ std::string_view find_json_object(std::string_view text) {
 
 // Replaces NaN and Infinity by null: Google Benchmark writes them although JSON does not allow them.
 std::string replace_odd_numbers(std::string_view text) {
-  std::string plain;
-  bool quoted = false;
+  std::string json;
+  bool in_string = false;
   for (std::size_t i = 0; i < text.size(); ++i) {
-    if (quoted && text[i] == '\\') {
-      plain += text.substr(i, 2);
+    if (in_string && text[i] == '\\') {
+      json += text.substr(i, 2);
       ++i;
       continue;
     }
-    if (text[i] == '"') quoted = !quoted;
-    const std::string_view rest = quoted ? std::string_view() : text.substr(i);
+    if (text[i] == '"') in_string = !in_string;
+    const std::string_view rest = in_string ? std::string_view() : text.substr(i);
     std::size_t odd_length = 0;
     for (const std::string_view word : {"-Infinity", "Infinity", "-NaN", "NaN"})
       if (odd_length == 0 && rest.starts_with(word)) odd_length = word.size();
-    plain += odd_length == 0 ? std::string_view(&text[i], 1) : std::string_view("null");
+    json += odd_length == 0 ? std::string_view(&text[i], 1) : std::string_view("null");
     if (odd_length > 0) i += odd_length - 1;
   }
-  return plain;
+  return json;
 }
 
 bool is_below(const std::filesystem::path& path, const std::filesystem::path& folder) {
   if (folder.empty() || path.empty()) return false;
-  const std::filesystem::path rest = path.lexically_normal().lexically_relative(folder.lexically_normal());
-  return !rest.empty() && *rest.begin() != "..";
+  const std::filesystem::path relative =
+      path.lexically_normal().lexically_relative(folder.lexically_normal());
+  return !relative.empty() && *relative.begin() != "..";
 }
 
 using TierFolders = std::map<std::string, std::string>;  // folder -> the name of the tier
@@ -75,16 +76,16 @@ std::string nearest_tier(const TierFolders& folders, const std::string& path) {
 }  // namespace
 
 std::string utc_time(double seconds) {
-  if (!(seconds > 0) || seconds > kLatest) return "";
+  if (!(seconds > 0) || seconds > kLatestUnixTime_s) return "";
   return utc_text(static_cast<std::time_t>(seconds));
 }
 
 std::optional<Imported> import_foreign(std::string_view text) {
   const std::string_view object = find_json_object(text);
   if (object.empty()) return std::nullopt;
-  const auto shallow = [](int depth, Json::parse_event_t, Json&) { return depth <= kMostForeignDepth; };
-  Json json = Json::parse(object.begin(), object.end(), shallow, false);
-  if (json.is_discarded()) json = Json::parse(replace_odd_numbers(object), shallow, false);
+  const auto limit_depth = [](int depth, Json::parse_event_t, Json&) { return depth <= kMostForeignDepth; };
+  Json json = Json::parse(object.begin(), object.end(), limit_depth, false);
+  if (json.is_discarded()) json = Json::parse(replace_odd_numbers(object), limit_depth, false);
   if (!json.is_object()) return std::nullopt;
   const std::string id = fmt::format("{:08x}", crc32c(std::as_bytes(std::span(object))));
   if (is_google_benchmark(json)) return import_google_benchmark(json, id);

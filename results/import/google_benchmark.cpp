@@ -24,7 +24,8 @@ constexpr std::array<std::string_view, 17> kStandardMembers{"family_index",  "pe
                                                             "error_message", "skipped",
                                                             "skip_message"};
 constexpr double kMostThreads = 1e9;
-constexpr std::array<std::string_view, 6> kAggregates{"_mean", "_median", "_stddev", "_cv", "_BigO", "_RMS"};
+constexpr std::array<std::string_view, 6> kAggregateNames{"_mean", "_median", "_stddev",
+                                                          "_cv",   "_BigO",   "_RMS"};
 
 std::optional<double> seconds_of(std::string_view unit) {
   if (unit.empty() || unit == "ns") return 1e-9;
@@ -38,14 +39,14 @@ std::optional<double> seconds_of(std::string_view unit) {
 std::string utc_of_date(const std::string& date) {
   int year = 0, month = 0, day = 0, hour = 0, minute = 0, second = 0, offset_hours = 0, offset_minutes = 0;
   char sign = '+';
-  const int found = std::sscanf(date.c_str(), "%4d-%2d-%2d%*1[T ]%2d:%2d:%2d%c%2d:%2d", &year, &month, &day,
-                                &hour, &minute, &second, &sign, &offset_hours, &offset_minutes);
-  const std::chrono::year_month_day on{std::chrono::year(year),
-                                       std::chrono::month(static_cast<unsigned>(month)),
-                                       std::chrono::day(static_cast<unsigned>(day))};
-  if (found < 6 || !on.ok()) return "";
+  const int fields = std::sscanf(date.c_str(), "%4d-%2d-%2d%*1[T ]%2d:%2d:%2d%c%2d:%2d", &year, &month, &day,
+                                 &hour, &minute, &second, &sign, &offset_hours, &offset_minutes);
+  const std::chrono::year_month_day calendar_day{std::chrono::year(year),
+                                                 std::chrono::month(static_cast<unsigned>(month)),
+                                                 std::chrono::day(static_cast<unsigned>(day))};
+  if (fields < 6 || !calendar_day.ok()) return "";
   const int offset = (sign == '-' ? -1 : 1) * (offset_hours * 60 + offset_minutes) * 60;
-  const auto midnight = std::chrono::sys_days(on).time_since_epoch() / std::chrono::seconds(1);
+  const auto midnight = std::chrono::sys_days(calendar_day).time_since_epoch() / std::chrono::seconds(1);
   return utc_time(static_cast<double>(midnight + hour * 3600 + minute * 60 + second - offset));
 }
 
@@ -54,7 +55,7 @@ std::string utc_of_date(const std::string& date) {
 bool is_aggregate(const Json& entry, const std::set<std::string>& names) {
   if (const std::string type = member_text(entry, "run_type"); !type.empty()) return type != "iteration";
   const std::string name = member_text(entry, "name");
-  return std::any_of(kAggregates.begin(), kAggregates.end(), [&](std::string_view end) {
+  return std::any_of(kAggregateNames.begin(), kAggregateNames.end(), [&](std::string_view end) {
     return name.ends_with(end) && names.contains(name.substr(0, name.size() - end.size()));
   });
 }
@@ -64,8 +65,8 @@ std::string run_name(const Json& entry) {
   return name.empty() ? member_text(entry, "name") : name;
 }
 
-// Whether `aggregate` belongs to `run`. It is of that run, or of all runs of a family (complexity): "BM_x" of
-// "BM_x/8" and "BM_x/64".
+// Whether the aggregate belongs to `run`: it is an aggregate of this run, or of all runs of its family
+// (complexity), as "BM_x" is of "BM_x/8" and "BM_x/64".
 bool belongs_to(const std::string& run, const std::string& aggregate) {
   return run == aggregate || run.starts_with(aggregate + "/");
 }
@@ -153,8 +154,8 @@ Imported import_google_benchmark(const Json& json, const std::string& id) {
   const Json& context = json.at("context");
   std::set<std::string> names;
   for (const Json& entry : json.at("benchmarks")) names.insert(member_text(entry, "name"));
-  std::vector<std::string> order;       // run names of the records
-  std::vector<std::string> aggregated;  // run names that have aggregates
+  std::vector<std::string> run_names;        // one for each record
+  std::vector<std::string> aggregated_runs;  // run names that have aggregates
   for (const Json& entry : json.at("benchmarks")) {
     const std::string name = run_name(entry);
     if (name.empty()) {
@@ -162,22 +163,23 @@ Imported import_google_benchmark(const Json& json, const std::string& id) {
       continue;
     }
     if (is_aggregate(entry, names)) {
-      const bool known = std::find(aggregated.begin(), aggregated.end(), name) != aggregated.end();
-      if (!known && !member_text(entry, "run_name").empty()) aggregated.push_back(name);
+      const bool is_known =
+          std::find(aggregated_runs.begin(), aggregated_runs.end(), name) != aggregated_runs.end();
+      if (!is_known && !member_text(entry, "run_name").empty()) aggregated_runs.push_back(name);
       continue;
     }
-    const auto at = std::find(order.begin(), order.end(), name);
-    if (at == order.end()) {
-      order.push_back(name);
+    const auto at = std::find(run_names.begin(), run_names.end(), name);
+    if (at == run_names.end()) {
+      run_names.push_back(name);
       imported.records.push_back(record_of(context, name, entry));
-      imported.records.back().id = fmt::format("{}-{}", id, order.size() - 1);
+      imported.records.back().id = fmt::format("{}-{}", id, run_names.size() - 1);
       add_repetition(imported.records.back(), entry);
     } else {
-      add_repetition(imported.records[static_cast<std::size_t>(at - order.begin())], entry);
+      add_repetition(imported.records[static_cast<std::size_t>(at - run_names.begin())], entry);
     }
   }
-  for (const std::string& name : aggregated)
-    if (std::none_of(order.begin(), order.end(),
+  for (const std::string& name : aggregated_runs)
+    if (std::none_of(run_names.begin(), run_names.end(),
                      [&](const std::string& run) { return belongs_to(run, name); }))
       imported.problems.push_back(
           fmt::format("of '{}' there are aggregates alone: without its repetitions nothing can be compared "

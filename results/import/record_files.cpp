@@ -19,9 +19,9 @@ namespace {
 
 namespace fs = std::filesystem;
 
-constexpr std::string_view kSuffix = ".jsonl";
+constexpr std::string_view kRecordSuffix = ".jsonl";
 constexpr std::string_view kForeignSuffix = ".json";
-constexpr int kMostRecordDepth = 32;  // of JSON nesting; records need five
+constexpr int kMostRecordDepth = 32;  // levels of JSON nesting; records need five
 
 class RecordReader {
  public:
@@ -33,11 +33,11 @@ class RecordReader {
   void read_lines(std::istream& in, const fs::path& path);
   void read_foreign(std::istream& in, const fs::path& path, bool is_argument);
   void add_problem(const fs::path& path, std::size_t line, std::string_view text) {
-    set_.problems.push_back(path.string() + (line == 0 ? "" : ":" + std::to_string(line)) + ": " +
-                            std::string(text));
+    record_set_.problems.push_back(path.string() + (line == 0 ? "" : ":" + std::to_string(line)) + ": " +
+                                   std::string(text));
   }
 
-  RecordSet set_;
+  RecordSet record_set_;
   std::set<std::pair<dev_t, ino_t>> files_read_;  // a file that two paths lead to counts once
 };
 
@@ -46,68 +46,69 @@ void RecordReader::read_file(const fs::path& path, bool is_argument) {
   if (::stat(path.c_str(), &status) == 0 && !files_read_.emplace(status.st_dev, status.st_ino).second) return;
   std::ifstream in(path, std::ios::binary);
   if (!in) {
-    set_.problems.push_back(errno_error(errno, "cannot open", path.string()).message());
+    record_set_.problems.push_back(errno_error(errno, "cannot open", path.string()).message());
     return;
   }
-  if (path.extension() == kSuffix)
+  if (path.extension() == kRecordSuffix)
     read_lines(in, path);
   else
     read_foreign(in, path, is_argument);
-  if (in.bad()) set_.problems.push_back(errno_error(EIO, "cannot read all of", path.string()).message());
+  if (in.bad())
+    record_set_.problems.push_back(errno_error(EIO, "cannot read all of", path.string()).message());
 }
 
 void RecordReader::read_lines(std::istream& in, const fs::path& path) {
-  set_.files.push_back(path);
-  SealedRuns runs;
-  std::size_t number = 0;
-  bool empty = true;
+  record_set_.files.push_back(path);
+  SealedRuns sealed_runs;
+  std::size_t line_number = 0;
+  bool no_records = true;
   for (std::string line; std::getline(in, line);) {
-    ++number;
+    ++line_number;
     if (line.find_first_not_of(" \t\r") == std::string::npos) continue;
-    empty = false;
+    no_records = false;
     auto parsed = parse_sealed_line(line);
     if (!parsed) {
-      runs.unreadable_line();
-      add_problem(path, number, parsed.error().message());
+      sealed_runs.unreadable_line();
+      add_problem(path, line_number, parsed.error().message());
       continue;
     }
     if (parsed->seal)
-      if (const std::string missing = runs.next_line(*parsed->seal); !missing.empty())
-        add_problem(path, number, missing);
+      if (const std::string missing = sealed_runs.next_line(*parsed->seal); !missing.empty())
+        add_problem(path, line_number, missing);
     parsed->file = path;
-    parsed->line = number;
-    set_.records.push_back(*std::move(parsed));
+    parsed->line = line_number;
+    record_set_.records.push_back(*std::move(parsed));
   }
-  if (const std::string missing = runs.end_of_file(); !missing.empty()) add_problem(path, 0, missing);
-  if (empty && !in.bad()) add_problem(path, 0, "holds no record");
+  if (const std::string missing = sealed_runs.end_of_file(); !missing.empty()) add_problem(path, 0, missing);
+  if (no_records && !in.bad()) add_problem(path, 0, "holds no record");
 }
 
 void RecordReader::read_foreign(std::istream& in, const fs::path& path, bool is_argument) {
-  std::ostringstream all;
-  all << in.rdbuf();
-  const std::string text = std::move(all).str();
+  std::ostringstream contents;
+  contents << in.rdbuf();
+  const std::string text = std::move(contents).str();
   std::optional<Imported> imported = import_foreign(text);
   if (!imported) {
     if (path.extension() != kForeignSuffix) {
-      std::istringstream again(text);
-      read_lines(again, path);
+      std::istringstream lines(text);
+      read_lines(lines, path);
     } else if (is_argument) {
-      set_.files.push_back(path);
+      record_set_.files.push_back(path);
       add_problem(path, 0, "neither records nor what Google Benchmark or fio writes as JSON");
     }
     return;
   }
-  set_.files.push_back(path);
+  record_set_.files.push_back(path);
   for (const std::string& problem : imported->problems) add_problem(path, 0, problem);
   std::size_t number = 0;
-  for (Record& record : imported->records) set_.records.push_back({std::move(record), path, ++number});
+  for (Record& record : imported->records) record_set_.records.push_back({std::move(record), path, ++number});
 }
 
 RecordSet RecordReader::finish() && {
   std::vector<Record*> records;
-  for (StoredRecord& stored : set_.records) records.push_back(&stored.record);
+  for (StoredRecord& stored : record_set_.records) records.push_back(&stored.record);
   name_fio_tiers(records);
-  return std::move(set_);
+  return std::move(record_set_);
 }
 
 }  // namespace
@@ -118,7 +119,7 @@ Result<std::vector<fs::path>> record_files(const fs::path& folder) {
   for (fs::directory_iterator at(folder, code), end; !code && at != end; at.increment(code)) {
     const std::string name = at->path().filename().string();
     const fs::path extension = at->path().extension();
-    if (name.front() == '.' || (extension != kSuffix && extension != kForeignSuffix)) continue;
+    if (name.front() == '.' || (extension != kRecordSuffix && extension != kForeignSuffix)) continue;
     files.push_back(at->path());
   }
   if (code) return errno_error(code.value(), "cannot list", folder.string());
@@ -167,15 +168,15 @@ Result<RecordSet> read_records(std::span<const fs::path> paths) {
 }
 
 std::vector<fs::path> with_folders(const fs::path& path) {
-  constexpr int kDeeperLevels = 1;  // levels of folders below its own folders
+  constexpr int kMostFolderLevels = 1;  // levels of folders below the folders in `path`
   std::vector<fs::path> paths{path};
   std::error_code code;
   if (!fs::is_directory(path, code)) return paths;
   for (fs::recursive_directory_iterator at(path, code), end; !code && at != end; at.increment(code)) {
-    std::error_code unknown;
-    const bool folder = at->is_directory(unknown) && !at->path().filename().string().starts_with('.');
-    if (folder) paths.push_back(at->path());
-    if (!folder || at.depth() >= kDeeperLevels) at.disable_recursion_pending();
+    std::error_code ignored;
+    const bool is_folder = at->is_directory(ignored) && !at->path().filename().string().starts_with('.');
+    if (is_folder) paths.push_back(at->path());
+    if (!is_folder || at.depth() >= kMostFolderLevels) at.disable_recursion_pending();
   }
   std::sort(paths.begin() + 1, paths.end());
   return paths;

@@ -19,10 +19,10 @@ namespace {
 
 namespace fs = std::filesystem;
 
-constexpr std::string_view kFolder = "baselines";
+constexpr std::string_view kBaselinesFolder = "baselines";
 constexpr std::string_view kBaselinePrefix = "baseline:";
-constexpr int kDepth = 8;
-constexpr std::size_t kBlock = 1U << 16;
+constexpr int kMostBaselineDepth = 8;  // levels of JSON nesting
+constexpr std::size_t kReadBlockBytes = 1U << 16;
 
 Result<void> check_name(const std::string& name) {
   if (is_plain_word(name)) return success();
@@ -31,11 +31,11 @@ Result<void> check_name(const std::string& name) {
 }
 
 // The current size and checksum of a file; its path is left empty.
-Result<Baseline::File> inspect(const fs::path& path) {
+Result<Baseline::File> inspect_file(const fs::path& path) {
   std::ifstream in(path, std::ios::binary);
   if (!in) return errno_error(errno, "cannot open", path.string());
   Baseline::File file;
-  std::array<char, kBlock> block{};
+  std::array<char, kReadBlockBytes> block{};
   while (in.read(block.data(), static_cast<std::streamsize>(block.size())) || in.gcount() > 0) {
     const auto bytes = std::span(block.data(), static_cast<std::size_t>(in.gcount()));
     file.crc = crc32c(std::as_bytes(bytes), file.crc);
@@ -50,14 +50,15 @@ fs::path path_of(const fs::path& folder, const Baseline::File& file) {
 }
 
 std::string path_from(const fs::path& folder, const fs::path& path) {
-  std::error_code unknown;
-  const fs::path whole = fs::weakly_canonical(path, unknown);
-  const fs::path rest = whole.lexically_relative(fs::weakly_canonical(folder, unknown));
-  return rest.empty() || *rest.begin() == ".." ? whole.string() : rest.string();
+  std::error_code ignored;
+  const fs::path full_path = fs::weakly_canonical(path, ignored);
+  const fs::path relative_path = full_path.lexically_relative(fs::weakly_canonical(folder, ignored));
+  return relative_path.empty() || *relative_path.begin() == ".." ? full_path.string()
+                                                                 : relative_path.string();
 }
 
 Json baseline_json(const Baseline& baseline) {
-  Json json{{"baseline", baseline.name}, {"saved", baseline.saved}, {"files", Json::array()}};
+  Json json{{"baseline", baseline.name}, {"saved", baseline.saved_at}, {"files", Json::array()}};
   for (const Baseline::File& file : baseline.files)
     json["files"].push_back(
         Json{{"path", file.path}, {"bytes", file.bytes}, {"crc32c", fmt::format("{:08x}", file.crc)}});
@@ -66,7 +67,7 @@ Json baseline_json(const Baseline& baseline) {
 
 Result<Baseline> read_baseline(const fs::path& folder, const std::string& name) {
   PENSTOCK_TRY(check_name(name));
-  const fs::path path = folder / kFolder / name;
+  const fs::path path = folder / kBaselinesFolder / name;
   std::ifstream in(path, std::ios::binary);
   if (!in && errno == ENOENT)
     return make_error(
@@ -89,8 +90,8 @@ bool is_plain_word(std::string_view name) {
 
 Result<Baseline> parse_baseline(std::string_view text, const std::string& what) {
   const Error no_baseline = make_error(Errc::corrupt, fmt::format("'{}' is no baseline", what));
-  const auto shallow = [](int depth, Json::parse_event_t, Json&) { return depth <= kDepth; };
-  const Json json = Json::parse(text.begin(), text.end(), shallow, false);
+  const auto limit_depth = [](int depth, Json::parse_event_t, Json&) { return depth <= kMostBaselineDepth; };
+  const Json json = Json::parse(text.begin(), text.end(), limit_depth, false);
   if (!json.is_object() || !json.contains("files") || !json.at("files").is_array()) return no_baseline;
   Baseline baseline{member_text(json, "baseline"), member_text(json, "saved"), {}};
   for (const Json& entry : json.at("files")) {
@@ -117,26 +118,27 @@ Result<Baseline> save_baseline(const fs::path& folder, const std::string& name,
                       fmt::format("baseline '{}' would not be whole: {}", name, set.problems.front()));
   Baseline baseline{name, utc_now(), {}};
   for (const fs::path& path : set.files) {
-    PENSTOCK_ASSIGN(Baseline::File file, inspect(path));
+    PENSTOCK_ASSIGN(Baseline::File file, inspect_file(path));
     file.path = path_from(folder, path);
     baseline.files.push_back(std::move(file));
   }
   if (baseline.files.empty())
     return make_error(Errc::invalid_argument, fmt::format("baseline '{}' would name no record file", name));
-  PENSTOCK_TRY(make_results_folder(folder / kFolder));
-  PENSTOCK_TRY(
-      write_durable_file(folder / kFolder, name, baseline_json(baseline).dump(1) + "\n", true, hook));
+  PENSTOCK_TRY(make_results_folder(folder / kBaselinesFolder));
+  PENSTOCK_TRY(write_durable_file(folder / kBaselinesFolder, name, baseline_json(baseline).dump(1) + "\n",
+                                  true, hook));
   return baseline;
 }
 
 Result<std::vector<Baseline>> list_baselines(const fs::path& folder) {
   std::vector<std::string> names;
   std::error_code code;
-  for (fs::directory_iterator at(folder / kFolder, code), end; !code && at != end; at.increment(code))
+  for (fs::directory_iterator at(folder / kBaselinesFolder, code), end; !code && at != end;
+       at.increment(code))
     if (std::string name = at->path().filename().string(); is_plain_word(name))
       names.push_back(std::move(name));
   if (code && code != std::errc::no_such_file_or_directory)
-    return errno_error(code.value(), "cannot list", (folder / kFolder).string());
+    return errno_error(code.value(), "cannot list", (folder / kBaselinesFolder).string());
   std::sort(names.begin(), names.end());
   std::vector<Baseline> baselines;
   for (const std::string& name : names) {
@@ -148,7 +150,7 @@ Result<std::vector<Baseline>> list_baselines(const fs::path& folder) {
 
 Result<void> remove_baseline(const fs::path& folder, const std::string& name) {
   PENSTOCK_TRY(check_name(name));
-  const fs::path path = folder / kFolder / name;
+  const fs::path path = folder / kBaselinesFolder / name;
   if (::unlink(path.c_str()) == 0) return success();
   if (errno == ENOENT)
     return make_error(Errc::not_found,
@@ -159,7 +161,7 @@ Result<void> remove_baseline(const fs::path& folder, const std::string& name) {
 Result<void> check_baseline(const fs::path& folder, const Baseline& baseline) {
   for (const Baseline::File& file : baseline.files) {
     const fs::path path = path_of(folder, file);
-    const Result<Baseline::File> current = inspect(path);
+    const Result<Baseline::File> current = inspect_file(path);
     if (!current && current.error().sys_errno == ENOENT)
       return make_error(Errc::not_found, fmt::format("baseline '{}' does not hold any more: '{}' is gone",
                                                      baseline.name, path.string()));

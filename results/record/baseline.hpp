@@ -30,13 +30,13 @@ struct Baseline {
     std::uint32_t crc = 0;
   };
   std::string name;
-  std::string saved;  // UTC
+  std::string saved_at;  // time in UTC
   std::vector<File> files;
 };
 
-// Saves a baseline of the records in `paths`, as read_records() reads them. A folder stands for the files
-// that it has now. Errors: invalid_argument if is_plain_word(name) is false or `paths` have no record file;
-// corrupt if not all of their records can be read. `hook` is for tests.
+// Saves a baseline of the records in `paths`, as read_records() reads them. Of a folder, the baseline gets
+// the files that it has now. Errors: invalid_argument if is_plain_word(name) is false or `paths` have no
+// record file; corrupt if not all of their records can be read. `hook` is for tests.
 Result<Baseline> save_baseline(const std::filesystem::path& folder, const std::string& name,
                                std::span<const std::filesystem::path> paths, const FileStepHook& hook = {});
 
@@ -47,7 +47,7 @@ Result<std::vector<Baseline>> list_baselines(const std::filesystem::path& folder
 // Removes the baseline, not its records. not_found if there is no baseline of that name.
 Result<void> remove_baseline(const std::filesystem::path& folder, const std::string& name);
 
-// Succeeds if all files of the baseline are as they were. Else corrupt or not_found, with the names of the
+// Succeeds if all files of the baseline are unchanged. Else fails with corrupt or not_found, and names the
 // baseline and the file.
 Result<void> check_baseline(const std::filesystem::path& folder, const Baseline& baseline);
 

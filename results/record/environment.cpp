@@ -84,25 +84,25 @@ void inspect_v2(const fs::path& mount, const std::string& path, Json& limits) {
 
 void inspect_v1(const fs::path& mount, const std::string& controllers, const std::string& path,
                 Json& limits) {
-  const std::string wrapped = "," + controllers + ",";
-  const auto has = [&](std::string_view name) {
-    return wrapped.find("," + std::string(name) + ",") != std::string::npos;
+  const std::string comma_separated = "," + controllers + ",";
+  const auto has_controller = [&](std::string_view name) {
+    return comma_separated.find("," + std::string(name) + ",") != std::string::npos;
   };
   // Inside a container the host's path may not exist. The mounted root is then the group of this process.
   const auto group_folder = [&](std::string_view controller) {
-    const fs::path base = mount / controller;
-    const fs::path folder = base / fs::path(path).relative_path();
+    const fs::path controller_folder = mount / controller;
+    const fs::path folder = controller_folder / fs::path(path).relative_path();
     std::error_code ignored;
-    return fs::exists(folder, ignored) ? folder : base;
+    return fs::exists(folder, ignored) ? folder : controller_folder;
   };
-  if (has("memory")) {
+  if (has_controller("memory")) {
     // The kernel writes "no limit" as a huge number rounded to pages.
     if (const auto text = file_text(group_folder("memory") / "memory.limit_in_bytes"))
       if (const auto number = parse_digits<std::uint64_t>(*text);
           number && *number < (std::uint64_t{1} << 60))
         keep_smaller(limits, "memory_bytes", *number);
   }
-  if (has("cpu")) {
+  if (has_controller("cpu")) {
     const auto quota = file_text(group_folder("cpu") / "cpu.cfs_quota_us");
     const auto period = file_text(group_folder("cpu") / "cpu.cfs_period_us");
     if (quota && period)
@@ -110,7 +110,7 @@ void inspect_v1(const fs::path& mount, const std::string& controllers, const std
           q && p && *p > 0)
         keep_smaller(limits, "cpus", static_cast<double>(*q) / static_cast<double>(*p));
   }
-  if (has("blkio")) {
+  if (has_controller("blkio")) {
     std::string lines;
     for (const char* limit : {"read_bps", "write_bps", "read_iops", "write_iops"})
       if (const auto text =
@@ -122,10 +122,10 @@ void inspect_v1(const fs::path& mount, const std::string& controllers, const std
 }
 
 int cpu_count() {
-  cpu_set_t set;
-  CPU_ZERO(&set);
-  return ::sched_getaffinity(0, sizeof set, &set) == 0 ? CPU_COUNT(&set)
-                                                       : static_cast<int>(::sysconf(_SC_NPROCESSORS_ONLN));
+  cpu_set_t cpus;
+  CPU_ZERO(&cpus);
+  return ::sched_getaffinity(0, sizeof cpus, &cpus) == 0 ? CPU_COUNT(&cpus)
+                                                         : static_cast<int>(::sysconf(_SC_NPROCESSORS_ONLN));
 }
 
 std::string cpu_model() {
@@ -169,13 +169,13 @@ std::uint64_t available_memory() {
 }
 
 double clock_read_ns() {
-  constexpr int kReads = 1000;
+  constexpr int kClockReads = 1000;
   std::array<double, 9> samples{};
   for (double& sample : samples) {
     const auto begin = std::chrono::steady_clock::now();
     auto end = begin;
-    for (int i = 0; i < kReads; ++i) end = std::chrono::steady_clock::now();
-    sample = std::chrono::duration<double, std::nano>(end - begin).count() / kReads;
+    for (int i = 0; i < kClockReads; ++i) end = std::chrono::steady_clock::now();
+    sample = std::chrono::duration<double, std::nano>(end - begin).count() / kClockReads;
   }
   return median(samples);
 }
@@ -185,11 +185,12 @@ Json cgroup_limits(const fs::path& root) {
   const fs::path mount = root / "sys/fs/cgroup";
   std::ifstream in(root / "proc/self/cgroup");
   for (std::string line; std::getline(in, line);) {
-    const auto first = line.find(':');
-    const auto second = line.find(':', first == std::string::npos ? first : first + 1);
-    if (second == std::string::npos) continue;
-    const std::string controllers = line.substr(first + 1, second - first - 1);
-    const std::string path = line.substr(second + 1);
+    const auto first_colon = line.find(':');
+    const auto second_colon =
+        line.find(':', first_colon == std::string::npos ? first_colon : first_colon + 1);
+    if (second_colon == std::string::npos) continue;
+    const std::string controllers = line.substr(first_colon + 1, second_colon - first_colon - 1);
+    const std::string path = line.substr(second_colon + 1);
     if (!controllers.empty()) {
       inspect_v1(mount, controllers, path, limits);
     } else if (std::error_code ignored; fs::exists(mount / "unified", ignored)) {
@@ -203,11 +204,11 @@ Json cgroup_limits(const fs::path& root) {
 
 Json inspect_environment() {
   Json json = Json::object();
-  utsname names{};
-  if (::uname(&names) == 0) {
-    json["host"] = names.nodename;
-    json["kernel"] = std::string(names.sysname) + " " + names.release;
-    json["machine"] = names.machine;
+  utsname system_names{};
+  if (::uname(&system_names) == 0) {
+    json["host"] = system_names.nodename;
+    json["kernel"] = std::string(system_names.sysname) + " " + system_names.release;
+    json["machine"] = system_names.machine;
   }
   json["os"] = line_value("/etc/os-release", "PRETTY_NAME");
   json["cpu"] = cpu_model();
@@ -255,10 +256,10 @@ Json tier_json(const Tier& tier) {
             {"memory", tier.facts.memory}};
   if (const std::vector<std::string> remarks = tier.remarks(); !remarks.empty()) json["remarks"] = remarks;
   if (TimedCalls* const calls = tier.backend == nullptr ? nullptr : timed_calls(*tier.backend))
-    json["calls"] = calls_json(calls->all());
+    json["calls"] = calls_json(calls->totals());
   if (!tier.ceilings.empty()) {
     json["ceilings"] = Json::object();
-    for (const Ceiling& ceiling : tier.ceilings) json["ceilings"][ceiling.what] = ceiling.bytes_per_s;
+    for (const Ceiling& ceiling : tier.ceilings) json["ceilings"][ceiling.probe_name] = ceiling.bytes_per_s;
   }
   return json;
 }

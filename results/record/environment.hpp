@@ -17,9 +17,10 @@ struct Tier;
 // clock_read_ns. A fact that the machine does not report is "" or absent. Takes a few milliseconds.
 Json inspect_environment();
 
-// The cgroup limits of this process; {} if there are none. Of version 2 the tightest on the way to the root,
-// of version 1 those of its own group. Keys: version and path (version 2 only), memory_bytes, cpus (quota /
-// period), io (the lines of io.max or blkio.throttle). `root` replaces "/" in tests.
+// The cgroup limits of this process; {} if there are none. With version 2 they are the tightest limits of its
+// group and all parents, with version 1 the limits of its group. Keys: version and path (version 2 only),
+// memory_bytes, cpus (quota / period), io (the lines of io.max or blkio.throttle). `root` replaces "/" in
+// tests.
 Json cgroup_limits(const std::filesystem::path& root);
 
 // The median cost of one steady_clock read.

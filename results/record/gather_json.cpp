@@ -28,23 +28,24 @@ Result<GatheredJson> gather_json(Communicator& ranks, const Json& mine,
   PENSTOCK_ASSIGN(const auto gathered, ranks.gather(std::as_bytes(std::span(bytes))));
   std::vector<std::byte> answer;
   if (ranks.root()) {
-    std::vector<Json> each;
+    std::vector<Json> rank_jsons;
     std::vector<int> signals;
     for (const std::vector<std::byte>& of_rank : gathered) {
       Json message = Json::from_cbor(of_rank);
       signals.push_back(message[0].get<int>());
-      each.push_back(std::move(message[1]));
+      rank_jsons.push_back(std::move(message[1]));
     }
-    const std::vector<std::uint8_t> joined = Json::to_cbor(Json::array({first_signal(signals), join(each)}));
+    const std::vector<std::uint8_t> joined =
+        Json::to_cbor(Json::array({first_signal(signals), join(rank_jsons)}));
     const auto answer_bytes = std::as_bytes(std::span(joined));
     answer.assign(answer_bytes.begin(), answer_bytes.end());
   }
   PENSTOCK_TRY(ranks.broadcast(answer));
   Json message = Json::from_cbor(answer);
-  GatheredJson all{std::move(message[1]), message[0].get<int>()};
+  GatheredJson result{std::move(message[1]), message[0].get<int>()};
   // Simulate the signal on the ranks that did not receive it.
-  if (all.signal != 0 && !interrupted()) simulate_interrupt(all.signal);
-  return all;
+  if (result.signal != 0 && !interrupted()) simulate_interrupt(result.signal);
+  return result;
 }
 
 Result<Json> gather_ranks(Communicator& ranks, const Json& host, const Json& before) {
@@ -55,9 +56,9 @@ Result<Json> gather_ranks(Communicator& ranks, const Json& host, const Json& bef
                   {"clock", {{"offset_ns", clock.offset_ns}, {"error_ns", clock.error_ns}}}};
   // Rank 0 gets one entry for each rank; the others get none and return [].
   const std::vector<std::uint8_t> bytes = Json::to_cbor(mine);
-  PENSTOCK_ASSIGN(const auto all, ranks.gather(std::as_bytes(std::span(bytes))));
+  PENSTOCK_ASSIGN(const auto gathered, ranks.gather(std::as_bytes(std::span(bytes))));
   Json rows = Json::array();
-  for (const std::vector<std::byte>& of_rank : all) {
+  for (const std::vector<std::byte>& of_rank : gathered) {
     Json rank = Json::from_cbor(of_rank);
     Json clocks = rows.size() < before.size() ? before[rows.size()]["clock"] : Json::array();
     clocks.push_back(std::move(rank["clock"]));

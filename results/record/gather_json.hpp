@@ -13,7 +13,7 @@ namespace penstock {
 
 struct GatheredJson {
   Json json;
-  int signal = 0;  // the signal that a rank received, of the lowest such rank; 0 for none
+  int signal = 0;  // the signal of the lowest rank that received one; 0: none
 };
 
 // Collective: rank 0 calls `join` with the JSON of all ranks, in rank order, and every rank gets the result.
@@ -29,7 +29,7 @@ Result<Json> gather_ranks(Communicator& ranks, const Json& host, const Json& bef
 Json error_json(const Error& error);
 Error error_from_json(const Json& json);
 
-// JSON null stands for an absent number.
+// An absent number is null in JSON.
 Json number_json(const std::optional<double>& number);
 std::optional<double> number_from_json(const Json& json);
 

@@ -18,9 +18,9 @@ inline const Json* member(const Json& json, std::string_view name) {
 
 // The member if it is an object, else an empty object.
 inline const Json& member_object(const Json& json, std::string_view name) {
-  static const Json kEmpty = Json::object();
+  static const Json kEmptyObject = Json::object();
   const Json* const found = member(json, name);
-  return found != nullptr && found->is_object() ? *found : kEmpty;
+  return found != nullptr && found->is_object() ? *found : kEmptyObject;
 }
 
 inline std::optional<double> member_number(const Json& json, std::string_view name) {

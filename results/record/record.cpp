@@ -20,10 +20,10 @@ namespace {
 
 namespace fs = std::filesystem;
 
-constexpr std::string_view kSuffix = ".jsonl";
-constexpr std::size_t kShortId = 8;
+constexpr std::string_view kRecordFileSuffix = ".jsonl";
+constexpr std::size_t kShortIdChars = 8;
 
-// In the order of Verdict.
+// In the order of the enum Verdict.
 constexpr std::string_view kVerdictNames[] = {"ok",        "short",    "client_bound", "ceiling_invalid",
                                               "degraded",  "not_warm", "not_cold",     "wrong_bytes",
                                               "timed_out", "failed",   "skipped",      "interrupted"};
@@ -44,34 +44,35 @@ Json metric_json(const Metric& metric) {
 // "2026-11-20T09:30:00Z" becomes "20261120T093000Z". Drops all other characters, so that a name from a record
 // cannot leave the folder.
 std::string file_name_part(std::string_view text, std::string_view also_allowed) {
-  std::string part;
+  std::string out;
   for (const char c : text) {
-    const bool plain = (c >= '0' && c <= '9') || (c >= 'a' && c <= 'z') || (c >= 'A' && c <= 'Z');
-    if (plain || also_allowed.find(c) != std::string_view::npos) part += c;
+    const bool is_plain = (c >= '0' && c <= '9') || (c >= 'a' && c <= 'z') || (c >= 'A' && c <= 'Z');
+    if (is_plain || also_allowed.find(c) != std::string_view::npos) out += c;
   }
-  return part;
+  return out;
 }
 
 // Makes a file in `folder` and removes it; returns 0 or the errno of the step that failed. Missing folders
 // are made below a unique name: another process that checks or writes must not find a folder that is removed
 // again. `made` gets the folders that were made, the outermost first; the caller removes them.
-int try_file_in(const fs::path& folder, std::vector<fs::path>& made) {
+int try_file_in(const fs::path& folder, std::vector<fs::path>& made_folders) {
   std::error_code code;
-  fs::path at = folder;
-  while (!fs::exists(fs::symlink_status(at, code)) && at.has_relative_path()) at = at.parent_path();
-  if (at != folder) {
-    const fs::path missing = folder.lexically_relative(at);
-    std::string own = (at / ".penstock-XXXXXX").string();
-    if (::mkdtemp(own.data()) == nullptr) return errno;
-    made.push_back(at = own);
+  fs::path existing = folder;
+  while (!fs::exists(fs::symlink_status(existing, code)) && existing.has_relative_path())
+    existing = existing.parent_path();
+  if (existing != folder) {
+    const fs::path missing = folder.lexically_relative(existing);
+    std::string unique_folder = (existing / ".penstock-XXXXXX").string();
+    if (::mkdtemp(unique_folder.data()) == nullptr) return errno;
+    made_folders.push_back(existing = unique_folder);
     for (const fs::path& name : missing) {
-      if (name.empty()) continue;  // after a slash at the end
-      at /= name;
-      if (::mkdir(at.c_str(), 0777) != 0) return errno;
-      made.push_back(at);
+      if (name.empty()) continue;  // the empty name after a slash at the end
+      existing /= name;
+      if (::mkdir(existing.c_str(), 0777) != 0) return errno;
+      made_folders.push_back(existing);
     }
   }
-  std::string file = (at / ".penstock-XXXXXX").string();
+  std::string file = (existing / ".penstock-XXXXXX").string();
   const Fd fd(::mkstemp(file.data()));
   if (!fd) return errno;
   return ::unlink(file.c_str()) == 0 ? 0 : errno;
@@ -96,9 +97,9 @@ void add_verdict(Verdict& verdict, std::string& reason, Verdict added, std::stri
     verdict = added;
     reason = added_reason;
   }
-  const std::string also = "; also " + std::string(verdict_name(lesser)) + ": ";
-  if (lesser != Verdict::ok && verdict_exit_code(verdict) == 0 && reason.find(also) == std::string::npos)
-    reason += also + lesser_reason;
+  const std::string also_text = "; also " + std::string(verdict_name(lesser)) + ": ";
+  if (lesser != Verdict::ok && verdict_exit_code(verdict) == 0 && reason.find(also_text) == std::string::npos)
+    reason += also_text + lesser_reason;
 }
 
 double Metric::value() const {
@@ -154,7 +155,7 @@ std::string record_line(const Record& record) {
 }
 
 std::string seal_line(std::string_view record, std::size_t line, std::size_t lines) {
-  std::string sealed(record.substr(0, record.size() - 1));  // without its '}'
+  std::string sealed(record.substr(0, record.size() - 1));  // the record without its last '}'
   sealed += fmt::format(R"(,"seal":{{"line":{},"of":{})", line, lines);
   return sealed + seal_checksum(sealed);
 }
@@ -182,24 +183,24 @@ Result<fs::path> write_records(const fs::path& folder, std::span<const Record> r
   const Record& first = records.front();
   const std::string stem =
       file_name_part(first.started, "") + "-" + file_name_part(first.command, "_-") + "-";
-  std::string id = file_name_part(first.id, "").substr(0, kShortId);
-  if (id.size() < kShortId) id = random_id(kShortId);
+  std::string id = file_name_part(first.id, "").substr(0, kShortIdChars);
+  if (id.size() < kShortIdChars) id = random_id(kShortIdChars);
   for (int attempt = 0;; ++attempt) {
-    const std::string name = stem + id + std::string(kSuffix);
+    const std::string name = stem + id + std::string(kRecordFileSuffix);
     const Result<void> written = write_durable_file(folder, name, text, false, hook);
     if (written) return folder / name;
     if (written.error().code != Errc::already_exists || attempt == 8) return written.error();
-    id = random_id(kShortId);
+    id = random_id(kShortIdChars);
   }
 }
 
 Result<void> check_results_folder(const fs::path& folder) {
   std::error_code code;
-  std::vector<fs::path> made;
-  const int failure = try_file_in(fs::absolute(folder, code).lexically_normal(), made);
-  for (auto at = made.rbegin(); at != made.rend(); ++at) ::rmdir(at->c_str());
-  if (failure == 0) return success();
-  Error error = errno_error(failure, "cannot write records into", folder.string());
+  std::vector<fs::path> made_folders;
+  const int error_number = try_file_in(fs::absolute(folder, code).lexically_normal(), made_folders);
+  for (auto at = made_folders.rbegin(); at != made_folders.rend(); ++at) ::rmdir(at->c_str());
+  if (error_number == 0) return success();
+  Error error = errno_error(error_number, "cannot write records into", folder.string());
   error.what += " (--results DIR names another folder)";
   return error;
 }

@@ -52,9 +52,9 @@ struct Metric {
   std::string unit;  // "B/s", "s", "ns", "1/s", "1", "B"
   Better better = Better::higher;
   std::string per;              // what one sample is: "repeat", "step", "run"
-  std::vector<double> samples;  // raw, in order; a sample that is not finite is null in JSON
-  bool headline = false;        // MetricInfo::headline
-  double value() const;         // the median
+  std::vector<double> samples;  // raw values, in order; a value that is not finite is null in JSON
+  bool headline = false;        // see MetricInfo::headline
+  double value() const;         // the median of the samples
 };
 
 struct Series {
@@ -75,9 +75,9 @@ struct Record {
   // have them.
   std::optional<std::vector<std::string>> work;
   Json tiers = Json::object();        // role ("data", "checkpoint", "burst_buffer") -> facts (tier_json)
-  Json cache = Json::object();        // cache_json
-  Json corpus = Json::object();       // corpus_json (datagen/corpus/corpus.hpp)
-  Json environment = Json::object();  // environment.hpp
+  Json cache = Json::object();        // made by cache_json()
+  Json corpus = Json::object();       // made by corpus_json() (datagen/corpus/corpus.hpp)
+  Json environment = Json::object();  // made by inspect_environment()
   std::map<std::string, Metric> metrics;
   std::map<std::string, Series> series;
   Json pair = Json::object();

@@ -12,8 +12,8 @@ namespace penstock {
 // one after the other.
 class SealedRuns {
  public:
-  // next_line() takes the seal of the next line, end_of_file() the end of the file. Each returns a text such
-  // as "line 3 of 3 of a run is missing", or "" if no line is missing.
+  // next_line() is called with the seal of each line, end_of_file() after the last line. Each returns a text
+  // such as "line 3 of 3 of a run is missing", or "" if no line is missing.
   std::string next_line(const SealedPosition& seal);
   std::string end_of_file();
   // Counts a line that could not be read. It is reported elsewhere, so it must not be reported as missing

@@ -9,7 +9,7 @@
 
 namespace penstock {
 
-// The finite samples: in their order, and sorted.
+// The finite samples, in their order. sorted_samples() sorts them.
 std::vector<double> finite_samples(std::span<const double> samples);
 std::vector<double> sorted_samples(std::span<const double> samples);
 
@@ -34,10 +34,10 @@ std::optional<Interval> median_interval(std::span<const double> samples, double 
 // (max - min) / median: how much repeats differ. 0 for fewer than two samples or a median of 0.
 double spread(std::span<const double> samples);
 
-// The median ratio of repeats that were measured in turn, and its interval.
+// The median ratio of repeats that were measured alternately, and its interval.
 struct PairedRatio {
   double median = 0;
-  std::optional<Interval> interval;  // 95%; absent below 6 pairs
+  std::optional<Interval> interval;  // 95% confidence interval; absent below 6 pairs
   std::size_t pairs = 0;
 };
 

@@ -48,7 +48,7 @@ class Fields {
     }
     return numbers;
   }
-  // For a list that exists. `expected` describes it in errors: "list of words".
+  // The list must exist. `expected` describes it in errors: "list of words".
   Result<std::vector<std::string>> texts(std::string_view name, std::string_view expected) const {
     const Json& value = *find(name);
     if (!value.is_array()) return field_error(name, expected);
@@ -149,20 +149,20 @@ std::size_t count_at(const Json& json, const char* key) {
 
 Result<std::optional<SealedPosition>> check_seal(std::string_view line, const Json& json) {
   line = line.substr(0, line.find_last_not_of(" \t\r") + 1);
-  const std::size_t body = line.size() < kChecksumBytes ? 0 : line.size() - kChecksumBytes;
+  const std::size_t body_bytes = line.size() < kChecksumBytes ? 0 : line.size() - kChecksumBytes;
   const auto seal = json.find("seal");
-  if (seal == json.end() && !is_checksum(line.substr(body))) return std::optional<SealedPosition>();
-  const Error changed =
+  if (seal == json.end() && !is_checksum(line.substr(body_bytes))) return std::optional<SealedPosition>();
+  const Error changed_error =
       make_error(Errc::corrupt,
                  "changed since it was written: its checksum does not hold (without the member 'seal' it is "
                  "read as it is)");
 #ifndef FUZZING_BUILD_MODE_UNSAFE_FOR_PRODUCTION
-  if (line.substr(body) != seal_checksum(line.substr(0, body))) return changed;
+  if (line.substr(body_bytes) != seal_checksum(line.substr(0, body_bytes))) return changed_error;
 #endif
-  if (seal == json.end() || !seal->is_object()) return changed;
-  const SealedPosition found{count_at(*seal, "line"), count_at(*seal, "of")};
-  if (found.line == 0 || found.line > found.lines) return changed;
-  return std::optional<SealedPosition>(found);
+  if (seal == json.end() || !seal->is_object()) return changed_error;
+  const SealedPosition position{count_at(*seal, "line"), count_at(*seal, "of")};
+  if (position.line == 0 || position.line > position.lines) return changed_error;
+  return std::optional<SealedPosition>(position);
 }
 
 Result<Verdict> parse_verdict(std::string_view name) {

@@ -15,13 +15,13 @@
 
 namespace penstock {
 
-Result<Record> record_from_json(const Json& json);  // corrupt, naming the field
+Result<Record> record_from_json(const Json& json);  // fails with corrupt, which names the field
 Result<Verdict> parse_verdict(std::string_view name);
 
 // What the seal of a line says about its place in the run (the checksum is in check_seal()): line `line` of
 // `lines`.
 struct SealedPosition {
-  std::size_t line = 0;  // from 1
+  std::size_t line = 0;  // counted from 1
   std::size_t lines = 0;
 };
 
@@ -32,7 +32,7 @@ Result<std::optional<SealedPosition>> check_seal(std::string_view line, const Js
 struct StoredRecord {
   Record record;
   std::filesystem::path file;
-  std::size_t line = 0;                  // from 1
+  std::size_t line = 0;                  // counted from 1
   std::optional<SealedPosition> seal{};  // absent if the line has no seal
 };
 
@@ -40,7 +40,7 @@ struct RecordSet {
   std::vector<StoredRecord> records;  // by file name (so by time), then by line
   std::vector<std::string>
       problems;  // what could not be read, and where: "runs/x.jsonl:3: not a record: ..."
-  std::vector<std::filesystem::path> files;  // all that were read, in order
+  std::vector<std::filesystem::path> files;  // all files that were read, in order
 };
 
 // Reads *.jsonl files, JSON of other tools (import/foreign.hpp), folders with such files, and baselines

@@ -147,14 +147,16 @@ void Trial::fail(const Error& error) {
   verdict(failure, error.message());
 }
 
-Run::Run(const CommandContext& context) : context_(context), results_(context.options.text("results")) {}
+Run::Run(const CommandContext& context)
+    : context_(context), results_folder_(context.options.text("results")) {}
 
 Result<Run> Run::begin(const CommandContext& context) {
   Run run(context);
   PENSTOCK_ASSIGN(run.prototype_.label, parse_labels(context.options.texts("label")));
   PENSTOCK_ASSIGN(run.prototype_.pair, parse_pair(context.options.text("pair")));
-  if (run.results_.empty()) return make_error(Errc::invalid_argument, "--results needs a folder");
-  PENSTOCK_TRY(all_ok(context.communicator, run.root() ? check_results_folder(run.results_) : success()));
+  if (run.results_folder_.empty()) return make_error(Errc::invalid_argument, "--results needs a folder");
+  PENSTOCK_TRY(
+      all_ok(context.communicator, run.root() ? check_results_folder(run.results_folder_) : success()));
   run.prototype_.id = random_id(16);
   run.prototype_.command = context.command;
   run.prototype_.argv.assign(context.argv.begin(), context.argv.end());
@@ -167,7 +169,7 @@ Result<Run> Run::begin(const CommandContext& context) {
   });
   run.prototype_.parameters["ranks"] = context.communicator.size();
   run.prototype_.environment = inspect_environment();
-  run.prototype_.environment["results"] = run.results_;
+  run.prototype_.environment["results"] = run.results_folder_;
   PENSTOCK_TRY(run.inspect_ranks());
   return run;
 }
@@ -219,17 +221,18 @@ void Run::add(Trial trial) {
 void Run::check_tier(const Tier& tier) {
   if (root())
     for (const std::string& remark : tier.remarks()) note(tier.name + ": " + remark);
-  if (tier.facts.memory || tier.facts.fs_type.empty()) return;  // the results folder cannot be on such a tier
+  // The results folder cannot be on a tier without a file system.
+  if (tier.facts.memory || tier.facts.fs_type.empty()) return;
   dev_t results_device = 0;
   dev_t tier_device = 0;
-  if (!device_of(results_, results_device) || !device_of(tier.root, tier_device) ||
+  if (!device_of(results_folder_, results_device) || !device_of(tier.root, tier_device) ||
       results_device != tier_device)
     return;
-  std::string text = "the results folder '" + results_ + "' lies on the measured tier '" + tier.name +
+  std::string text = "the results folder '" + results_folder_ + "' lies on the measured tier '" + tier.name +
                      "'; it is written after the measurement ends (--results DIR moves it)";
   if (std::find(warnings_.begin(), warnings_.end(), text) != warnings_.end()) return;
-  std::error_code unknown;
-  if (root() && !fs::exists(results_, unknown)) warn(text);
+  std::error_code ignored;
+  if (root() && !fs::exists(results_folder_, ignored)) warn(text);
   warnings_.push_back(std::move(text));
 }
 
@@ -243,19 +246,19 @@ Result<std::string> Run::finish() {
     add(std::move(unfinished));
   }
   if (records_.empty() || !root()) return std::string();
-  PENSTOCK_ASSIGN(const fs::path path, write_records(results_, records_));
+  PENSTOCK_ASSIGN(const fs::path path, write_records(results_folder_, records_));
   note("record: " + path.string());
   return path.string();
 }
 
 int Run::exit_code() const {
-  int worst = 0;
+  int worst_code = 0;
   for (const Record& record : records_) {
     const int code = verdict_exit_code(record.verdict);
     if (code == 1) return 1;
-    worst = std::max(worst, code);
+    worst_code = std::max(worst_code, code);
   }
-  return worst;
+  return worst_code;
 }
 
 }  // namespace penstock

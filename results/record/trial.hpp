@@ -81,16 +81,18 @@ class Run {
   // the verdict `interrupted`, it first adds a record with that verdict and without metrics.
   Result<std::string> finish();
 
-  // The exit code of the command: 1 if the verdict of any record asks for it, else 77 if any does, else 0.
+  // The exit code of the command: 1 if the verdict of any record has this exit code, else 77 if any has it,
+  // else 0.
   int exit_code() const;
 
  private:
   explicit Run(const CommandContext& context);
-  std::vector<std::string> work_of(const Json& parameters) const;  // names of those that are work, in order
+  // The names of the parameters that are work, in order.
+  std::vector<std::string> work_of(const Json& parameters) const;
   bool root() const { return context_.communicator.root(); }
 
   CommandContext context_;
-  std::string results_;                      // the folder
+  std::string results_folder_;
   std::map<std::string, OptionRole> roles_;  // parameter name -> role of its option
   Record prototype_;                         // what all records of the run have in common
   Json rank_records_ = Json::array();        // environment.ranks of the records; [] on ranks other than 0

@@ -31,8 +31,9 @@ const OptionSpec* option_of(const CommandInfo& command, std::string_view paramet
 bool is_of_another_subcommand(const Record& record, std::string_view name) {
   const CommandInfo* const command = command_called(record.command);
   if (command == nullptr || command->subcommands == nullptr) return false;
-  const CommandInfo& own = command_asked_for(*command, record.argv);
-  return &own != command && option_of(own, name) == nullptr && option_of(*command, name) != nullptr;
+  const CommandInfo& subcommand = command_named_by(*command, record.argv);
+  return &subcommand != command && option_of(subcommand, name) == nullptr &&
+         option_of(*command, name) != nullptr;
 }
 
 }  // namespace
@@ -41,8 +42,9 @@ OptionRole parameter_role(std::string_view command, std::string_view name) {
   const CommandInfo* const info = command_called(command);
   if (info == nullptr) return OptionRole::work;
   if (const OptionSpec* const option = option_of(*info, name)) return option->role;
-  const bool found = std::find(info->findings.begin(), info->findings.end(), name) != info->findings.end();
-  return found ? OptionRole::output : OptionRole::work;
+  const bool is_finding =
+      std::find(info->findings.begin(), info->findings.end(), name) != info->findings.end();
+  return is_finding ? OptionRole::output : OptionRole::work;
 }
 
 bool is_work(const Record& record, std::string_view name) {
@@ -74,7 +76,7 @@ std::string work_key(const Record& record, std::span<const std::string_view> exc
 
 std::vector<std::vector<std::string>> work_rows(std::span<const Record* const> records,
                                                 std::span<const std::string_view> excluded) {
-  std::vector<std::string> names;  // in the order of their first record
+  std::vector<std::string> names;  // in the order of the first records that have them
   for (const Record* const record : records)
     for (std::string& name : work_parameters(*record))
       if (std::find(excluded.begin(), excluded.end(), name) == excluded.end() &&

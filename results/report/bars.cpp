@@ -10,13 +10,13 @@
 namespace penstock::report {
 
 std::string bars_html(const std::string& caption, const std::vector<Bar>& bars, const std::string& buttons) {
-  double longest = 0;
+  double longest_s = 0;
   for (const Bar& bar : bars) {
     double total = 0;
     for (const Segment& segment : bar.segments) total += segment.seconds;
-    longest = std::max(longest, total);
+    longest_s = std::max(longest_s, total);
   }
-  if (longest <= 0) return "";
+  if (longest_s <= 0) return "";
   std::string out = "<figure class=\"bars\"><figcaption><span>" + escape(caption) + "</span>" + buttons +
                     "</figcaption>\n<div class=\"legend\">";
   for (const Segment& segment : bars.front().segments)
@@ -31,13 +31,13 @@ std::string bars_html(const std::string& caption, const std::vector<Bar>& bars, 
       const std::string text = fmt::format(" {} {}", segment.label, format_seconds(segment.seconds));
       description += text;
       segments += fmt::format("<span class=\"segment {}\" style=\"width:{:.3f}%\" title=\"{}\"></span>",
-                              segment.kind, 100 * segment.seconds / longest, escape(bar.label + text));
+                              segment.kind, 100 * segment.seconds / longest_s, escape(bar.label + text));
     }
     out += "<div class=\"bar\"><span class=\"bar-label\">" + escape(bar.label) +
            "</span><span class=\"track\" role=\"img\" aria-label=\"" + escape(description) + "\">" +
            segments + "</span></div>\n";
   }
-  return out + "<div class=\"bar-scale\"><span>0</span><span>" + escape(format_seconds(longest)) +
+  return out + "<div class=\"bar-scale\"><span>0</span><span>" + escape(format_seconds(longest_s)) +
          "</span></div></figure>\n";
 }
 

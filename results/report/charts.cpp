@@ -19,7 +19,8 @@ Json numbers_json(const std::vector<std::optional<double>>& values) {
   return list;
 }
 
-constexpr std::string_view kStrokes[] = {"solid", "dashed", "dotted", "dash_dotted"};  // as in Stroke
+// In the order of the enum Stroke.
+constexpr std::string_view kStrokes[] = {"solid", "dashed", "dotted", "dash_dotted"};
 
 }  // namespace
 
@@ -29,7 +30,7 @@ Json chart_json(const Chart& chart) {
     series.push_back(Json{{"label", one.label},
                           {"colour", one.colour},
                           {"stroke", kStrokes[static_cast<std::size_t>(one.stroke)]},
-                          {"marks", one.marks},
+                          {"marks", one.has_marks},
                           {"y", numbers_json(one.y)},
                           {"low", numbers_json(one.low)},
                           {"high", numbers_json(one.high)}});
@@ -42,7 +43,7 @@ Json chart_json(const Chart& chart) {
               {"y_label", chart.y_label},
               {"x_doubles", chart.x_is_log2},
               {"low", chart.half_height},
-              {"logarithmic", chart.logarithmic},
+              {"logarithmic", chart.y_is_logarithmic},
               {"x", chart.x},
               {"series", series}};
 }

@@ -17,7 +17,7 @@ struct ChartSeries {
   std::string label;
   std::size_t colour = 0;  // index into the page's palette; a tier has the same colour in every chart
   Stroke stroke = Stroke::solid;
-  bool marks = true;
+  bool has_marks = true;
   std::vector<std::optional<double>> y;    // one for each x
   std::vector<std::optional<double>> low;  // the range at each x, or empty
   std::vector<std::optional<double>> high;
@@ -32,9 +32,9 @@ struct Chart {
   std::string summary;  // read by screen readers
   std::string x_label;
   std::string y_label;
-  bool x_is_log2 = false;    // the x axis is logarithmic to base 2, with a tick at every value
-  bool half_height = false;  // half as high as other charts; above a chart with the same x
-  bool logarithmic = false;  // the y axis is logarithmic at first; the reader may switch
+  bool x_is_log2 = false;         // the x axis is logarithmic to base 2, with a tick at every value
+  bool half_height = false;       // half as high as other charts, to be above one with the same x axis
+  bool y_is_logarithmic = false;  // the y axis is logarithmic at first; the reader may switch
   std::vector<double> x;
   std::vector<ChartSeries> series;
 };

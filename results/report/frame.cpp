@@ -60,7 +60,7 @@ std::string frame_page(const std::string& title, const std::vector<std::string>&
     for (const Chart& chart : state.charts) charts.push_back(chart_json(chart));
   Json sheets = Json::object();
   for (const Sheet& sheet : state.sheets)
-    if (!sheet.of_chart) sheets[sheet.id] = csv_text(sheet);
+    if (!sheet.is_of_chart) sheets[sheet.id] = csv_text(sheet);
   const std::string nonce = random_id(32);
   std::string page = fmt::format(
       "<!DOCTYPE html>\n<html lang=\"en\">\n<head>\n<meta charset=\"utf-8\">\n"

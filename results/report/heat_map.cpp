@@ -9,7 +9,7 @@ namespace {
 
 constexpr int kColourSteps = 10;
 
-int step_of(double value, double highest) {
+int colour_step(double value, double highest) {
   if (highest <= 0) return 0;
   return std::clamp(static_cast<int>(std::clamp(value / highest, 0.0, 1.0) * kColourSteps), 0,
                     kColourSteps - 1);
@@ -34,21 +34,21 @@ std::string heat_map_html(const HeatMap& map, PageState& state) {
   HtmlTable table(map.title, columns);
   std::vector<std::vector<std::string>> rows;
   for (std::size_t row = 0; row < map.cells.size(); ++row) {
-    std::vector<Markup> marked{text(map.row_names[row])};
+    std::vector<Markup> row_cells{text(map.row_names[row])};
     rows.push_back({map.row_names[row]});
     for (const HeatCell& cell : map.cells[row]) {
       rows.back().push_back(cell.value ? plain_number(*cell.value) : "");
       if (!cell.value) {
-        marked.push_back({"-", "heat-none"});
+        row_cells.push_back({"-", "heat-none"});
         continue;
       }
       Markup mark = text(cell.text);
       if (cell.record != nullptr)
         mark.html = fmt::format("<a href=\"#record-{}\">{}</a>", state.number_of(*cell.record), mark.html);
-      mark.cell_class = fmt::format("heat-{}", step_of(*cell.value, map.highest));
-      marked.push_back(std::move(mark));
+      mark.cell_class = fmt::format("heat-{}", colour_step(*cell.value, map.highest));
+      row_cells.push_back(std::move(mark));
     }
-    table.row(std::move(marked));
+    table.row(std::move(row_cells));
   }
   table.set_class_and_button("heat", state.add_sheet(map.title, std::move(names), std::move(rows)));
   return "<div class=\"heat-map\">\n" + table.html() + scale_html(map) + "</div>\n";

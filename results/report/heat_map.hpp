@@ -14,7 +14,7 @@ namespace penstock::report {
 struct HeatCell {
   std::optional<double> value;
   std::string text;                // the number as text
-  const Record* record = nullptr;  // the record of the number
+  const Record* record = nullptr;  // the record that has the number
 };
 
 struct HeatMap {
@@ -22,7 +22,7 @@ struct HeatMap {
   std::string row_label;  // "threads"
   std::vector<std::string> column_names;
   std::vector<std::string> row_names;
-  std::vector<std::vector<HeatCell>> cells;  // by row
+  std::vector<std::vector<HeatCell>> cells;  // one vector for each row
   double highest = 1;                        // the value with the brightest colour; 0 has the darkest
   std::string lowest_text;
   std::string highest_text;

@@ -9,7 +9,7 @@
 namespace penstock::report {
 namespace {
 
-constexpr std::string_view kReplacement = "\xEF\xBF\xBD";
+constexpr std::string_view kReplacementCharacter = "\xEF\xBF\xBD";
 
 }  // namespace
 
@@ -20,7 +20,7 @@ std::string escape(std::string_view text) {
     const std::size_t length = utf8_length(text);
     const auto first = static_cast<unsigned char>(text.front());
     if (length == 0 || (first < 0x20 && first != '\n' && first != '\t') || first == 0x7F) {
-      out += kReplacement;
+      out += kReplacementCharacter;
     } else if (first == '&') {
       out += "&amp;";
     } else if (first == '<') {
@@ -59,22 +59,22 @@ void HtmlTable::row(std::vector<Markup> cells, std::string_view row_class, std::
   if (!row_class.empty()) body_ += " class=\"" + escape(row_class) + "\"";
   body_ += ">";
   for (std::size_t i = 0; i < cells.size(); ++i) {
-    const bool head = i == 0;
-    body_ += head ? "<th scope=\"row\"" : "<td";
+    const bool is_head = i == 0;
+    body_ += is_head ? "<th scope=\"row\"" : "<td";
     std::string classes = columns_[i].kind == Kind::number ? "number" : "";
     if (!cells[i].cell_class.empty()) classes += (classes.empty() ? "" : " ") + cells[i].cell_class;
     if (!classes.empty()) body_ += " class=\"" + escape(classes) + "\"";
-    body_ += ">" + cells[i].html + (head ? "</th>" : "</td>");
+    body_ += ">" + cells[i].html + (is_head ? "</th>" : "</td>");
   }
   body_ += "</tr>\n";
   ++rows_;
 }
 
 void HtmlTable::row(const std::vector<std::string>& cells, std::string_view row_class) {
-  std::vector<Markup> marked;
-  marked.reserve(cells.size());
-  for (const std::string& cell : cells) marked.push_back(text(cell));
-  row(std::move(marked), row_class);
+  std::vector<Markup> row_cells;
+  row_cells.reserve(cells.size());
+  for (const std::string& cell : cells) row_cells.push_back(text(cell));
+  row(std::move(row_cells), row_class);
 }
 
 void HtmlTable::set_class_and_button(std::string_view table_class, std::string after_caption) {

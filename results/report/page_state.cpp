@@ -10,8 +10,8 @@
 namespace penstock::report {
 namespace {
 
-constexpr std::size_t kUnfolded = 8;
-constexpr std::size_t kRanges = 6;  // ranges of record numbers in one cell of a table
+constexpr std::size_t kUnfoldedParts = 8;
+constexpr std::size_t kMostRangesPerCell = 6;  // ranges of record numbers in one cell of a table
 
 const Sentence* first_of(const std::vector<Sentence>& sentences, std::string_view kind) {
   for (const Tone tone : {Tone::finding, Tone::caution})
@@ -38,9 +38,9 @@ std::string PageState::add_chart_with_table(Chart chart, const HtmlTable& table)
 
 std::string PageState::add_sheet(std::string_view title, std::vector<std::string> columns,
                                  std::vector<std::vector<std::string>> rows) {
-  const auto before =
-      std::count_if(sheets.begin(), sheets.end(), [](const Sheet& sheet) { return !sheet.of_chart; });
-  Sheet sheet{fmt::format("table-{}", before + 1), "", std::move(columns), std::move(rows)};
+  const auto tables_before =
+      std::count_if(sheets.begin(), sheets.end(), [](const Sheet& sheet) { return !sheet.is_of_chart; });
+  Sheet sheet{fmt::format("table-{}", tables_before + 1), "", std::move(columns), std::move(rows)};
   sheet.name = sheet.id + "-" + file_name_part(title);
   sheets.push_back(std::move(sheet));
   return csv_button(sheets.back());
@@ -121,19 +121,19 @@ std::string verdict_html(Verdict verdict) {
 
 std::string part_html(std::size_t index, std::string_view anchor, std::string_view title,
                       const std::string& body) {
-  if (index < kUnfolded) return "<h3 id=\"" + escape(anchor) + "\">" + escape(title) + "</h3>\n" + body;
+  if (index < kUnfoldedParts) return "<h3 id=\"" + escape(anchor) + "\">" + escape(title) + "</h3>\n" + body;
   return "<details class=\"part\" id=\"" + escape(anchor) + "\"><summary>" + escape(title) + "</summary>\n" +
          body + "</details>\n";
 }
 
 std::string record_ranges_html(const std::vector<std::size_t>& numbers) {
   std::string out;
-  std::size_t ranges = 0;
+  std::size_t ranges_written = 0;
   const auto link = [](std::size_t number) { return fmt::format("<a href=\"#record-{0}\">{0}</a>", number); };
   for (std::size_t i = 0; i < numbers.size();) {
     std::size_t end = i + 1;
     while (end < numbers.size() && numbers[end] == numbers[end - 1] + 1) ++end;
-    if (ranges++ == kRanges) return out + fmt::format(" and {} more", numbers.size() - i);
+    if (ranges_written++ == kMostRangesPerCell) return out + fmt::format(" and {} more", numbers.size() - i);
     if (!out.empty()) out += ", ";
     out += link(numbers[i]);
     if (end - i > 1) out += (end - i > 2 ? " to " : ", ") + link(numbers[end - 1]);

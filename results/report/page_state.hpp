@@ -21,12 +21,12 @@ namespace penstock::report {
 
 struct PageState {
   Output output;
-  std::vector<std::string> tiers;                             // the index is the tier's colour
+  std::vector<std::string> tiers;                             // the index of a tier is its colour
   std::vector<Chart> charts;                                  // drawn by the script
   std::vector<Sheet> sheets;                                  // the numbers of every picture, in order
   std::vector<std::pair<std::string, std::string>> contents;  // id and title of every section
   std::vector<Sentence> sentences;                            // the sentences about all records
-  const Record* first_record = nullptr;                       // the first of the array of all records
+  const Record* first_record = nullptr;                       // the first element of the array of all records
 
   std::string add_chart(Chart chart);  // stores the chart and returns its HTML element
   // The HTML of a chart next to the table with its numbers. Without lines only the table.
@@ -60,7 +60,7 @@ std::string tile_html(std::string_view value, std::string_view unit, std::string
                       std::size_t colour);
 
 std::string verdict_title(Verdict verdict);  // "not cold"
-// The same as HTML, with a mark: colour alone is never the only sign.
+// The title of a verdict as HTML, with a mark: colour alone is never the only sign.
 std::string verdict_html(Verdict verdict);
 std::string_view verdict_class(Verdict verdict);
 

@@ -14,7 +14,7 @@ namespace {
 
 using Kind = HtmlTable::Kind;
 
-constexpr std::size_t kComparisonRows = 100;  // in one table; more rows are folded
+constexpr std::size_t kMostRowsPerTable = 100;  // more rows are folded
 
 std::string signed_percent(double fraction) {
   const std::string size = format_percent(std::abs(fraction));
@@ -63,13 +63,13 @@ std::string first_changes(const Comparison& comparison, GateOutcome outcome) {
 }
 
 std::string summary_sentence(const NamedComparison& one) {
-  const Comparison& all = one.comparison;
+  const Comparison& comparison = one.comparison;
   std::vector<std::string> parts;
   const auto add = [&](GateOutcome outcome, const char* outcome_text, bool with_names) {
-    const std::size_t count = all.count(outcome);
+    const std::size_t count = comparison.count(outcome);
     if (count > 0)
-      parts.push_back(
-          fmt::format("{} {}{}", count, outcome_text, with_names ? ": " + first_changes(all, outcome) : ""));
+      parts.push_back(fmt::format("{} {}{}", count, outcome_text,
+                                  with_names ? ": " + first_changes(comparison, outcome) : ""));
   };
   add(GateOutcome::regression, "worse", true);
   add(GateOutcome::better, "better", true);
@@ -102,15 +102,15 @@ std::vector<std::string> sheet_row(const ComparedMetric& row) {
           row.reason};
 }
 
-// p is of the worse direction, so it is not shown for a change for the better.
+// p is that of a change for the worse, so it is not shown for a change for the better.
 std::string p_text(const ComparedMetric& row) {
-  if (row.exact) return "exact";
+  if (row.is_exact_count) return "exact";
   return row.p && row.outcome != GateOutcome::better ? fmt::format("{:.2g}", *row.p) : "-";
 }
 
 void add_row(HtmlTable& table, const ComparedMetric& row, double limit, const Output& output) {
-  const bool base = row.base_samples > 0;
-  const bool candidate = row.candidate_samples > 0;
+  const bool has_base = row.base_samples > 0;
+  const bool has_candidate = row.candidate_samples > 0;
   std::string remark = escape(row.reason);
   if (row.outcome == GateOutcome::same && row.detectable)
     remark += fmt::format("{}{} would have been found", remark.empty() ? "" : "; ",
@@ -118,8 +118,8 @@ void add_row(HtmlTable& table, const ComparedMetric& row, double limit, const Ou
   table.row({text(row.cell), text(row.metric),
              Markup{fmt::format("<span class=\"verdict {}\">{}</span>", names_of(row.outcome).severity,
                                 names_of(row.outcome).report_text)},
-             text(base ? value_text(row.base, row.unit, output) : "-"),
-             text(candidate ? value_text(row.candidate, row.unit, output) : "-"),
+             text(has_base ? value_text(row.base, row.unit, output) : "-"),
+             text(has_candidate ? value_text(row.candidate, row.unit, output) : "-"),
              text(row.change ? signed_percent(*row.change) : "-"),
              text(row.interval ? fmt::format("{} to {}", signed_percent(row.interval->low),
                                              signed_percent(row.interval->high))
@@ -154,8 +154,8 @@ std::string comparison_html(const NamedComparison& one, PageState& state) {
                                               "change", "low", "high", "p", "how", "reason"},
                                              std::move(sheet));
   std::string out;
-  for (std::size_t from = 0; from < rows.size(); from += kComparisonRows) {
-    const std::size_t to = std::min(rows.size(), from + kComparisonRows);
+  for (std::size_t from = 0; from < rows.size(); from += kMostRowsPerTable) {
+    const std::size_t to = std::min(rows.size(), from + kMostRowsPerTable);
     HtmlTable table =
         changes_table(from == 0 ? title : fmt::format("{}, rows {} to {}", title, from + 1, to), one);
     for (std::size_t i = from; i < to; ++i) add_row(table, rows[i], limit, state.output);

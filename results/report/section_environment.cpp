@@ -36,7 +36,7 @@ void flatten(const Json& json, const std::string& prefix, const Output& output, 
       flatten(value, name, output, facts, order);
       continue;
     }
-    // These differ between runs, but do not make runs incomparable.
+    // These facts differ between runs, but do not make runs incomparable.
     if (name == "clock_read_ns" || name == "results" || name == "warnings" || name == "ranks") continue;
     const std::string text = fact_value(name, value, output);
     if (text.empty()) continue;
@@ -57,14 +57,14 @@ std::string tiers_html(const std::vector<Record>& records) {
   std::vector<HtmlTable::Column> columns;
   for (const Column& column : kColumns) columns.push_back({column.title, Kind::words});
   HtmlTable table("Tiers", columns);
-  std::set<std::vector<std::string>> seen;
+  std::set<std::vector<std::string>> shown_rows;
   for (const Record& record : records)
     for (const auto& [role, facts] : record.tiers.items()) {
       if (!facts.is_object() || facts.empty()) continue;
       std::vector<std::string> row;
       for (const Column& column : kColumns)
         row.push_back(column.key == "emulated" ? emulation(facts) : member_text(facts, column.key));
-      if (seen.insert(row).second) table.row(row);
+      if (shown_rows.insert(row).second) table.row(row);
     }
   return table.empty() ? "" : table.html();
 }
@@ -72,7 +72,7 @@ std::string tiers_html(const std::vector<Record>& records) {
 // The distinct environments in order of appearance, each with the numbers of its records.
 struct Environments {
   std::vector<std::string> fact_names;  // names of facts, in order of appearance
-  std::vector<std::pair<Facts, std::vector<std::size_t>>> all;
+  std::vector<std::pair<Facts, std::vector<std::size_t>>> distinct;
 };
 
 Environments environments_of(const std::vector<Record>& records, const Output& output) {
@@ -82,9 +82,9 @@ Environments environments_of(const std::vector<Record>& records, const Output& o
     Facts facts;
     flatten(records[i].environment, "", output, facts, environments.fact_names);
     if (facts.empty()) continue;
-    const auto [at, fresh] = index.emplace(facts, environments.all.size());
-    if (fresh) environments.all.push_back({std::move(facts), {}});
-    environments.all[at->second].second.push_back(i + 1);
+    const auto [at, fresh] = index.emplace(facts, environments.distinct.size());
+    if (fresh) environments.distinct.push_back({std::move(facts), {}});
+    environments.distinct[at->second].second.push_back(i + 1);
   }
   return environments;
 }
@@ -104,15 +104,15 @@ using Values =
 // The facts that differ between records, with their values.
 std::vector<std::pair<std::string, Values>> differences(const Environments& environments,
                                                         const std::vector<Record>& records) {
-  std::vector<std::pair<std::string, Values>> found;
+  std::vector<std::pair<std::string, Values>> different_facts;
   for (const std::string& name : environments.fact_names) {
     Values values;
-    for (const auto& [facts, numbers] : environments.all) {
+    for (const auto& [facts, numbers] : environments.distinct) {
       const auto at = facts.find(name);
       auto& numbers_of_value = values[at == facts.end() ? "" : at->second];
       numbers_of_value.insert(numbers_of_value.end(), numbers.begin(), numbers.end());
     }
-    if (values.size() > 1) found.emplace_back(fact_text(name), std::move(values));
+    if (values.size() > 1) different_facts.emplace_back(fact_text(name), std::move(values));
   }
   std::map<std::string, Values> of_tiers;
   for (std::size_t i = 0; i < records.size(); ++i)
@@ -122,20 +122,20 @@ std::vector<std::pair<std::string, Values>> differences(const Environments& envi
       for (const auto& [key, words] :
            {std::pair{"fs_type", "file system"}, std::pair{"device", "device"},
             std::pair{"mount_options", "mounted with"}, std::pair{"striping", "striping"}}) {
-        auto& numbers =
+        auto& record_numbers =
             of_tiers[fmt::format("tier {}: {}", name->get<std::string>(), words)][member_text(facts, key)];
-        if (numbers.empty() || numbers.back() != i + 1) numbers.push_back(i + 1);
+        if (record_numbers.empty() || record_numbers.back() != i + 1) record_numbers.push_back(i + 1);
       }
     }
   for (auto& [name, values] : of_tiers)
-    if (values.size() > 1) found.emplace_back(name, std::move(values));
-  return found;
+    if (values.size() > 1) different_facts.emplace_back(name, std::move(values));
+  return different_facts;
 }
 
-std::string differences_html(const std::vector<std::pair<std::string, Values>>& found) {
+std::string differences_html(const std::vector<std::pair<std::string, Values>>& different_facts) {
   HtmlTable table("What differs between the records",
                   {{"fact", Kind::words}, {"value", Kind::words}, {"records", Kind::words}});
-  for (const auto& [name, values] : found)
+  for (const auto& [name, values] : different_facts)
     for (const auto& [value, unsorted] : values) {
       std::vector<std::size_t> numbers = unsorted;
       std::sort(numbers.begin(), numbers.end());
@@ -147,31 +147,31 @@ std::string differences_html(const std::vector<std::pair<std::string, Values>>& 
 }
 
 std::string environments_html(const Environments& environments) {
-  constexpr std::size_t kColumns = 6;  // the table of differences above covers more environments
-  if (environments.all.empty()) return "";
-  const std::size_t shown = std::min(environments.all.size(), kColumns);
+  constexpr std::size_t kMostEnvironments = 6;  // the table of differences above covers more environments
+  if (environments.distinct.empty()) return "";
+  const std::size_t shown_count = std::min(environments.distinct.size(), kMostEnvironments);
   std::vector<HtmlTable::Column> columns{{"", Kind::words}};
-  for (std::size_t i = 0; i < shown; ++i)
+  for (std::size_t i = 0; i < shown_count; ++i)
     columns.push_back(
-        {environments.all.size() == 1
+        {environments.distinct.size() == 1
              ? "every record"
-             : fmt::format("environment {}, {} record{}", i + 1, environments.all[i].second.size(),
-                           environments.all[i].second.size() == 1 ? "" : "s"),
+             : fmt::format("environment {}, {} record{}", i + 1, environments.distinct[i].second.size(),
+                           environments.distinct[i].second.size() == 1 ? "" : "s"),
          Kind::words, ""});
-  const std::string title = environments.all.size() == 1 ? "One environment for all records"
-                            : environments.all.size() == shown
+  const std::string title = environments.distinct.size() == 1 ? "One environment for all records"
+                            : environments.distinct.size() == shown_count
                                 ? "Environments; rows that differ are marked"
                                 : fmt::format("The first {} of {} environments; rows that differ are marked",
-                                              shown, environments.all.size());
+                                              shown_count, environments.distinct.size());
   HtmlTable table(title, columns);
   for (const std::string& name : environments.fact_names) {
     std::vector<Markup> row;
     std::set<std::string> values;
-    for (std::size_t i = 0; i < environments.all.size(); ++i) {
-      const auto at = environments.all[i].first.find(name);
-      const std::string value = at == environments.all[i].first.end() ? "" : at->second;
+    for (std::size_t i = 0; i < environments.distinct.size(); ++i) {
+      const auto at = environments.distinct[i].first.find(name);
+      const std::string value = at == environments.distinct[i].first.end() ? "" : at->second;
       values.insert(value);
-      if (i < shown) row.push_back(value.empty() ? Markup{kUnknownValue} : text(value));
+      if (i < shown_count) row.push_back(value.empty() ? Markup{kUnknownValue} : text(value));
     }
     const bool differs = values.size() > 1;
     row.insert(row.begin(),
@@ -182,17 +182,17 @@ std::string environments_html(const Environments& environments) {
 }
 
 std::string environment_answer(const Environments& environments,
-                               const std::vector<std::pair<std::string, Values>>& found) {
-  if (found.empty())
-    return environments.all.empty()
+                               const std::vector<std::pair<std::string, Values>>& different_facts) {
+  if (different_facts.empty())
+    return environments.distinct.empty()
                ? ""
                : answer_html("Nothing differs: all records come from one machine, kernel and build.", "");
   std::vector<std::string> names;
-  for (const auto& [name, values] : found) names.push_back(name);
-  return answer_html(
-      fmt::format("{} thing{} differ{} between these records, and may be why figures do: {}.", found.size(),
-                  found.size() == 1 ? "" : "s", found.size() == 1 ? "s" : "", verdicts::enumerate(names, 8)),
-      "differences", "the values");
+  for (const auto& [name, values] : different_facts) names.push_back(name);
+  return answer_html(fmt::format("{} thing{} differ{} between these records, and may be why figures do: {}.",
+                                 different_facts.size(), different_facts.size() == 1 ? "" : "s",
+                                 different_facts.size() == 1 ? "s" : "", verdicts::enumerate(names, 8)),
+                     "differences", "the values");
 }
 
 }  // namespace
@@ -200,12 +200,12 @@ std::string environment_answer(const Environments& environments,
 std::string environment_section(const std::vector<Record>& records, PageState& state) {
   const std::string tiers = tiers_html(records);
   const Environments environments = environments_of(records, state.output);
-  if (tiers.empty() && environments.all.empty()) return "";
-  const auto found = differences(environments, records);
+  if (tiers.empty() && environments.distinct.empty()) return "";
+  const auto different_facts = differences(environments, records);
   return state.open_section("environment", "Environment",
                             "What someone needs to believe these numbers, or to compare them with others.",
-                            environment_answer(environments, found)) +
-         "<div id=\"differences\">" + differences_html(found) + "</div>\n" + tiers +
+                            environment_answer(environments, different_facts)) +
+         "<div id=\"differences\">" + differences_html(different_facts) + "</div>\n" + tiers +
          environments_html(environments) + "</section>\n";
 }
 

@@ -14,17 +14,17 @@ namespace {
 constexpr std::size_t kMostTiles = 6;
 constexpr std::size_t kMostSentences = 16;  // sentences of one tone; more are folded
 
-std::string sentence_list(const std::vector<Sentence>& all, Tone tone, std::string_view tone_class,
+std::string sentence_list(const std::vector<Sentence>& sentences, Tone tone, std::string_view tone_class,
                           std::string_view title) {
   std::string items;
   std::string folded;
   std::size_t count = 0;
-  for (const Sentence& sentence : all) {
+  for (const Sentence& sentence : sentences) {
     if (sentence.tone != tone) continue;
-    const std::string to = sentence.anchor.empty()
-                               ? ""
-                               : " <a class=\"to\" href=\"#" + escape(sentence.anchor) + "\">numbers</a>";
-    (count++ < kMostSentences ? items : folded) += "<li>" + escape(sentence.text) + to + "</li>\n";
+    const std::string link = sentence.anchor.empty()
+                                 ? ""
+                                 : " <a class=\"to\" href=\"#" + escape(sentence.anchor) + "\">numbers</a>";
+    (count++ < kMostSentences ? items : folded) += "<li>" + escape(sentence.text) + link + "</li>\n";
   }
   if (items.empty()) return "";
   if (!folded.empty())
@@ -38,7 +38,7 @@ std::string sentence_list(const std::vector<Sentence>& all, Tone tone, std::stri
 
 std::string headline_section(const std::vector<Record>& records, const std::vector<std::string>& problems,
                              PageState& state) {
-  const std::vector<Sentence>& all = state.sentences;
+  const std::vector<Sentence>& sentences = state.sentences;
   std::vector<std::string> tiles;
   for (const RecordView* const view : ordered_views())
     for (std::string& tile : view->tiles(records, state)) tiles.push_back(std::move(tile));
@@ -48,9 +48,9 @@ std::string headline_section(const std::vector<Record>& records, const std::vect
     for (std::size_t i = 0; i < std::min(tiles.size(), kMostTiles); ++i) out += tiles[i];
     out += "</ul>\n";
   }
-  const std::string lists = sentence_list(all, Tone::finding, "finding", "What the records say") +
-                            sentence_list(all, Tone::caution, "caution", "Before you believe it") +
-                            sentence_list(all, Tone::failure, "failure", "Without a number");
+  const std::string lists = sentence_list(sentences, Tone::finding, "finding", "What the records say") +
+                            sentence_list(sentences, Tone::caution, "caution", "Before you believe it") +
+                            sentence_list(sentences, Tone::failure, "failure", "Without a number");
   out += lists.empty()
              ? "<p class=\"lead\">These records hold nothing to compare; the tables below show them.</p>\n"
              : "<div class=\"said\">\n" + lists + "</div>\n";

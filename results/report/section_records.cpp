@@ -22,17 +22,17 @@ namespace {
 
 using Kind = HtmlTable::Kind;
 
-constexpr std::size_t kLeastIntervals = 5;  // a shorter series gets no chart
-constexpr std::size_t kMostLines = 8;       // in one chart of byte series; more could not be distinguished
+constexpr std::size_t kLeastIntervals = 5;     // a shorter series gets no chart
+constexpr std::size_t kMostLinesPerChart = 8;  // more byte series could not be distinguished
 
 std::string metric_text(const std::string& name, const Metric& metric, const Output& output) {
   const double value = metric.value();
   if (metric.unit != "1") return value_text(value, metric.unit, output);
-  const bool fraction =
+  const bool is_fraction =
       name.find("utilization") != std::string::npos || name.find("fraction") != std::string::npos;
-  if (fraction) return format_percent(value);
-  const bool count = value >= 0 && value < 1e15 && value == std::floor(value);
-  return count ? format_count(static_cast<std::uint64_t>(value)) : format_number(value);
+  if (is_fraction) return format_percent(value);
+  const bool is_count = value >= 0 && value < 1e15 && value == std::floor(value);
+  return is_count ? format_count(static_cast<std::uint64_t>(value)) : format_number(value);
 }
 
 // The most important number of a record as text; "-" if it has none.
@@ -52,27 +52,27 @@ using SeriesByWork = std::map<std::string, std::vector<NamedSeries>>;
 // A sentence about the series whose slowest interval is furthest below its median. The last interval is
 // ignored, since it may be shorter. "" without series.
 std::string least_even_series(const SeriesByWork& charts) {
-  double worst = 2;
+  double lowest_fraction = 2;
   std::string name;
-  std::size_t part = 0;
-  std::size_t worst_part = 0;
+  std::size_t parts_before = 0;
+  std::size_t lowest_part = 0;
   for (const auto& [common, rows] : charts) {
     for (std::size_t i = 0; i < rows.size(); ++i) {
-      const std::vector<double>& all = rows[i].series->values;
-      const std::vector<double> full(all.begin(), all.end() - 1);
-      const double middle = median(full);
-      if (middle <= 0 || percentile(full, 0) / middle >= worst) continue;
-      worst = percentile(full, 0) / middle;
+      const std::vector<double>& values = rows[i].series->values;
+      const std::vector<double> full_intervals(values.begin(), values.end() - 1);
+      const double middle = median(full_intervals);
+      if (middle <= 0 || percentile(full_intervals, 0) / middle >= lowest_fraction) continue;
+      lowest_fraction = percentile(full_intervals, 0) / middle;
       name = fmt::format("{} ({})", rows[i].label, common);
-      worst_part = part + i / kMostLines;
+      lowest_part = parts_before + i / kMostLinesPerChart;
     }
-    part += (rows.size() + kMostLines - 1) / kMostLines;
+    parts_before += (rows.size() + kMostLinesPerChart - 1) / kMostLinesPerChart;
   }
   if (name.empty()) return "";
   return answer_html(
       fmt::format("The least even series is that of {}: in its slowest interval {} of the median arrived.",
-                  name, format_percent(worst)),
-      group_anchor("time", worst_part));
+                  name, format_percent(lowest_fraction)),
+      group_anchor("time", lowest_part));
 }
 
 }  // namespace
@@ -103,21 +103,21 @@ std::string series_section(const std::vector<Record>& records, PageState& state)
     const auto at = record.series.find(std::string(shared_metrics::kPayloadSeries));
     if (at == record.series.end() || at->second.values.size() < kLeastIntervals || at->second.interval_s <= 0)
       continue;
-    std::string common = record.command + ", " + tier_name(record);
-    if (const std::string cache = cache_name(record); !cache.empty()) common += ", " + cache;
-    auto& rows = charts[common];
+    std::string chart_key = record.command + ", " + tier_name(record);
+    if (const std::string cache = cache_name(record); !cache.empty()) chart_key += ", " + cache;
+    auto& rows = charts[chart_key];
     rows.push_back({cell_label(record), rows.size(), &at->second});
   }
   if (charts.empty()) return "";
   std::string out = state.open_section(
       "time", "Over time", "What arrived in each interval: a burst that runs dry, a tail, or a steady rate.",
       least_even_series(charts));
-  std::size_t part = 0;
+  std::size_t part_index = 0;
   for (const auto& [common, all] : charts)
-    for (std::size_t from = 0; from < all.size(); from += kMostLines) {
+    for (std::size_t from = 0; from < all.size(); from += kMostLinesPerChart) {
       std::vector<NamedSeries> rows(
           all.begin() + static_cast<std::ptrdiff_t>(from),
-          all.begin() + static_cast<std::ptrdiff_t>(std::min(from + kMostLines, all.size())));
+          all.begin() + static_cast<std::ptrdiff_t>(std::min(from + kMostLinesPerChart, all.size())));
       HtmlTable table(common + ": payload in each interval, " + std::string(rate_unit(state.output)),
                       {{"cell", Kind::words},
                        {"lowest"},
@@ -137,9 +137,9 @@ std::string series_section(const std::vector<Record>& records, PageState& state)
       Chart chart = series_chart(rows, state.output);
       chart.title = common + ": payload over time";
       const std::string title = chart.title;
-      out += part_html(part, group_anchor("time", part), title,
+      out += part_html(part_index, group_anchor("time", part_index), title,
                        state.add_chart_with_table(std::move(chart), table));
-      ++part;
+      ++part_index;
     }
   return out + "</section>\n";
 }
@@ -148,18 +148,19 @@ std::string other_section(const std::vector<Record>& records, PageState& state) 
   std::map<std::string, std::vector<const Record*>> by_command;
   const std::vector<const RecordView*> views = ordered_views();
   for (const Record& record : records) {
-    const bool shown = std::any_of(views.begin(), views.end(),
-                                   [&](const RecordView* view) { return view->has_row(record); });
-    if (!shown && !record.metrics.empty()) by_command[record.command].push_back(&record);
+    const bool is_shown = std::any_of(views.begin(), views.end(),
+                                      [&](const RecordView* view) { return view->has_row(record); });
+    if (!is_shown && !record.metrics.empty()) by_command[record.command].push_back(&record);
   }
   if (by_command.empty()) return "";
-  std::vector<std::string> counts;
+  std::vector<std::string> command_counts;
   for (const auto& [command, found] : by_command)
-    counts.push_back(fmt::format("{} ({} record{})", command, found.size(), found.size() == 1 ? "" : "s"));
-  std::string out =
-      state.open_section("other", "Also measured", "",
-                         answer_html("What no other section speaks of: " + verdicts::enumerate(counts) + ".",
-                                     "records", "the records"));
+    command_counts.push_back(
+        fmt::format("{} ({} record{})", command, found.size(), found.size() == 1 ? "" : "s"));
+  std::string out = state.open_section(
+      "other", "Also measured", "",
+      answer_html("What no other section speaks of: " + verdicts::enumerate(command_counts) + ".", "records",
+                  "the records"));
   for (const auto& [command, found] : by_command) {
     HtmlTable table(command, {{"what", Kind::words},
                               {"metric", Kind::words},
@@ -173,11 +174,12 @@ std::string other_section(const std::vector<Record>& records, PageState& state) 
         const std::string& name = entry.first;
         const Metric& metric = entry.second;
         if (find_metric(*record, name) == nullptr) continue;
-        const auto of = [&](double value) {
+        const auto as_text = [&](double value) {
           return metric_text(name, Metric{metric.unit, metric.better, metric.per, {value}}, state.output);
         };
         table.row({text(cell_label(*record)), text(name), text(metric_text(name, metric, state.output)),
-                   text(of(percentile(metric.samples, 0))), text(of(percentile(metric.samples, 100))),
+                   text(as_text(percentile(metric.samples, 0))),
+                   text(as_text(percentile(metric.samples, 100))),
                    text(std::to_string(metric.samples.size())), state.record_link(*record)});
       }
     out += table.html();
@@ -187,15 +189,15 @@ std::string other_section(const std::vector<Record>& records, PageState& state) 
 
 namespace {
 
-constexpr std::size_t kRecordRows = 250;  // in one table of records; more are folded
+constexpr std::size_t kMostRecordsPerTable = 250;  // more records are folded
 
 std::string usable_text(const std::vector<Record>& records) {
   const auto usable = static_cast<std::size_t>(std::count_if(records.begin(), records.end(), is_usable));
-  std::map<Verdict, std::size_t> others;
+  std::map<Verdict, std::size_t> unusable;
   for (const Record& record : records)
-    if (!is_usable(record)) ++others[record.verdict];
+    if (!is_usable(record)) ++unusable[record.verdict];
   std::vector<std::string> parts;
-  for (const auto& [verdict, count] : others) {
+  for (const auto& [verdict, count] : unusable) {
     parts.push_back(fmt::format("{} {}", count, verdict_title(verdict)));
   }
   if (parts.empty())
@@ -240,10 +242,10 @@ std::string records_section(const std::vector<Record>& records, const std::vecto
   out +=
       "<p class=\"script-only\"><button type=\"button\" id=\"save-records\">Save all records (JSON "
       "lines)</button></p>\n";
-  for (std::size_t from = 0; from < records.size(); from += kRecordRows) {
-    const std::size_t to = std::min(records.size(), from + kRecordRows);
+  for (std::size_t from = 0; from < records.size(); from += kMostRecordsPerTable) {
+    const std::size_t to = std::min(records.size(), from + kMostRecordsPerTable);
     const std::string title =
-        records.size() <= kRecordRows ? "Records" : fmt::format("Records {} to {}", from + 1, to);
+        records.size() <= kMostRecordsPerTable ? "Records" : fmt::format("Records {} to {}", from + 1, to);
     HtmlTable table = records_table(title);
     for (std::size_t i = from; i < to; ++i) add_record(table, records[i], origins[i], i + 1, state.output);
     out += from == 0

@@ -14,7 +14,7 @@ namespace penstock::report {
 
 // A comparison of two sets of records, with their names.
 struct NamedComparison {
-  std::string base;  // name of the set
+  std::string base;  // name of the base's records
   std::string candidate;
   Comparison comparison;
 };

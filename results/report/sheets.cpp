@@ -37,16 +37,16 @@ std::string csv_text(const Sheet& sheet) {
 }
 
 std::string file_name_part(std::string_view words) {
-  constexpr std::size_t kMost = 60;
+  constexpr std::size_t kMostNameChars = 60;
   std::string out;
   for (const char c : words) {
-    const bool letter = (c >= 'a' && c <= 'z') || (c >= '0' && c <= '9');
-    const bool upper = c >= 'A' && c <= 'Z';
-    if (letter || upper)
-      out += upper ? static_cast<char>(c - 'A' + 'a') : c;
+    const bool is_letter = (c >= 'a' && c <= 'z') || (c >= '0' && c <= '9');
+    const bool is_upper = c >= 'A' && c <= 'Z';
+    if (is_letter || is_upper)
+      out += is_upper ? static_cast<char>(c - 'A' + 'a') : c;
     else if (!out.empty() && out.back() != '-')
       out += '-';
-    if (out.size() >= kMost) break;
+    if (out.size() >= kMostNameChars) break;
   }
   while (!out.empty() && out.back() == '-') out.pop_back();
   return out;

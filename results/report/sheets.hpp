@@ -14,7 +14,7 @@ struct Sheet {
   std::string name;  // name of the file: "chart-1-bandwidth-against-threads-cold"
   std::vector<std::string> columns;
   std::vector<std::vector<std::string>> rows;
-  bool of_chart = false;  // the script already has these numbers
+  bool is_of_chart = false;  // the script already has these numbers
 };
 
 // The table as CSV. Lines end in CR LF; a field with a comma, a quote or a line break is quoted.

@@ -26,7 +26,7 @@
 namespace penstock {
 namespace {
 
-constexpr int kCannotRun = 127;
+constexpr int kCannotRunCode = 127;
 
 // The child between fork() and execvp(). It must not allocate or take a lock: another thread of the parent
 // may have held that lock at the fork. The kernel sends SIGTERM when the parent dies. getppid() finds a
@@ -35,17 +35,17 @@ constexpr int kCannotRun = 127;
   const int null_device = ::open("/dev/null", O_RDONLY | O_CLOEXEC);
   if (null_device < 0 || ::dup2(null_device, STDIN_FILENO) < 0 || ::dup2(out, STDOUT_FILENO) < 0 ||
       ::dup2(err, STDERR_FILENO) < 0 || ::prctl(PR_SET_PDEATHSIG, SIGTERM) != 0 || ::getppid() != parent)
-    ::_exit(kCannotRun);
+    ::_exit(kCannotRunCode);
   ::execvp(argv[0], argv);
   constexpr char kMessage[] = "cannot run this program: ";
   const char* const reason = ::strerror(errno);
   static_cast<void>(::write(STDERR_FILENO, kMessage, sizeof kMessage - 1) < 0 ||
                     ::write(STDERR_FILENO, reason, std::strlen(reason)) < 0 ||
                     ::write(STDERR_FILENO, "\n", 1) < 0);
-  ::_exit(kCannotRun);
+  ::_exit(kCannotRunCode);
 }
 
-Result<pid_t> start(std::span<const std::string> argv, int out, int err) {
+Result<pid_t> start_child(std::span<const std::string> argv, int out, int err) {
   // Made before the fork, because the child must not allocate.
   std::vector<char*> child_argv;
   for (const std::string& word : argv) child_argv.push_back(const_cast<char*>(word.c_str()));
@@ -62,9 +62,9 @@ using File = std::unique_ptr<std::FILE, FreeBy<std::fclose>>;
 
 std::string text_of(const File& file) {
   std::string text;
-  char part[4096];
+  char data[4096];
   std::rewind(file.get());
-  for (std::size_t got = 0; (got = std::fread(part, 1, sizeof part, file.get())) > 0;) text.append(part, got);
+  for (std::size_t got = 0; (got = std::fread(data, 1, sizeof data, file.get())) > 0;) text.append(data, got);
   while (text.ends_with('\n')) text.pop_back();
   return text;
 }
@@ -74,7 +74,7 @@ std::string text_of(const File& file) {
 Result<int> run_child(std::span<const std::string> argv, const std::filesystem::path& log, int stop_signal) {
   const int fd = ::open(log.c_str(), O_WRONLY | O_CREAT | O_APPEND | O_CLOEXEC, 0666);
   if (fd < 0) return errno_error(errno, "cannot open", log.string());
-  const Result<pid_t> child = start(argv, fd, fd);
+  const Result<pid_t> child = start_child(argv, fd, fd);
   // The child has the file as its standard output and standard error.
   ::close(fd);
   PENSTOCK_TRY(child);
@@ -85,7 +85,7 @@ Result<ToolOutput> run_tool(std::span<const std::string> argv) {
   const File out(std::tmpfile());
   const File err(std::tmpfile());
   if (!out || !err) return errno_error(errno, "cannot keep what it says of", argv[0]);
-  PENSTOCK_ASSIGN(const pid_t child, start(argv, ::fileno(out.get()), ::fileno(err.get())));
+  PENSTOCK_ASSIGN(const pid_t child, start_child(argv, ::fileno(out.get()), ::fileno(err.get())));
   PENSTOCK_ASSIGN(const int code, wait_for_child(child, argv[0]));
   return ToolOutput{code, text_of(out), text_of(err)};
 }

@@ -9,10 +9,11 @@
 
 namespace penstock {
 
-// Runs argv[0] (found in PATH) with the other arguments, waits for it, and returns its exit code. That is 128
-// + signal if a signal killed it, and 127 if it cannot be run; the reason is then in `log`. Its standard
-// input is empty, and all that it prints is appended to the file `log`. It gets SIGTERM if this process dies.
-// `stop_signal` is as in wait_for_child(): the signal that the child gets when this process is asked to stop.
+// Runs argv[0] (found in PATH) with the other arguments, waits for it, and returns its exit code. The exit
+// code is 128 + signal if a signal killed it. It is 127 if the program cannot be run, and `log` then has the
+// reason. The standard input of the program is empty, and all that it prints is appended to the file `log`.
+// The program gets SIGTERM if this process dies. `stop_signal` is as in wait_for_child(): the signal that the
+// child gets when this process is asked to stop.
 Result<int> run_child(std::span<const std::string> argv, const std::filesystem::path& log, int stop_signal);
 
 struct ToolOutput {

@@ -17,7 +17,8 @@
 namespace penstock {
 namespace {
 
-constexpr std::size_t kLeastTurns = 6;  // with fewer turns no interval covers the median with 95%
+// With fewer turns, no interval contains the median with 95% confidence.
+constexpr std::size_t kLeastTurns = 6;
 
 // Titles that distinguish the records of one run.
 std::vector<std::string> record_titles(std::span<const StoredRecord> records) {
@@ -100,19 +101,19 @@ std::vector<const SweepTurn*> turns_of(const SweepHistory& history, const SweepC
 
 bool is_settled(const SweepSpec& spec, std::span<const SweepTurn* const> turns) {
   if (spec.until_interval <= 0 || turns.size() < kLeastTurns) return false;
-  const Figures first = figures_by_turn(turns, spec.arms.empty() ? "" : spec.arms.front().name);
-  if (first.empty()) return false;
+  const Figures first_figures = figures_by_turn(turns, spec.arms.empty() ? "" : spec.arms.front().name);
+  if (first_figures.empty()) return false;
   if (spec.arms.empty())
-    return std::all_of(first.begin(), first.end(), [&](const auto& figure) {
+    return std::all_of(first_figures.begin(), first_figures.end(), [&](const auto& figure) {
       std::vector<double> values;
       for (const auto& [round, value] : figure.second) values.push_back(value);
       return has_narrow_interval(values, spec.until_interval);
     });
   for (std::size_t arm = 1; arm < spec.arms.size(); ++arm) {
-    const Figures other = figures_by_turn(turns, spec.arms[arm].name);
-    for (const auto& [label, base] : first) {
+    const Figures other_figures = figures_by_turn(turns, spec.arms[arm].name);
+    for (const auto& [label, base] : first_figures) {
       std::vector<double> ratios;
-      if (const auto same = other.find(label); same != other.end())
+      if (const auto same = other_figures.find(label); same != other_figures.end())
         for (const auto& [round, value] : same->second)
           if (const auto partner = base.find(round); partner != base.end() && partner->second != 0)
             ratios.push_back(value / partner->second);
@@ -136,17 +137,18 @@ std::vector<SweepRow> sweep_rows(const SweepSpec& spec, std::span<const SweepCel
         for (const SweepRun& run : turn->runs)
           for (const SweepFigure& figure : run.figures) {
             if (run.arm != arm) continue;
-            auto row = std::find_if(rows.begin() + static_cast<std::ptrdiff_t>(begin), rows.end(),
-                                    [&](const SweepRow& known) { return known.first.label == figure.label; });
+            auto row =
+                std::find_if(rows.begin() + static_cast<std::ptrdiff_t>(begin), rows.end(),
+                             [&](const SweepRow& known) { return known.figure.label == figure.label; });
             if (row == rows.end()) {
               row = rows.emplace(rows.end());
               row->cell = &cell;
               row->arm = arm;
-              row->first = figure;
+              row->figure = figure;
             }
             ++row->turns;
             if (figure.value) row->values.push_back(*figure.value);
-            if (row->first.unit.empty()) row->first = figure;
+            if (row->figure.unit.empty()) row->figure = figure;
             add_verdict(row->verdict, row->reason, figure.verdict, figure.reason);
           }
     }
@@ -166,13 +168,13 @@ std::string sweep_table(std::span<const SweepRow> rows, const Output& output) {
   Table table(columns);
   for (const SweepRow& row : rows) {
     std::vector<std::string> texts{row.cell->title +
-                                   (row.first.label.empty() ? "" : fmt::format(" ({})", row.first.label))};
+                                   (row.figure.label.empty() ? "" : fmt::format(" ({})", row.figure.label))};
     if (arms) texts.push_back(row.arm);
     texts.push_back(std::to_string(row.turns));
-    texts.push_back(metric_text(row.first, output));
-    texts.push_back(row.values.empty() ? "-" : value_text(median(row.values), row.first, output));
-    texts.push_back(row.interval ? fmt::format("{} .. {}", value_text(row.interval->low, row.first, output),
-                                               value_text(row.interval->high, row.first, output))
+    texts.push_back(metric_text(row.figure, output));
+    texts.push_back(row.values.empty() ? "-" : value_text(median(row.values), row.figure, output));
+    texts.push_back(row.interval ? fmt::format("{} .. {}", value_text(row.interval->low, row.figure, output),
+                                               value_text(row.interval->high, row.figure, output))
                                  : "-");
     texts.emplace_back(verdict_name(row.verdict));
     table.row(std::move(texts));
@@ -183,10 +185,10 @@ std::string sweep_table(std::span<const SweepRow> rows, const Output& output) {
 std::string sweep_row_line(const SweepRow& row) {
   Json json{{"kind", "cell"}, {"cell", row.cell->key}, {"title", row.cell->title}};
   if (!row.arm.empty()) json["arm"] = row.arm;
-  if (!row.first.label.empty()) json["what"] = row.first.label;
+  if (!row.figure.label.empty()) json["what"] = row.figure.label;
   json["repeats"] = row.turns;
-  json["metric"] = row.first.metric;
-  json["unit"] = row.first.unit;
+  json["metric"] = row.figure.metric;
+  json["unit"] = row.figure.unit;
   json["median"] = row.values.empty() ? Json() : Json(median(row.values));
   json["interval"] = row.interval ? Json::array({row.interval->low, row.interval->high}) : Json();
   json["values"] = row.values;
@@ -196,7 +198,7 @@ std::string sweep_row_line(const SweepRow& row) {
 }
 
 int sweep_exit_code(const SweepHistory& history) {
-  int worst = 0;
+  int worst_code = 0;
   for (const SweepTurn& turn : history.turns)
     for (const SweepRun& run : turn.runs) {
       // The run wrote its record, but did not end normally.
@@ -205,10 +207,10 @@ int sweep_exit_code(const SweepHistory& history) {
       for (const SweepFigure& figure : run.figures) {
         const int code = verdict_exit_code(figure.verdict);
         if (code == 1) return 1;
-        worst = std::max(worst, code);
+        worst_code = std::max(worst_code, code);
       }
     }
-  return worst;
+  return worst_code;
 }
 
 SweepTimes::SweepTimes(const SweepHistory& history) {
@@ -229,27 +231,28 @@ void SweepTimes::add_seconds(const SweepTurn& turn) {
 }
 
 double SweepTimes::seconds(const SweepCell& cell, double guess) const {
-  if (const auto own = cell_seconds_.find(cell.key); own != cell_seconds_.end()) return median(own->second);
+  if (const auto times = cell_seconds_.find(cell.key); times != cell_seconds_.end())
+    return median(times->second);
   return std::max(median_of_all_, guess);
 }
 
 double least_seconds(const CommandInfo& command, std::span<const std::string> words) {
   const Result<CommandLine> line = parse_command_line(command, words, {});
   if (!line.ok()) return 0;
-  double measured = 0;
-  double times = 1;
+  double measured_s = 0;
+  double repetitions = 1;
   for (const OptionWord& option : line->options.resolved()) {
     const auto seconds = [&] {
       const auto duration = parse_duration(option.value);
       return duration.ok() ? std::chrono::duration<double>(*duration).count() : 0.0;
     };
-    if (option.key == "min-time" || option.key == "duration") measured = std::max(measured, seconds());
+    if (option.key == "min-time" || option.key == "duration") measured_s = std::max(measured_s, seconds());
     if (option.key == "repeat")
-      if (const auto repeats = parse_real(option.value); repeats.ok()) times *= std::max(1.0, *repeats);
+      if (const auto repeats = parse_real(option.value); repeats.ok()) repetitions *= std::max(1.0, *repeats);
     if (option.key == "threads")
-      times *= 1.0 + static_cast<double>(std::count(option.value.begin(), option.value.end(), ','));
+      repetitions *= 1.0 + static_cast<double>(std::count(option.value.begin(), option.value.end(), ','));
   }
-  return measured * times;
+  return measured_s * repetitions;
 }
 
 std::string rough_duration(double seconds) {

@@ -26,19 +26,20 @@ std::vector<SweepFigure> figures_of(std::span<const StoredRecord> records, std::
 // The turns of one cell, sorted by round.
 std::vector<const SweepTurn*> turns_of(const SweepHistory& history, const SweepCell& cell);
 
-// Whether a cell needs no more turns. That is so if the 95% interval of every median is at most as wide as
-// the sweep's file asks in `until`. The medians are those of every figure of the cell's runs. With arms they
-// are those of the ratios of every other arm to the first, turn by turn. Always false before six turns.
+// Whether a cell needs no more turns: every median is known well enough. Its 95% interval must be at most as
+// wide as the sweep's file says in `until`. Without arms, each figure of the cell's runs has such a median.
+// With arms, the medians are those of the ratios of every other arm to the first, turn by turn. Always false
+// before six turns.
 bool is_settled(const SweepSpec& spec, std::span<const SweepTurn* const> turns);
 
 // One line of the final table: a figure of an arm over all turns of a cell.
 struct SweepRow {
   const SweepCell* cell = nullptr;
   std::string arm;
-  SweepFigure first;           // only its `label`, `metric` and `unit` count
-  std::vector<double> values;  // one for each turn that has one
+  SweepFigure figure;          // only its `label`, `metric` and `unit` count
+  std::vector<double> values;  // one for each turn that has this figure
   std::size_t turns = 0;
-  std::optional<Interval> interval;  // of the median
+  std::optional<Interval> interval;  // confidence interval of the median
   Verdict verdict = Verdict::ok;     // the worst of all turns
   std::string reason;
 };

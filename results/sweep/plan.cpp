@@ -17,7 +17,7 @@ namespace penstock {
 namespace {
 
 constexpr std::size_t kMostCells = 1'000'000;
-constexpr std::string_view kArguments = "nouns";
+constexpr std::string_view kArgumentsKey = "nouns";
 
 // Shortens a value for titles: "fast=posix:/dev/shm/p" becomes "fast", another long value its last
 // characters.
@@ -26,8 +26,8 @@ std::string short_value(const std::string& value) {
   const auto colon = value.find(':');
   if (equals != std::string::npos && equals > 0 && colon != std::string::npos && equals < colon)
     return value.substr(0, equals);
-  constexpr std::size_t kLong = 40;
-  return value.size() <= kLong ? value : "..." + value.substr(value.size() - kLong + 3);
+  constexpr std::size_t kMostValueChars = 40;
+  return value.size() <= kMostValueChars ? value : "..." + value.substr(value.size() - kMostValueChars + 3);
 }
 
 std::string short_values(const std::vector<std::string>& values) {
@@ -39,8 +39,8 @@ std::string short_values(const std::vector<std::string>& values) {
 void add_part(SweepCell& cell, const std::string& key, const std::vector<std::string>& values) {
   cell.key += fmt::format("{}{}={}", cell.key.empty() ? "" : " ", key, fmt::join(values, "|"));
   cell.title += cell.title.empty() ? "" : ", ";
-  cell.title += key == "tier" || key == kArguments ? short_values(values)
-                                                   : fmt::format("{} {}", key, short_values(values));
+  cell.title += key == "tier" || key == kArgumentsKey ? short_values(values)
+                                                      : fmt::format("{} {}", key, short_values(values));
 }
 
 // Adds the cell once for each valid combination of ranks and nodes.
@@ -50,7 +50,7 @@ void add_jobs(std::vector<SweepCell>& cells, const SweepCell& cell, const SweepS
     SweepCell& job = cells.emplace_back(cell);
     job.ranks = ranks;
     job.nodes = nodes;
-    // The key has only what the file varies. If the ranks follow from the nodes, they add nothing.
+    // The key has only what the sweep's file varies. Ranks that follow from the nodes are left out.
     if (!spec.ranks.empty()) add_part(job, "ranks", {std::to_string(ranks)});
     if (!spec.nodes.empty()) add_part(job, "nodes", {std::to_string(nodes)});
   };
@@ -86,9 +86,9 @@ void add_option(std::vector<std::string>& arguments, const SweepSetting& setting
 // The settings of one run. An arm's setting replaces the one of all cells, and the grid's replaces both.
 std::vector<SweepSetting> settings_of(const SweepSpec& spec, const SweepCell& cell, std::size_t arm) {
   std::vector<SweepSetting> settings = spec.fixed;
-  const auto overlay = [&](const std::vector<SweepSetting>& more) {
+  const auto apply_settings = [&](const std::vector<SweepSetting>& more) {
     for (const SweepSetting& setting : more) {
-      if (setting.key == kArguments) continue;
+      if (setting.key == kArgumentsKey) continue;
       const auto existing = std::find_if(settings.begin(), settings.end(),
                                          [&](const SweepSetting& known) { return known.key == setting.key; });
       if (existing == settings.end())
@@ -97,8 +97,8 @@ std::vector<SweepSetting> settings_of(const SweepSpec& spec, const SweepCell& ce
         *existing = setting;
     }
   };
-  if (arm < spec.arms.size()) overlay(spec.arms[arm].fixed);
-  overlay(cell.settings);
+  if (arm < spec.arms.size()) apply_settings(spec.arms[arm].fixed);
+  apply_settings(cell.settings);
   return settings;
 }
 
@@ -119,7 +119,7 @@ Result<void> check_values(std::string_view path, const Json& before, const Json&
   return success();
 }
 
-// Fails unless both have the same value or, as mappings, the same keys with the same values.
+// Fails unless `before` and `now` are equal. The order of the keys of a mapping does not matter.
 Result<void> check_same(std::string_view path, const Json& before, const Json& now) {
   if (before == now) return success();
   if (!before.is_object() || !now.is_object())
@@ -131,7 +131,7 @@ Result<void> check_same(std::string_view path, const Json& before, const Json& n
   }
   for (const auto& [key, value] : now.items())
     if (!before.contains(key)) return change_error(fmt::format("{}.{}", path, key), "is new");
-  return success();  // only the order differs
+  return success();  // only the order of the keys differs
 }
 
 constexpr std::array<std::string_view, 3> kPlaceholders{"{ranks}", "{nodes}", "{tasks-per-node}"};
@@ -179,26 +179,26 @@ Result<std::vector<SweepCell>> sweep_cells(const SweepSpec& spec) {
       for (const std::vector<std::string>& values : axis.values) {
         SweepCell& added = extended.emplace_back(cell);
         add_part(added, axis.key, values);
-        if (axis.key == kArguments)
+        if (axis.key == kArgumentsKey)
           added.arguments = values;
         else
           added.settings.push_back({axis.key, values});
       }
     cells = std::move(extended);
   }
-  std::vector<SweepCell> all;
-  for (const SweepCell& cell : cells) add_jobs(all, cell, spec);
-  if (all.empty())
+  std::vector<SweepCell> all_cells;
+  for (const SweepCell& cell : cells) add_jobs(all_cells, cell, spec);
+  if (all_cells.empty())
     return make_error(Errc::invalid_argument,
                       "'ranks' and 'nodes' make no job: fewer ranks than nodes, or more than "
                       "'tasks-per-node' allows");
   std::set<std::string_view> keys;
-  for (const SweepCell& cell : all)
+  for (const SweepCell& cell : all_cells)
     if (!keys.insert(cell.key).second)
       return make_error(Errc::invalid_argument,
                         fmt::format("two cells of the grid read alike: {}", cell.key));
-  if (all.size() == 1 && all.front().title.empty()) all.front().title = "all";
-  return all;
+  if (all_cells.size() == 1 && all_cells.front().title.empty()) all_cells.front().title = "all";
+  return all_cells;
 }
 
 std::size_t runs_per_turn(const SweepSpec& spec) {
@@ -220,8 +220,8 @@ std::vector<std::size_t> arm_order(const SweepSpec& spec, const SweepCell& cell,
                                    std::uint64_t round) {
   std::vector<std::size_t> order(runs_per_turn(spec));
   std::iota(order.begin(), order.end(), std::size_t{0});
-  const RandomStream coins = RandomStream(seed, "arms " + cell.key).substream(round / 2);
-  for (std::size_t i = order.size(); i > 1; --i) std::swap(order[i - 1], order[coins.below(i, i)]);
+  const RandomStream random = RandomStream(seed, "arms " + cell.key).substream(round / 2);
+  for (std::size_t i = order.size(); i > 1; --i) std::swap(order[i - 1], order[random.below(i, i)]);
   if (round % 2 == 1) std::reverse(order.begin(), order.end());
   return order;
 }
@@ -234,10 +234,10 @@ std::vector<std::string> run_arguments(const SweepSpec& spec, const SweepCell& c
   return arguments;
 }
 
-std::vector<std::string> launcher_arguments(const SweepSpec& spec, const SweepCell& cell, bool by_srun,
+std::vector<std::string> launcher_arguments(const SweepSpec& spec, const SweepCell& cell, bool uses_srun,
                                             std::span<const std::string> site) {
   if (cell.ranks == 0) return {};
-  if (spec.launcher.empty() && by_srun) return srun_arguments(spec, cell);
+  if (spec.launcher.empty() && uses_srun) return srun_arguments(spec, cell);
   std::vector<std::string> arguments{"mpirun", "-n", "{ranks}"};
   if (!spec.launcher.empty())
     arguments = split_at_blanks(spec.launcher);
@@ -257,10 +257,11 @@ Result<void> check_launcher(const SweepSpec& spec) {
   if (spec.ranks.empty() && spec.nodes.empty())
     return make_error(Errc::invalid_argument, "'launcher' needs 'ranks' or 'nodes', too");
   for (const std::string& word : split_at_blanks(spec.launcher)) {
-    std::string rest = word;
+    std::string other_text = word;
     for (const std::string_view place : kPlaceholders)
-      for (std::size_t at = 0; (at = rest.find(place)) != std::string::npos;) rest.erase(at, place.size());
-    if (rest.find_first_of("{}") != std::string::npos)
+      for (std::size_t at = 0; (at = other_text.find(place)) != std::string::npos;)
+        other_text.erase(at, place.size());
+    if (other_text.find_first_of("{}") != std::string::npos)
       return make_error(Errc::invalid_argument, fmt::format("'launcher' has '{}'; it may have {}", word,
                                                             fmt::join(kPlaceholders, ", ")));
   }
@@ -268,9 +269,9 @@ Result<void> check_launcher(const SweepSpec& spec) {
 }
 
 std::string replace_run(std::string text, std::string_view run) {
-  constexpr std::string_view kRun = "{run}";
-  for (std::size_t at = 0; (at = text.find(kRun, at)) != std::string::npos; at += run.size())
-    text.replace(at, kRun.size(), run);
+  constexpr std::string_view kRunPlaceholder = "{run}";
+  for (std::size_t at = 0; (at = text.find(kRunPlaceholder, at)) != std::string::npos; at += run.size())
+    text.replace(at, kRunPlaceholder.size(), run);
   return text;
 }
 

@@ -51,12 +51,12 @@ std::vector<std::string> run_arguments(const SweepSpec& spec, const SweepCell& c
                                        const CommandInfo& command);
 // The arguments before the program's name, that is the launcher; none for a plain process. In the launcher
 // {ranks}, {nodes} and {tasks-per-node} are replaced by the numbers of the cell. `site` is the launcher of
-// the site files, for a sweep without one. Without both it is mpirun.
-std::vector<std::string> launcher_arguments(const SweepSpec& spec, const SweepCell& cell, bool by_srun,
+// the site files. It is used if the sweep has no launcher, and mpirun if there is no launcher at all.
+std::vector<std::string> launcher_arguments(const SweepSpec& spec, const SweepCell& cell, bool uses_srun,
                                             std::span<const std::string> site = {});
 
-// invalid_argument if the launcher has a brace outside {ranks}, {nodes} and {tasks-per-node}, or if it is
-// given without `ranks` and `nodes`.
+// Fails with invalid_argument if the launcher has a brace outside {ranks}, {nodes} and {tasks-per-node}, or
+// if it is given without `ranks` and `nodes`.
 Result<void> check_launcher(const SweepSpec& spec);
 // Replaces {run} in the text by `run`, a word that is unique to each run. It makes names that no two runs
 // share.
@@ -66,7 +66,7 @@ bool sets_option(const SweepSpec& spec, std::size_t arm, std::string_view key);
 
 // The parts of the sweep's file that a started sweep depends on, for its journal.
 Json sweep_identity(const SweepSpec& spec);
-// invalid_argument with the name of the key, unless `now` only adds values, ranks, nodes or repeats to
+// Fails with invalid_argument, which names the key, unless `now` only adds values, ranks, nodes or repeats to
 // `before`.
 Result<void> check_only_added(const Json& before, const Json& now);
 

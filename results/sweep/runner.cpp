@@ -59,10 +59,10 @@ std::uint64_t round_seed(std::uint64_t seed, std::uint64_t round) {
 
 std::string last_line(const fs::path& file) {
   std::ifstream in(file, std::ios::binary);
-  std::string last;
+  std::string last_text;
   for (std::string line; std::getline(in, line);)
-    if (line.find_first_not_of(" \t\r") != std::string::npos) last = line;
-  return last.substr(0, 500);
+    if (line.find_first_not_of(" \t\r") != std::string::npos) last_text = line;
+  return last_text.substr(0, 500);
 }
 
 // The arguments that the sweep adds to each run.
@@ -89,7 +89,7 @@ double least_turn_seconds(const SweepWork& work, const SweepCell& cell) {
          least_seconds(*work.command, std::span(arguments).subspan(1));
 }
 
-// The program of the arm, or this program if it names none.
+// The program of the arm, or this program if the arm names none.
 std::string program_of(const SweepWork& work, std::size_t arm) {
   const std::vector<SweepArm>& arms = work.spec.arms;
   return arm >= arms.size() || arms[arm].program.empty() ? work.program.string() : arms[arm].program;
@@ -99,10 +99,10 @@ std::string program_of(const SweepWork& work, std::size_t arm) {
 std::map<std::string, std::string> programs_of(const SweepWork& work) {
   std::map<std::string, std::string> programs;
   const auto add = [&](const std::string& program) {
-    std::error_code unknown;
-    const std::uintmax_t bytes = fs::file_size(program, unknown);
-    if (unknown) return;  // found in PATH, or missing: then its run fails with a message
-    const auto changed = fs::last_write_time(program, unknown);
+    std::error_code failed;
+    const std::uintmax_t bytes = fs::file_size(program, failed);
+    if (failed) return;  // found in PATH, or missing: then its run fails with a message
+    const auto changed = fs::last_write_time(program, failed);
     programs[program] = fmt::format("{} bytes, changed {}", bytes, changed.time_since_epoch().count());
   };
   for (std::size_t arm = 0; arm < runs_per_turn(work.spec); ++arm) add(program_of(work, arm));
@@ -122,8 +122,8 @@ class Runner {
   Result<SweepEnd> run() {
     const std::map<std::string, std::string> programs = programs_of(work_);
     for (const auto& [program, now] : programs)
-      if (const auto before = state_.history().programs.find(program);
-          before != state_.history().programs.end() && before->second != now)
+      if (const auto known_program = state_.history().programs.find(program);
+          known_program != state_.history().programs.end() && known_program->second != now)
         work_.warn(fmt::format(
             "'{}' is another program than it was: what is done was measured with the old one", program));
     PENSTOCK_TRY(state_.record_start(work_.job, programs));
@@ -136,38 +136,38 @@ class Runner {
   }
 
  private:
-  // Runs all rounds. Returns why it ended early, "" if it did not.
+  // Runs all rounds. Returns the reason if it ended early, else "".
   Result<std::string> all_rounds() {
     for (std::uint64_t round = 0; round < work_.spec.repeats; ++round) {
       for (const std::size_t index : round_order(work_.cells, work_.seed, round)) {
         const SweepCell& cell = work_.cells[index];
-        if (state_.history().has_turn(cell.key, round) || settled(cell)) continue;
-        if (interrupted()) return std::string(kByInterrupt);
-        if (work_.budget_s && seconds_since(start_) + expected(cell) > *work_.budget_s)
+        if (state_.history().has_turn(cell.key, round) || cell_is_settled(cell)) continue;
+        if (interrupted()) return std::string(kEndedByInterrupt);
+        if (work_.budget_s && seconds_since(start_) + expected_seconds(cell) > *work_.budget_s)
           return std::string(work_.budget_reason);
-        PENSTOCK_ASSIGN(const bool done, execute_turn(cell, round));
-        if (!done) return std::string(kByInterrupt);
+        PENSTOCK_ASSIGN(const bool turn_done, execute_turn(cell, round));
+        if (!turn_done) return std::string(kEndedByInterrupt);
       }
     }
     return std::string();
   }
 
-  bool settled(const SweepCell& cell) {
+  bool cell_is_settled(const SweepCell& cell) {
     if (settled_.contains(cell.key)) return true;
     if (!is_settled(work_.spec, turns_of(state_.history(), cell))) return false;
     settled_.insert(cell.key);
     return true;
   }
 
-  double expected(const SweepCell& cell) const {
+  double expected_seconds(const SweepCell& cell) const {
     return times_.seconds(cell, least_turn_seconds(work_, cell));
   }
 
   void show_progress(const SweepCell& cell) {
     if (!output_.progress) return;
     const SweepHistory& history = state_.history();
-    const std::uint64_t all = history.turns.size() + turns_left(work_, history);
-    progress_.set_note(fmt::format("of {}, about {} left; now {}", all,
+    const std::uint64_t total_turns = history.turns.size() + turns_left(work_, history);
+    progress_.set_note(fmt::format("of {}, about {} left; now {}", total_turns,
                                    rough_duration(seconds_left(work_, history, times_)), cell.title));
   }
 
@@ -188,12 +188,12 @@ class Runner {
     // The turn counts only when record_turn() has made it durable.
     PENSTOCK_TRY(state_.record_turn(turn));
     progress_.advance(1);
-    if (output_.json) print(cell, turn);
+    if (output_.json) print_turn(cell, turn);
     return true;
   }
 
-  // Makes one run in a folder of its own. A run that a signal ended is made once more. Nothing if this
-  // process was asked to stop, or is about to be: the run is then dropped.
+  // Makes one run in a folder of its own. A run that a signal ended is made once more. Returns nothing if
+  // this process was asked to stop or soon will be. The run is then dropped.
   Result<std::optional<SweepRun>> execute_run(const SweepCell& cell, std::size_t arm, std::uint64_t round) {
     for (int attempt = 0;; ++attempt) {
       PENSTOCK_ASSIGN(const std::string folder, state_.run_folder());
@@ -227,9 +227,9 @@ class Runner {
   }
 
   Result<void> clean_up(const SweepCell& cell, const std::string& folder) const {
-    if (work_.spec.after.empty()) return success();
+    if (work_.spec.command_after_run.empty()) return success();
     const fs::path log = state_.run_path(folder) / "after";
-    const std::vector<std::string> arguments{"sh", "-c", replace_run(work_.spec.after, folder)};
+    const std::vector<std::string> arguments{"sh", "-c", replace_run(work_.spec.command_after_run, folder)};
     PENSTOCK_ASSIGN(const int code, run_child(arguments, log, kNotSignalled));
     if (code != 0)
       work_.warn(fmt::format("{}: 'after' ended with exit code {}: {}", cell.title, code, last_line(log)));
@@ -239,10 +239,10 @@ class Runner {
   // Whether a signal ended the run, by its record or its exit code. When an allocation ends, srun may also
   // fail with other exit codes.
   bool was_ended_by_signal(int code, const RecordSet& records) const {
-    const bool by_record =
+    const bool record_is_interrupted =
         std::any_of(records.records.begin(), records.records.end(),
                     [](const StoredRecord& stored) { return stored.record.verdict == Verdict::interrupted; });
-    return by_record || code == 128 + SIGTERM || code == 128 + SIGINT || code == 128 + SIGKILL ||
+    return record_is_interrupted || code == 128 + SIGTERM || code == 128 + SIGINT || code == 128 + SIGKILL ||
            (!work_.job.empty() && records.records.empty() && code != 0 && code != 2 && code != 77);
   }
 
@@ -300,14 +300,14 @@ class Runner {
     record.reason = why.what;
     record.label = {{"sweep", work_.spec.name}};
     if (parsed.ok()) {  // the options of another program may be unknown here
-      const std::unique_ptr<Communicator> alone = single_process();
+      const std::unique_ptr<Communicator> communicator = single_process();
       const CommandContext context{.options = parsed->options,
                                    .positionals = parsed->arguments,
                                    .argv = line,
                                    .command = work_.spec.command,
                                    .output = {},
                                    .seed = round_seed(work_.seed, round),
-                                   .communicator = *alone,
+                                   .communicator = *communicator,
                                    .findings = work_.command->findings};
       PENSTOCK_ASSIGN(const Run run, Run::begin(context));
       Trial trial = run.trial();
@@ -320,7 +320,7 @@ class Runner {
     return success();
   }
 
-  void print(const SweepCell& cell, const SweepTurn& turn) const {
+  void print_turn(const SweepCell& cell, const SweepTurn& turn) const {
     for (const SweepRun& run : turn.runs) {
       Json json{{"kind", "run"}, {"cell", cell.key}, {"title", cell.title}, {"repeat", turn.round}};
       if (!run.arm.empty()) json["arm"] = run.arm;
@@ -349,7 +349,7 @@ class Runner {
 std::vector<std::string> run_line(const SweepWork& work, const SweepCell& cell, std::size_t arm,
                                   std::uint64_t round, const fs::path& results, std::string_view run) {
   const SweepSpec& spec = work.spec;
-  std::vector<std::string> line = launcher_arguments(spec, cell, work.by_srun, work.launcher);
+  std::vector<std::string> line = launcher_arguments(spec, cell, work.uses_srun, work.launcher);
   line.push_back(program_of(work, arm));
   for (std::string& word : run_arguments(spec, cell, arm, *work.command))
     line.push_back(replace_run(std::move(word), run));
@@ -359,23 +359,23 @@ std::vector<std::string> run_line(const SweepWork& work, const SweepCell& cell, 
 }
 
 std::uint64_t turns_left(const SweepWork& work, const SweepHistory& history) {
-  std::uint64_t left = 0;
+  std::uint64_t remaining_turns = 0;
   for (const SweepCell& cell : work.cells) {
     const std::vector<const SweepTurn*> turns = turns_of(history, cell);
     if (is_settled(work.spec, turns)) continue;
     for (std::uint64_t round = 0; round < work.spec.repeats; ++round)
-      left += history.has_turn(cell.key, round) ? 0U : 1U;
+      remaining_turns += history.has_turn(cell.key, round) ? 0U : 1U;
   }
-  return left;
+  return remaining_turns;
 }
 
 double seconds_left(const SweepWork& work, const SweepHistory& history, const SweepTimes& times) {
   double seconds = 0;
   for (const SweepCell& cell : work.cells) {
     if (is_settled(work.spec, turns_of(history, cell))) continue;
-    const double each = times.seconds(cell, least_turn_seconds(work, cell));
+    const double seconds_each = times.seconds(cell, least_turn_seconds(work, cell));
     for (std::uint64_t round = 0; round < work.spec.repeats; ++round)
-      if (!history.has_turn(cell.key, round)) seconds += each;
+      if (!history.has_turn(cell.key, round)) seconds += seconds_each;
   }
   return seconds;
 }

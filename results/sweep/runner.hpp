@@ -19,9 +19,9 @@
 namespace penstock {
 
 // Reasons why a sweep process ends before all turns are done (SweepEnd::reason).
-inline constexpr std::string_view kByBudget = "the budget";
-inline constexpr std::string_view kByAllocation = "the time of the allocation";
-inline constexpr std::string_view kByInterrupt = "an interrupt";
+inline constexpr std::string_view kEndedByBudget = "the budget";
+inline constexpr std::string_view kEndedByAllocation = "the time of the allocation";
+inline constexpr std::string_view kEndedByInterrupt = "an interrupt";
 
 // Everything that a runner needs to know. It must live longer than the runner.
 struct SweepWork {
@@ -32,13 +32,13 @@ struct SweepWork {
   const CommandInfo* command = nullptr;  // the command that the runs execute
   std::filesystem::path program;         // the program of arms that name none
   bool no_config = false;                // runs ignore site files too
-  bool by_srun = false;
-  std::span<const std::string> launcher = {};  // CommandContext::launcher
+  bool uses_srun = false;
+  std::span<const std::string> launcher = {};  // see CommandContext::launcher
   std::string job;  // the Slurm job in whose allocation this process runs; "" if in none
-  // The time limit of this call from its start, in seconds. The end of the allocation counts too.
+  // The time limit of this call from its start, in seconds. The end of the allocation also limits it.
   std::optional<double> budget_s;
-  std::string_view budget_reason = kByBudget;  // what sets the limit, or kByAllocation
-  std::function<void(std::string_view)> warn;  // gets each warning when it is due
+  std::string_view budget_reason = kEndedByBudget;  // what sets the limit, or kEndedByAllocation
+  std::function<void(std::string_view)> warn;       // gets each warning when it is due
 };
 
 // The complete command line of one run. `run` replaces {run} in it.
@@ -48,7 +48,7 @@ std::vector<std::string> run_line(const SweepWork& work, const SweepCell& cell, 
 
 // The number of turns that are not done and whose cell still needs them.
 std::uint64_t turns_left(const SweepWork& work, const SweepHistory& history);
-// An estimate of the seconds that these turns take.
+// An estimate of the seconds that the turns of turns_left() take.
 double seconds_left(const SweepWork& work, const SweepHistory& history, const SweepTimes& times);
 
 // Runs turns until all are done, the budget does not suffice for the next turn, or this process is asked to

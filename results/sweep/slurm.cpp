@@ -30,10 +30,10 @@ constexpr std::array<std::string_view, 4> kWaitingStates{"PENDING", "CONFIGURING
 using Clock = std::chrono::steady_clock;
 using std::chrono::milliseconds;
 
-constexpr milliseconds kJournalPoll{250};      // between checks of the journal, which is only a file
-constexpr milliseconds kFirstSlurmPoll{1000};  // between questions to Slurm's controller: the first pause
+constexpr milliseconds kJournalPoll{250};      // pause between checks of the journal, which is only a file
+constexpr milliseconds kFirstSlurmPoll{1000};  // first pause between questions to Slurm's controller
 constexpr milliseconds kLastSlurmPoll{10'000};
-constexpr int kUnknownAnswers = 6;  // answers in a row after which an unknown job counts as over
+constexpr int kMostUnknownAnswers = 6;  // answers in a row after which an unknown job counts as over
 
 // The output of a tool, or "" if it fails.
 std::string answer_of(const std::vector<std::string>& argv) {
@@ -86,10 +86,10 @@ std::string batch_script(const SweepSpec& spec, const std::vector<SweepCell>& ce
   std::uint64_t per_node = std::max<std::uint64_t>(1, spec.tasks_per_node);
   for (const SweepCell& cell : cells) nodes = std::max(nodes, cell.nodes);
   for (const SweepCell& cell : cells) {
-    const std::uint64_t own = std::max<std::uint64_t>(1, cell.nodes);
-    per_node = std::max(per_node, (cell.ranks + own - 1) / own);
+    const std::uint64_t cell_nodes = std::max<std::uint64_t>(1, cell.nodes);
+    per_node = std::max(per_node, (cell.ranks + cell_nodes - 1) / cell_nodes);
   }
-  std::error_code none;
+  std::error_code ignored;
   std::string script = fmt::format(
       "#!/bin/sh\n"
       "# The sweep '{}': one allocation of its own, in which its runs come one after another. Submitted "
@@ -106,8 +106,8 @@ std::string batch_script(const SweepSpec& spec, const std::vector<SweepCell>& ce
   option("time", spec.slurm.time);
   option("partition", spec.slurm.partition);
   option("account", spec.slurm.account);
-  option("chdir", fs::current_path(none).string());
-  option("output", fs::absolute(batch_log(spec), none).string(), true);
+  option("chdir", fs::current_path(ignored).string());
+  option("output", fs::absolute(batch_log(spec), ignored).string(), true);
   script += "#SBATCH --open-mode=append\n";
   for (const std::string& word : spec.slurm.options) script += fmt::format("#SBATCH {}\n", word);
   return script + fmt::format("exec {}\n", shell_line(line));
@@ -119,9 +119,10 @@ Result<std::string> submit_batch(const fs::path& script) {
   if (answer.exit_code != 0)
     return make_error(Errc::io, fmt::format("sbatch does not take {}: {}", script.string(),
                                             answer.err.empty() ? answer.out : answer.err));
-  // The last line is "12" or "12;cluster". A filter of the site may print lines before it.
-  const std::string last = answer.out.substr(answer.out.find_last_of('\n') + 1);
-  std::string job = last.substr(0, last.find(';'));
+  // The last line has the number of the job: "12" or "12;cluster". A filter of the site may print lines
+  // before it.
+  const std::string last_line_text = answer.out.substr(answer.out.find_last_of('\n') + 1);
+  std::string job = last_line_text.substr(0, last_line_text.find(';'));
   if (job.empty() || job.find_first_not_of("0123456789") != std::string::npos)
     return make_error(Errc::io, fmt::format("sbatch names no job: {}", answer.out));
   return job;
@@ -139,11 +140,11 @@ std::string inspect_job(const std::string& job) {
 }
 
 JobPhase job_phase(std::string_view state) {
-  const auto starts = [&](std::string_view known) { return state.starts_with(known); };
+  const auto starts_with_state = [&](std::string_view known) { return state.starts_with(known); };
   if (state.empty()) return JobPhase::unknown;
-  if (std::any_of(kEndedStates.begin(), kEndedStates.end(), starts)) return JobPhase::ended;
-  if (std::any_of(kWaitingStates.begin(), kWaitingStates.end(), starts)) return JobPhase::waiting;
-  return JobPhase::running;  // also COMPLETING, SUSPENDED and others that are not the end
+  if (std::any_of(kEndedStates.begin(), kEndedStates.end(), starts_with_state)) return JobPhase::ended;
+  if (std::any_of(kWaitingStates.begin(), kWaitingStates.end(), starts_with_state)) return JobPhase::waiting;
+  return JobPhase::running;  // also COMPLETING, SUSPENDED and other states before the end
 }
 
 bool is_running(const std::string& job) {
@@ -166,13 +167,13 @@ std::optional<double> parse_slurm_time(std::string_view text) {
   } else if (std::count(text.begin(), text.end(), ':') == 0) {
     return std::nullopt;
   }
-  bool first = true;
+  bool is_first = true;
   while (!text.empty()) {
     const auto colon = text.find(':');
-    const auto part = parse_count(text.substr(0, colon));
-    if (!part.ok()) return std::nullopt;
-    seconds = (first ? seconds : seconds * 60) + static_cast<double>(*part);
-    first = false;
+    const auto number = parse_count(text.substr(0, colon));
+    if (!number.ok()) return std::nullopt;
+    seconds = (is_first ? seconds : seconds * 60) + static_cast<double>(*number);
+    is_first = false;
     text = colon == std::string_view::npos ? "" : text.substr(colon + 1);
   }
   return seconds;
@@ -181,36 +182,36 @@ std::optional<double> parse_slurm_time(std::string_view text) {
 Result<std::string> follow_job(const std::string& job, const SweepSpec& spec, std::uint64_t turns,
                                bool progress) {
   Progress line(progress, fmt::format("sweep {}, job {}", spec.name, job), turns, "turns");
-  std::uint64_t shown = 0;
-  int unknown = 0;
+  std::uint64_t turns_shown = 0;
+  int unknown_answers = 0;
   milliseconds pause = kFirstSlurmPoll;
-  auto ask_at = Clock::now();
+  auto next_question = Clock::now();
   bool ended_before = false;
   bool ended = false;
-  std::uintmax_t seen = 0;  // size of the journal at the last look; it only grows
+  std::uintmax_t journal_bytes = 0;  // size of the journal at the last check; it only grows
   while (true) {
     PENSTOCK_TRY(check_interrupt());
     std::error_code unreadable;
     const std::uintmax_t bytes =
         std::filesystem::file_size(SweepState::journal_file(spec.results, spec.name), unreadable);
-    if (unreadable || bytes == seen) {
+    if (unreadable || bytes == journal_bytes) {
       // the journal has not changed
     } else if (const auto history = SweepState::read_history(spec.results, spec.name); history.ok()) {
-      seen = bytes;
-      const std::uint64_t done = history->turns.size();
-      if (done > shown) line.advance(done - shown);
-      shown = std::max(shown, done);
+      journal_bytes = bytes;
+      const std::uint64_t turns_done = history->turns.size();
+      if (turns_done > turns_shown) line.advance(turns_done - turns_shown);
+      turns_shown = std::max(turns_shown, turns_done);
       ended = history->end && history->end->job == job;
     }
-    if ((ended && !ended_before) || Clock::now() >= ask_at) {
+    if ((ended && !ended_before) || Clock::now() >= next_question) {
       const std::string state = inspect_job(job);
       const JobPhase phase = job_phase(state);
       const std::string shown_as = phase == JobPhase::unknown ? "unknown" : state;
       line.set_note(shown_as);
-      unknown = phase == JobPhase::unknown ? unknown + 1 : 0;
-      if (phase == JobPhase::ended || unknown >= kUnknownAnswers) return shown_as;
+      unknown_answers = phase == JobPhase::unknown ? unknown_answers + 1 : 0;
+      if (phase == JobPhase::ended || unknown_answers >= kMostUnknownAnswers) return shown_as;
       pause = std::min(pause * 3 / 2, kLastSlurmPoll);
-      ask_at = Clock::now() + (ended ? kFirstSlurmPoll : pause);
+      next_question = Clock::now() + (ended ? kFirstSlurmPoll : pause);
     }
     ended_before = ended;
     PENSTOCK_TRY(sleep_until(Clock::now() + kJournalPoll));

@@ -14,7 +14,7 @@
 
 namespace penstock {
 
-// unsupported if a program of Slurm is missing; the error names it.
+// Fails with unsupported if a program of Slurm is missing, and names it.
 Result<void> check_slurm();
 
 // The job in whose allocation this process runs; "" if in none.
@@ -24,8 +24,8 @@ std::string own_slurm_job();
 std::filesystem::path batch_file(const SweepSpec& spec);
 std::filesystem::path batch_log(const SweepSpec& spec);
 
-// A script that asks for one exclusive allocation with the largest number of nodes of any cell, and in it
-// runs the sweep with `line`.
+// A script that asks for one exclusive allocation with the largest number of nodes of any cell. In this
+// allocation it runs the sweep with the command line `line`.
 std::string batch_script(const SweepSpec& spec, const std::vector<SweepCell>& cells,
                          const std::vector<std::string>& line);
 

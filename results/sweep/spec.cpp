@@ -18,9 +18,9 @@
 namespace penstock {
 namespace {
 
-constexpr std::string_view kTop = "sweep";  // the name of the whole document in messages
+constexpr std::string_view kDocumentName = "sweep";  // the name of the whole document in messages
 constexpr std::uint64_t kMostRepeats = 100'000;
-constexpr std::uint64_t kMostRepeatsUntil = 50;  // if only `until` decides when to stop
+constexpr std::uint64_t kMostRepeatsUntil = 50;  // the limit if only `until` decides when to stop
 
 template <class Target>
 struct Key {
@@ -36,11 +36,11 @@ Error key_error(const std::string& path, std::string_view problem) {
 template <class Handle>
 Result<void> for_each_pair(const YAML::Node& node, const std::string& path, Handle handle) {
   if (!node.IsMap()) return key_error(path, "needs a mapping of keys to values");
-  std::set<std::string> seen;
+  std::set<std::string> seen_keys;
   for (const auto& pair : node) {
     if (!pair.first.IsScalar()) return key_error(path, "has a key that is no word");
     const auto key = pair.first.as<std::string>();
-    if (!seen.insert(key).second) return key_error(path, fmt::format("has '{}' twice", key));
+    if (!seen_keys.insert(key).second) return key_error(path, fmt::format("has '{}' twice", key));
     PENSTOCK_TRY(handle(key, pair.second));
   }
   return success();
@@ -52,7 +52,7 @@ Result<void> read_keys(Target& target, const YAML::Node& node, const std::string
   return for_each_pair(node, path, [&](std::string word, const YAML::Node& value) -> Result<void> {
     std::replace(word.begin(), word.end(), '_', '-');
     for (const Key<Target>& key : keys)
-      if (key.name == word) return key.read(target, value, path == kTop ? word : path + "." + word);
+      if (key.name == word) return key.read(target, value, path == kDocumentName ? word : path + "." + word);
     std::vector<std::string_view> valid;
     for (const Key<Target>& key : keys) valid.push_back(key.name);
     return unknown_name(fmt::format("key of '{}'", path), word, valid);
@@ -122,12 +122,12 @@ Result<std::vector<std::vector<std::string>>> values_of(const YAML::Node& node, 
 }
 
 Result<std::vector<std::uint64_t>> counts_of(const YAML::Node& node, const std::string& path) {
-  constexpr std::uint64_t kMost = 1U << 20;
+  constexpr std::uint64_t kMostCount = 1U << 20;
   PENSTOCK_ASSIGN(const auto values, values_of(node, path));
   std::vector<std::uint64_t> counts;
   for (const std::vector<std::string>& value : values) {
     const auto count = parse_count(value.size() == 1 ? value.front() : "");
-    if (!count.ok() || *count == 0 || *count > kMost)
+    if (!count.ok() || *count == 0 || *count > kMostCount)
       return key_error(path, fmt::format("takes whole numbers from 1 on, not '{}'", fmt::join(value, " ")));
     counts.push_back(*count);
   }
@@ -141,9 +141,9 @@ std::string option_name(std::string key) {
 
 // Fails if the key is an option that the sweep itself gives to each run.
 Result<void> check_not_reserved(const std::string& key, const std::string& path) {
-  static constexpr std::array<std::string_view, 5> kReserved{"results", "pair", "json", "progress",
-                                                             "no-config"};
-  if (std::find(kReserved.begin(), kReserved.end(), key) == kReserved.end()) return success();
+  static constexpr std::array<std::string_view, 5> kReservedKeys{"results", "pair", "json", "progress",
+                                                                 "no-config"};
+  if (std::find(kReservedKeys.begin(), kReservedKeys.end(), key) == kReservedKeys.end()) return success();
   return key_error(path, fmt::format("cannot hold '{}': the sweep says that to each run itself", key));
 }
 
@@ -209,11 +209,11 @@ constexpr Key<SweepSpec> kUntilKeys[] = {
     {"interval",
      [](SweepSpec& spec, const YAML::Node& node, const std::string& path) -> Result<void> {
        PENSTOCK_ASSIGN(std::string word, word_of(node, path));
-       const bool percent = word.ends_with('%');
-       const auto value = parse_real(percent ? word.substr(0, word.size() - 1) : word);
+       const bool is_percent = word.ends_with('%');
+       const auto value = parse_real(is_percent ? word.substr(0, word.size() - 1) : word);
        if (!value.ok() || *value <= 0)
          return key_error(path, fmt::format("is a share of the median like 5%, not '{}'", word));
-       spec.until_interval = percent ? *value / 100 : *value;
+       spec.until_interval = is_percent ? *value / 100 : *value;
        return success();
      }},
     {"metric", &read_into<SweepSpec, &SweepSpec::until_metric, word_of>},
@@ -221,8 +221,8 @@ constexpr Key<SweepSpec> kUntilKeys[] = {
 
 Result<void> read_until(SweepSpec& spec, const YAML::Node& node, const std::string& path) {
   PENSTOCK_TRY(read_keys<SweepSpec>(spec, node, path, std::span(kUntilKeys)));
-  const bool complete = !spec.until_metric.empty() && spec.until_interval > 0;
-  return complete ? success() : key_error(path, "needs a metric and an interval");
+  const bool is_complete = !spec.until_metric.empty() && spec.until_interval > 0;
+  return is_complete ? success() : key_error(path, "needs a metric and an interval");
 }
 
 // Converts a duration to minutes. Slurm's own formats ("1-00:00:00", "30") stay as they are.
@@ -246,8 +246,8 @@ constexpr Key<SweepSlurm> kSlurmKeys[] = {
 
 using Node = YAML::Node;
 using Path = std::string;
-constexpr Key<SweepSpec> kKeys[] = {
-    {"after", &read_into<SweepSpec, &SweepSpec::after, word_of>},
+constexpr Key<SweepSpec> kSweepKeys[] = {
+    {"after", &read_into<SweepSpec, &SweepSpec::command_after_run, word_of>},
     {"arms", &read_arms},
     {"budget",
      [](SweepSpec& spec, const Node& node, const Path& path) -> Result<void> {
@@ -298,7 +298,7 @@ Result<SweepSpec> spec_of(const Node& document) {
     return make_error(Errc::invalid_argument, "expected a mapping with 'name', 'command', 'grid' ...");
   SweepSpec spec;
   spec.repeats = 0;
-  PENSTOCK_TRY(read_keys<SweepSpec>(spec, document, std::string(kTop), std::span(kKeys)));
+  PENSTOCK_TRY(read_keys<SweepSpec>(spec, document, std::string(kDocumentName), std::span(kSweepKeys)));
   for (const auto& [key, value] : {std::pair{"name", &spec.name}, std::pair{"command", &spec.command}})
     if (value->empty())
       return make_error(Errc::invalid_argument, fmt::format("the key '{}' is missing", key));
@@ -323,8 +323,8 @@ Result<SweepSpec> parse_sweep(const std::string& text, std::string_view file) {
 }
 
 Result<SweepSpec> read_sweep_file(const std::filesystem::path& file) {
-  std::error_code none;
-  if (std::filesystem::is_directory(file, none)) return file_error(file.string(), "is a folder");
+  std::error_code ignored;
+  if (std::filesystem::is_directory(file, ignored)) return file_error(file.string(), "is a folder");
   std::ifstream in(file, std::ios::binary);
   const std::string text{std::istreambuf_iterator<char>(in), std::istreambuf_iterator<char>()};
   if (!in)

@@ -20,14 +20,14 @@ struct SweepSetting {
   std::vector<std::string> values;
 };
 
-// One dimension of the grid. A cell has one entry of `values` as its setting. A special key stands for the
+// One dimension of the grid. A cell has one entry of `values` as its setting. One special key is for the
 // command's arguments.
 struct SweepAxis {
   std::string key;
   std::vector<std::vector<std::string>> values;
 };
 
-// One of several programs or settings that are measured in turn.
+// One of several programs or settings that the sweep compares.
 struct SweepArm {
   std::string name;
   std::string program;  // "": this program
@@ -54,7 +54,7 @@ struct SweepSpec {
   std::vector<std::uint64_t> nodes;
   std::uint64_t tasks_per_node = 0;  // 0: as many as the ranks need
   std::string launcher;              // "mpirun -np {ranks}"; "": srun in an allocation, else mpirun
-  std::string after;                 // a line for sh after every run, whether or not it failed
+  std::string command_after_run;     // a line for sh after every run, whether or not it failed
   std::uint64_t repeats = 1;
   std::optional<std::uint64_t> seed;
   std::optional<std::chrono::nanoseconds> budget;
@@ -67,7 +67,7 @@ struct SweepSpec {
 // Reads a sweep's file. invalid_argument names the file and the key, and lists the valid keys if the key is
 // unknown. Whether the command accepts the options is not checked here.
 Result<SweepSpec> read_sweep_file(const std::filesystem::path& file);
-// The same for text; `file` is for messages.
+// Parses the text of a sweep's file; `file` is its name in messages.
 Result<SweepSpec> parse_sweep(const std::string& text, std::string_view file);
 
 }  // namespace penstock

@@ -33,8 +33,8 @@ namespace {
 
 namespace fs = std::filesystem;
 
-constexpr int kVersion = 1;
-constexpr std::size_t kSumDigits = 8;
+constexpr int kJournalVersion = 1;
+constexpr std::size_t kChecksumDigits = 8;
 
 std::string line_of(const Json& entry) {
   const std::string text = one_line(entry);
@@ -43,9 +43,9 @@ std::string line_of(const Json& entry) {
 
 // The entry of a line without its newline; nothing if the checksum does not match.
 std::optional<Json> entry_of(std::string_view line) {
-  if (line.size() < kSumDigits + 2 || line[kSumDigits] != ' ') return std::nullopt;
-  const std::string_view text = line.substr(kSumDigits + 1);
-  if (fmt::format("{:08x}", crc32c(std::as_bytes(std::span(text)))) != line.substr(0, kSumDigits))
+  if (line.size() < kChecksumDigits + 2 || line[kChecksumDigits] != ' ') return std::nullopt;
+  const std::string_view text = line.substr(kChecksumDigits + 1);
+  if (fmt::format("{:08x}", crc32c(std::as_bytes(std::span(text)))) != line.substr(0, kChecksumDigits))
     return std::nullopt;
   Json entry = Json::parse(text, nullptr, false);
   if (entry.is_discarded() || !entry.is_object()) return std::nullopt;
@@ -101,7 +101,7 @@ Result<void> apply_entry(SweepHistory& history, const Json& entry) {
   const auto kind = entry.at("kind").get<std::string>();
   if (kind != "end") history.end.reset();
   if (kind == "sweep") {
-    if (entry.at("version") != kVersion)
+    if (entry.at("version") != kJournalVersion)
       return make_error(Errc::unsupported, "was written by another version of penstock");
     history.identity = entry.at("identity");
     history.seed = entry.at("seed").get<std::uint64_t>();
@@ -117,33 +117,34 @@ Result<void> apply_entry(SweepHistory& history, const Json& entry) {
     history.end = SweepEnd{entry.at("job").get<std::string>(), entry.at("left").get<std::uint64_t>(),
                            entry.at("why").get<std::string>()};
   }
-  return success();  // all other content is only for people
+  return success();  // all other entries are only for people
 }
 
 // Parses a journal. `complete_bytes` is set to the number of bytes of whole entries: the caller may cut off
 // the rest.
 Result<SweepHistory> parse_journal(std::string_view text, const fs::path& file, std::size_t& complete_bytes) {
   SweepHistory history;
-  std::size_t number = 0;
-  std::size_t torn = 0;  // number of the first line that is not an entry
+  std::size_t line_number = 0;
+  std::size_t torn_line = 0;  // number of the first line that is not an entry
   for (std::size_t at = 0; at < text.size();) {
     const std::size_t end = text.find('\n', at);
     const std::optional<Json> entry =
         end == std::string_view::npos ? std::nullopt : entry_of(text.substr(at, end - at));
-    ++number;
+    ++line_number;
     at = end == std::string_view::npos ? text.size() : end + 1;
     if (!entry) {
-      torn = torn == 0 ? number : torn;
+      torn_line = torn_line == 0 ? line_number : torn_line;
       continue;
     }
-    if (torn != 0)
+    if (torn_line != 0)
       return make_error(Errc::corrupt, fmt::format("'{}', line {}: no entry of a sweep, and good ones follow",
-                                                   file.string(), torn));
+                                                   file.string(), torn_line));
     try {
       if (const auto applied = apply_entry(history, *entry); !applied.ok())
         return make_error(applied.error().code, fmt::format("'{}' {}", file.string(), applied.error().what));
     } catch (const Json::exception& error) {
-      return make_error(Errc::corrupt, fmt::format("'{}', line {}: {}", file.string(), number, error.what()));
+      return make_error(Errc::corrupt,
+                        fmt::format("'{}', line {}: {}", file.string(), line_number, error.what()));
     }
     complete_bytes = at;
   }
@@ -163,18 +164,20 @@ Result<std::string> text_of_file(const fs::path& file) {
 // Succeeds without a lock if the file system has none.
 Result<void> lock(int fd, const fs::path& file, double patience_s,
                   const std::function<void(std::string_view)>& log) {
-  const auto until = std::chrono::steady_clock::now() + std::chrono::duration_cast<std::chrono::nanoseconds>(
-                                                            std::chrono::duration<double>(patience_s));
-  bool noted = false;
+  const auto deadline =
+      std::chrono::steady_clock::now() +
+      std::chrono::duration_cast<std::chrono::nanoseconds>(std::chrono::duration<double>(patience_s));
+  bool wait_reported = false;
   while (::flock(fd, LOCK_EX | LOCK_NB) != 0) {
     if (errno == EINTR) continue;
-    if (errno == ENOSYS || errno == ENOLCK || errno == EOPNOTSUPP) return success();  // it has no locks
+    // The file system has no locks.
+    if (errno == ENOSYS || errno == ENOLCK || errno == EOPNOTSUPP) return success();
     if (errno != EWOULDBLOCK) return errno_error(errno, "cannot lock", file.string());
-    if (std::chrono::steady_clock::now() >= until)
+    if (std::chrono::steady_clock::now() >= deadline)
       return make_error(Errc::busy,
                         fmt::format("another process works on this sweep ('{}' is locked)", file.string()));
-    if (!noted) log("waiting for another process that works on this sweep");
-    noted = true;
+    if (!wait_reported) log("waiting for another process that works on this sweep");
+    wait_reported = true;
     PENSTOCK_TRY(sleep_until(std::chrono::steady_clock::now() + std::chrono::milliseconds(50)));
   }
   return success();
@@ -192,7 +195,7 @@ Json figure_json(const SweepFigure& figure) {
 }
 
 void SweepHistory::add(SweepTurn turn) {
-  if (done_.try_emplace({turn.cell, turn.round}, turns.size()).second) turns.push_back(std::move(turn));
+  if (done_turns_.try_emplace({turn.cell, turn.round}, turns.size()).second) turns.push_back(std::move(turn));
 }
 
 fs::path SweepState::journal_file(const fs::path& results, std::string_view name) {
@@ -217,25 +220,25 @@ Result<SweepHistory> SweepState::read_history(const fs::path& results, std::stri
 Result<SweepState> SweepState::open(const fs::path& results, std::string_view name, double patience_s,
                                     const std::function<void(std::string_view)>& log) {
   SweepState state;
-  state.results_ = results;
+  state.results_folder_ = results;
   state.name_ = name;
-  state.work_ = work_folder(results, name);
-  state.journal_ = journal_file(results, name);
+  state.work_folder_ = work_folder(results, name);
+  state.journal_file_ = journal_file(results, name);
   std::error_code failed;
-  fs::create_directories(state.work_, failed);
-  if (failed) return errno_error(failed.value(), "cannot make the folder", state.work_.string());
+  fs::create_directories(state.work_folder_, failed);
+  if (failed) return errno_error(failed.value(), "cannot make the folder", state.work_folder_.string());
   // Without O_CLOEXEC: runs inherit the descriptor and with it the lock. So a run that outlives a killed
   // sweep still keeps other processes out.
-  state.fd_ = Fd(::open(state.journal_.c_str(), O_RDWR | O_CREAT | O_APPEND, 0666));
-  if (!state.fd_) return errno_error(errno, "cannot open", state.journal_.string());
-  PENSTOCK_TRY(lock(state.fd_.get(), state.journal_, patience_s, log));
+  state.fd_ = Fd(::open(state.journal_file_.c_str(), O_RDWR | O_CREAT | O_APPEND, 0666));
+  if (!state.fd_) return errno_error(errno, "cannot open", state.journal_file_.string());
+  PENSTOCK_TRY(lock(state.fd_.get(), state.journal_file_, patience_s, log));
   PENSTOCK_TRY(sync_folder(results));
-  PENSTOCK_ASSIGN(const std::string text, text_of_file(state.journal_));
+  PENSTOCK_ASSIGN(const std::string text, text_of_file(state.journal_file_));
   std::size_t complete_bytes = 0;
-  PENSTOCK_ASSIGN(state.history_, parse_journal(text, state.journal_, complete_bytes));
+  PENSTOCK_ASSIGN(state.history_, parse_journal(text, state.journal_file_, complete_bytes));
   // With the lock no other process appends, so bytes after the last whole entry are from a crash.
   if (complete_bytes < text.size() && ::ftruncate(state.fd_.get(), static_cast<off_t>(complete_bytes)) != 0)
-    return errno_error(errno, "cannot cut off the torn end of", state.journal_.string());
+    return errno_error(errno, "cannot cut off the torn end of", state.journal_file_.string());
   PENSTOCK_TRY(state.repair());
   return state;
 }
@@ -245,28 +248,28 @@ Result<SweepState> SweepState::open(const fs::path& results, std::string_view na
 SweepState::~SweepState() {
   if (!fd_) return;
   fd_.close();
-  std::error_code not_empty;
-  fs::remove(work_, not_empty);
+  std::error_code ignored;
+  fs::remove(work_folder_, ignored);
 }
 
 Result<void> SweepState::append(const Json& entry) {
   const std::string line = line_of(entry);
   // Only this process appends, because it has the lock. After a failed write it removes the partial line.
   // The history changes only when the entry is durable.
-  const off_t before = ::lseek(fd_.get(), 0, SEEK_END);
-  if (Result<void> wrote = write_all(fd_.get(), line, journal_); !wrote.ok()) {
-    if (before >= 0 && ::ftruncate(fd_.get(), before) != 0)
+  const off_t size_before = ::lseek(fd_.get(), 0, SEEK_END);
+  if (Result<void> wrote = write_all(fd_.get(), line, journal_file_); !wrote.ok()) {
+    if (size_before >= 0 && ::ftruncate(fd_.get(), size_before) != 0)
       wrote.error().what += "; its last line is torn, and the next opening cuts it off";
     return wrote;
   }
-  if (::fsync(fd_.get()) != 0) return errno_error(errno, "cannot sync", journal_.string());
+  if (::fsync(fd_.get()) != 0) return errno_error(errno, "cannot sync", journal_file_.string());
   return apply_entry(history_, entry);
 }
 
 Result<void> SweepState::record_sweep(const Json& identity, std::uint64_t seed) {
   if (history_.suite.empty()) history_.suite = fmt::format("{}-{}", name_, random_id(8));
   return append(Json{{"kind", "sweep"},
-                     {"version", kVersion},
+                     {"version", kJournalVersion},
                      {"seed", seed},
                      {"suite", history_.suite},
                      {"identity", identity}});
@@ -288,8 +291,8 @@ Result<void> SweepState::record_start(const std::string& job,
 Result<void> SweepState::record_turn(SweepTurn turn) {
   // The names of the runs' folders must be durable before the entry that names them. Their files already are:
   // the runs synced them. A crash before the entry is durable leaves folders that repair() removes.
-  PENSTOCK_TRY(sync_folder(work_));
-  PENSTOCK_TRY(sync_folder(results_));
+  PENSTOCK_TRY(sync_folder(work_folder_));
+  PENSTOCK_TRY(sync_folder(results_folder_));
   PENSTOCK_TRY(append(turn_json(turn)));
   return move_records(turn);
 }
@@ -302,14 +305,14 @@ Result<void> SweepState::record_end(const SweepEnd& end) {
 Result<std::string> SweepState::run_folder() {
   std::string name = random_id(12);
   std::error_code failed;
-  fs::create_directories(work_ / name, failed);
-  if (failed) return errno_error(failed.value(), "cannot make the folder", (work_ / name).string());
+  fs::create_directories(work_folder_ / name, failed);
+  if (failed) return errno_error(failed.value(), "cannot make the folder", (work_folder_ / name).string());
   return name;
 }
 
 void SweepState::remove_run(const std::string& folder) const {
   std::error_code ignored;
-  fs::remove_all(work_ / folder, ignored);
+  fs::remove_all(work_folder_ / folder, ignored);
 }
 
 // Moves the records of a counted turn to the results folder and syncs it. Does not replace a file: a name
@@ -317,23 +320,23 @@ void SweepState::remove_run(const std::string& folder) const {
 // skipped, and a run's folder is removed last.
 Result<void> SweepState::move_records(const SweepTurn& turn) const {
   for (const SweepRun& run : turn.runs) {
-    const fs::path folder = records_folder(results_, name_, run.arm);
+    const fs::path folder = records_folder(results_folder_, name_, run.arm);
     std::error_code failed;
     fs::create_directories(folder, failed);
     if (failed) return errno_error(failed.value(), "cannot make the folder", folder.string());
     for (const std::string& file : run.files) {
-      const fs::path from = work_ / run.folder / file;
-      if (!fs::exists(from, failed)) continue;  // moved before a crash
-      fs::path to = folder / file;
-      if (fs::exists(to, failed))
-        to.replace_filename(fmt::format("{}-{}.jsonl", to.stem().string(), run.folder));
-      fs::rename(from, to, failed);
-      if (failed) return errno_error(failed.value(), "cannot move", from.string());
+      const fs::path source = work_folder_ / run.folder / file;
+      if (!fs::exists(source, failed)) continue;  // moved before a crash
+      fs::path target = folder / file;
+      if (fs::exists(target, failed))
+        target.replace_filename(fmt::format("{}-{}.jsonl", target.stem().string(), run.folder));
+      fs::rename(source, target, failed);
+      if (failed) return errno_error(failed.value(), "cannot move", source.string());
     }
     PENSTOCK_TRY(sync_folder(folder));
-    if (folder != results_) {
+    if (folder != results_folder_) {
       PENSTOCK_TRY(sync_folder(folder.parent_path()));
-      PENSTOCK_TRY(sync_folder(results_));
+      PENSTOCK_TRY(sync_folder(results_folder_));
     }
   }
   for (const SweepRun& run : turn.runs) remove_run(run.folder);
@@ -345,13 +348,13 @@ Result<void> SweepState::move_records(const SweepTurn& turn) const {
 Result<void> SweepState::repair() const {
   for (const SweepTurn& turn : history_.turns) {
     const bool has_folder = std::any_of(turn.runs.begin(), turn.runs.end(), [&](const SweepRun& run) {
-      std::error_code unknown;
-      return fs::exists(work_ / run.folder, unknown);
+      std::error_code ignored;
+      return fs::exists(work_folder_ / run.folder, ignored);
     });
     if (has_folder) PENSTOCK_TRY(move_records(turn));
   }
   std::error_code failed;
-  for (fs::directory_iterator at(work_, failed), end; !failed && at != end; at.increment(failed))
+  for (fs::directory_iterator at(work_folder_, failed), end; !failed && at != end; at.increment(failed))
     remove_run(at->path().filename().string());
   return success();
 }

@@ -57,7 +57,7 @@ struct SweepRun {
 };
 
 struct SweepTurn {
-  std::string cell;  // SweepCell::key
+  std::string cell;  // the key of the cell (SweepCell::key)
   std::uint64_t round = 0;
   std::vector<SweepRun> runs;  // in the order in which they ran
 };
@@ -76,12 +76,14 @@ struct SweepHistory {
   std::vector<SweepTurn> turns;
   std::map<std::string, std::string> programs;  // program -> its size and time of change, at the last start
   std::string job;                              // the Slurm job that was submitted last; "" if none was
-  std::optional<SweepEnd> end;                  // only if the journal's last entry is an end
-  bool has_turn(const std::string& cell, std::uint64_t round) const { return done_.contains({cell, round}); }
+  std::optional<SweepEnd> end;                  // set only if the journal's last entry is an end
+  bool has_turn(const std::string& cell, std::uint64_t round) const {
+    return done_turns_.contains({cell, round});
+  }
   void add(SweepTurn turn);
 
  private:
-  std::map<std::pair<std::string, std::uint64_t>, std::size_t> done_;
+  std::map<std::pair<std::string, std::uint64_t>, std::size_t> done_turns_;
 };
 
 class SweepState {
@@ -114,12 +116,12 @@ class SweepState {
   // Records the start of this sweep process: its Slurm job ("" if in none) and its programs
   // (SweepHistory::programs).
   Result<void> record_start(const std::string& job, const std::map<std::string, std::string>& programs = {});
-  Result<void> record_turn(SweepTurn turn);  // also moves its records to the results folder
+  Result<void> record_turn(SweepTurn turn);  // also moves the turn's records to the results folder
   Result<void> record_end(const SweepEnd& end);
 
   // Makes a folder for the records and the output of one run. Returns its name in the work folder.
   Result<std::string> run_folder();
-  std::filesystem::path run_path(const std::string& folder) const { return work_ / folder; }
+  std::filesystem::path run_path(const std::string& folder) const { return work_folder_ / folder; }
   // Removes the folder of a run that does not count.
   void remove_run(const std::string& folder) const;
 
@@ -129,10 +131,10 @@ class SweepState {
   Result<void> move_records(const SweepTurn& turn) const;
   Result<void> repair() const;
 
-  std::filesystem::path results_;
+  std::filesystem::path results_folder_;
   std::string name_;
-  std::filesystem::path work_;
-  std::filesystem::path journal_;
+  std::filesystem::path work_folder_;
+  std::filesystem::path journal_file_;
   Fd fd_;  // the journal; this process and its children share its lock
   SweepHistory history_;
 };

@@ -31,15 +31,15 @@ HtmlTable ranks_table(const ReadGroup& group, const PageState& state) {
                    {"fastest rank", Kind::number, unit},
                    {"record", Kind::number, ""}});
   for (const ReadCurve& curve : group.curves) {
-    const double base = find_metric(*curve.at.begin()->second, kPayloadRate)->value();
-    for (const auto& [ranks, record] : curve.at) {
+    const double base = find_metric(*curve.by_count.begin()->second, kPayloadRate)->value();
+    for (const auto& [ranks, record] : curve.by_count) {
       const Metric& rate = *find_metric(*record, kPayloadRate);
       table.row({text(curve.tier), text(std::to_string(ranks)), text(std::to_string(node_count(*record))),
                  text(format_rate(rate.value(), state.output)),
                  text(rate.samples.size() > 1 ? format_percent(spread(rate.samples)) : "-"),
                  text(base > 0 ? format_ratio(rate.value() / base) : "-"),
-                 text(rate_or_dash(metric_value(*record, kRanksOfRepeat.least), state.output)),
-                 text(rate_or_dash(metric_value(*record, kRanksOfRepeat.most), state.output)),
+                 text(rate_or_dash(metric_value(*record, kRankRatesOfRepeat.least), state.output)),
+                 text(rate_or_dash(metric_value(*record, kRankRatesOfRepeat.most), state.output)),
                  state.record_link(*record)});
     }
   }
@@ -77,11 +77,11 @@ std::string peers_section(std::span<const Record> records, PageState& state) {
                    {"record", Kind::number, ""}});
   for (const Record& record : records) {
     if (!is_peer(record)) continue;
-    const auto ops = metric_value(record, kOpRate);
+    const auto op_rate = metric_value(record, kOpRate);
     table.row({text(peer_program(record)), text(record.parameters.contains("tier") ? tier_name(record) : "-"),
                text(peer_work(record)), text(parameter_text(record, "threads")),
                text(rate_or_dash(metric_value(record, kPayloadRate), state.output)),
-               text(or_dash(ops ? ops : metric_value(record, kSampleRate), format_number)),
+               text(or_dash(op_rate ? op_rate : metric_value(record, kSampleRate), format_number)),
                text(or_dash(metric_value(record, kLatencyP50), format_ms)),
                text(or_dash(metric_value(record, kLatencyP99), format_ms)), state.record_link(record)});
   }

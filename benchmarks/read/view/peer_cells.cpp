@@ -10,7 +10,7 @@
 namespace penstock {
 namespace {
 
-void add(std::string& text, const std::string& words) {
+void append_part(std::string& text, const std::string& words) {
   if (!words.empty()) text += (text.empty() ? "" : ", ") + words;
 }
 
@@ -46,27 +46,28 @@ std::string peer_program(const Record& record) {
 std::string peer_work(const Record& record) {
   std::string work = parameter_text(record, "rw");
   const std::string operation = parameter_text(record, "operation");
-  const bool both = work == "rw" || work == "readwrite" || work == "randrw";
-  if (!operation.empty() && (both || work.find(operation) == std::string::npos))
+  const bool reads_and_writes = work == "rw" || work == "readwrite" || work == "randrw";
+  if (!operation.empty() && (reads_and_writes || work.find(operation) == std::string::npos))
     work += " (" + operation + ")";
   if (const std::string size = size_text(record, "block"); !size.empty())
     work += (work.empty() ? "" : " of ") + size;
   if (const auto depth = parameter_number(record, "depth"); depth && *depth > 1)
-    add(work, "depth " + parameter_text(record, "depth"));
-  add(work, parameter_text(record, "ioengine"));
-  if (is_direct(record)) add(work, "direct");
+    append_part(work, "depth " + parameter_text(record, "depth"));
+  append_part(work, parameter_text(record, "ioengine"));
+  if (is_direct(record)) append_part(work, "direct");
   return work.empty() ? parameter_text(record, "benchmark") : work;
 }
 
-// Whether the record's rate is one of reads. For a job that reads and writes, fio has one record for each.
-bool reads(const Record& record) {
+// Whether the record's rate is that of reads. A fio job that reads and writes has one record for the reads
+// and one for the writes.
+bool is_read_rate(const Record& record) {
   const std::string operation = parameter_text(record, "operation");
-  const std::string way = operation.empty() ? parameter_text(record, "rw") : operation;
-  return way.empty() || way.find("read") != std::string::npos;
+  const std::string direction = operation.empty() ? parameter_text(record, "rw") : operation;
+  return direction.empty() || direction.find("read") != std::string::npos;
 }
 
 std::vector<PeerCurve> peer_curves(std::span<const Record> records) {
-  const std::vector<RecordList> found = grouped(records, [](const Record& record) {
+  const std::vector<RecordList> groups = grouped(records, [](const Record& record) {
     return is_peer(record) && names_tier(record) && whole_number(record, "threads", 1)
                ? tier_name(record) + "|" + peer_program(record) + "|" + peer_work(record)
                : "";
@@ -75,25 +76,26 @@ std::vector<PeerCurve> peer_curves(std::span<const Record> records) {
     return peer_program(record) + " on " + tier_name(record);
   };
   std::vector<PeerCurve> curves;
-  for (const RecordList& one : found) {
+  for (const RecordList& one : groups) {
     const Record& first = *one.front();
-    PeerCurve curve{tier_name(first), place_of(first), is_direct(first), reads(first), {}};
-    const auto alike = std::count_if(found.begin(), found.end(), [&](const RecordList& other) {
+    PeerCurve curve{tier_name(first), place_of(first), is_direct(first), is_read_rate(first), {}};
+    const auto same_name = std::count_if(groups.begin(), groups.end(), [&](const RecordList& other) {
       return place_of(*other.front()) == curve.name;
     });
-    if (const std::string work = peer_work(first); alike > 1 && !work.empty()) curve.name += ": " + work;
+    if (const std::string work = peer_work(first); same_name > 1 && !work.empty()) curve.name += ": " + work;
     for (const Record* const record : one)
-      keep_newer(curve.at[*whole_number(*record, "threads", 1)], *record);
+      keep_newer(curve.by_count[*whole_number(*record, "threads", 1)], *record);
     curves.push_back(std::move(curve));
   }
   return curves;
 }
 
 bool is_comparable(const PeerCurve& peer, const ReadGroup& group) {
-  const ReadCurve* const ours = group.find(peer.tier);
-  if (!peer.reads || ours == nullptr || group.open_loop || (peer.direct && group.cache == "warm"))
+  const ReadCurve* const own_curve = group.find(peer.tier);
+  if (!peer.rate_is_of_reads || own_curve == nullptr || group.open_loop ||
+      (peer.uses_direct_io && group.cache == "warm"))
     return false;
-  return parameter_number(*ours->at.begin()->second, "ranks").value_or(1) <= 1;
+  return parameter_number(*own_curve->by_count.begin()->second, "ranks").value_or(1) <= 1;
 }
 
 }  // namespace penstock

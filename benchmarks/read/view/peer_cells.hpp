@@ -25,10 +25,10 @@ std::string peer_work(const Record& record);
 // The records of one program that did the same work on one tier, by thread count.
 struct PeerCurve {
   std::string tier;
-  std::string name;     // "fio-3.33 on disk", followed by its work if two curves would have the same name
-  bool direct = false;  // it used direct I/O
-  bool reads = false;   // its rate is one of reads
-  std::map<std::uint64_t, const Record*> at;  // threads -> the latest record
+  std::string name;  // "fio-3.33 on disk", followed by its work if two curves would have the same name
+  bool uses_direct_io = false;
+  bool rate_is_of_reads = false;
+  std::map<std::uint64_t, const Record*> by_count;  // threads -> the latest record
 };
 std::vector<PeerCurve> peer_curves(std::span<const Record> records);
 

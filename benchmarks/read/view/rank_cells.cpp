@@ -15,8 +15,8 @@ namespace {
 
 // Records with the same key are in one group. "" for a record of no group.
 std::string rank_key(const Record& record) {
-  const bool counts = whole_number(record, "ranks", 1) && whole_number(record, "threads", 1);
-  return record.command == "read" && counts && find_metric(record, read_metrics::kPayloadRate) != nullptr
+  const bool has_counts = whole_number(record, "ranks", 1) && whole_number(record, "threads", 1);
+  return record.command == "read" && has_counts && find_metric(record, read_metrics::kPayloadRate) != nullptr
              ? read_work(record, "ranks") + "|" + cache_name(record) + "|" + label_text(record)
              : "";
 }
@@ -31,8 +31,8 @@ std::vector<ReadCurve> curves_of(const RecordList& group) {
     curve.tier =
         fmt::format("{}, {} thread{} a rank", tier_name(*found.front()), threads, threads == 1 ? "" : "s");
     for (const Record* const record : found)
-      keep_newer(curve.at[*whole_number(*record, "ranks", 1)], *record);
-    if (curve.at.size() > 1) curves.push_back(std::move(curve));
+      keep_newer(curve.by_count[*whole_number(*record, "ranks", 1)], *record);
+    if (curve.by_count.size() > 1) curves.push_back(std::move(curve));
   }
   return curves;
 }
@@ -41,7 +41,7 @@ std::vector<ReadCurve> curves_of(const RecordList& group) {
 
 std::vector<ReadGroup> rank_groups(std::span<const Record> records) {
   std::vector<ReadGroup> groups;
-  RecordList firsts;
+  RecordList first_of_groups;
   for (const RecordList& found : grouped(records, rank_key)) {
     const std::string cache = cache_name(*found.front());
     ReadGroup group;
@@ -49,11 +49,12 @@ std::vector<ReadGroup> rank_groups(std::span<const Record> records) {
     group.curves = curves_of(found);
     if (group.curves.empty()) continue;
     groups.push_back(std::move(group));
-    firsts.push_back(found.front());
+    first_of_groups.push_back(found.front());
   }
-  std::vector<std::vector<std::string>> words = read_texts(firsts, "ranks");
-  for (std::size_t i = 0; i < words.size(); ++i) words[i].insert(words[i].begin(), cache_name(*firsts[i]));
-  const std::vector<std::string> titles = titles_of(words);
+  std::vector<std::vector<std::string>> texts = read_texts(first_of_groups, "ranks");
+  for (std::size_t i = 0; i < texts.size(); ++i)
+    texts[i].insert(texts[i].begin(), cache_name(*first_of_groups[i]));
+  const std::vector<std::string> titles = titles_of(texts);
   for (std::size_t i = 0; i < groups.size(); ++i)
     if (!titles[i].empty()) groups[i].title = titles[i];
   return groups;

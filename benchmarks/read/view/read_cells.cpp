@@ -10,11 +10,12 @@
 namespace penstock {
 namespace {
 
-// The parameters that vary within a chart or that its title always names.
-std::vector<std::string_view> axes_and(std::string_view more) {
-  std::vector<std::string_view> all{"threads", "cache"};
-  if (!more.empty()) all.push_back(more);
-  return all;
+// The parameters that a key or a title leaves out, because they vary within a chart or the title always names
+// them.
+std::vector<std::string_view> excluded_parameters(std::string_view more) {
+  std::vector<std::string_view> excluded{"threads", "cache"};
+  if (!more.empty()) excluded.push_back(more);
+  return excluded;
 }
 
 }  // namespace
@@ -24,14 +25,14 @@ std::optional<std::uint64_t> read_threads(const Record& record) {
                                                                  : std::nullopt;
 }
 
-std::string read_work(const Record& record, std::string_view but) {
+std::string read_work(const Record& record, std::string_view also_excluded) {
   return corpus_name(record) + "|" + corpus_text(record, "checksum") + "|" + corpus_text(record, "format") +
-         "|" + environment_text(record, "host") + "|" + work_key(record, axes_and(but));
+         "|" + environment_text(record, "host") + "|" + work_key(record, excluded_parameters(also_excluded));
 }
 
 std::vector<std::vector<std::string>> read_texts(std::span<const Record* const> records,
-                                                 std::string_view but) {
-  std::vector<std::vector<std::string>> rows = work_rows(records, axes_and(but));
+                                                 std::string_view also_excluded) {
+  std::vector<std::vector<std::string>> rows = work_rows(records, excluded_parameters(also_excluded));
   for (std::size_t i = 0; i < rows.size(); ++i) {
     rows[i].insert(rows[i].begin(), {corpus_title(*records[i]), corpus_text(*records[i], "format")});
     rows[i].insert(rows[i].end(), {environment_text(*records[i], "host"), label_text(*records[i])});
@@ -46,27 +47,27 @@ const ReadCurve* ReadGroup::find(std::string_view tier) const {
 }
 
 std::vector<ReadGroup> read_groups(std::span<const Record> records) {
-  const std::vector<RecordList> found = grouped(records, [](const Record& record) {
+  const std::vector<RecordList> record_groups = grouped(records, [](const Record& record) {
     return read_threads(record) ? cache_name(record) + "|" + read_work(record) + "|" + label_text(record)
                                 : "";
   });
-  const std::vector<std::string> titles = titles_of(read_texts(first_records(found)));
+  const std::vector<std::string> titles = titles_of(read_texts(first_records(record_groups)));
   std::vector<ReadGroup> groups;
-  for (std::size_t i = 0; i < found.size(); ++i) {
-    const Record& first = *found[i].front();
+  for (std::size_t i = 0; i < record_groups.size(); ++i) {
+    const Record& first = *record_groups[i].front();
     ReadGroup group;
     group.cache = cache_name(first);
     group.work = read_work(first);
     group.label = label_text(first);
-    group.rest = group.work + "|" + group.label;
+    group.work_and_labels = group.work + "|" + group.label;
     group.open_loop = find_metric(first, read_metrics::kOfferedRate) != nullptr;
     group.title =
         (group.cache.empty() ? "reading" : group.cache) + (titles[i].empty() ? "" : ", ") + titles[i];
     for (const RecordList& of_tier :
-         grouped(found[i], [](const Record& record) { return "|" + tier_name(record); })) {
+         grouped(record_groups[i], [](const Record& record) { return "|" + tier_name(record); })) {
       ReadCurve& curve = group.curves.emplace_back();
       curve.tier = tier_name(*of_tier.front());
-      for (const Record* const record : of_tier) keep_newer(curve.at[*read_threads(*record)], *record);
+      for (const Record* const record : of_tier) keep_newer(curve.by_count[*read_threads(*record)], *record);
     }
     groups.push_back(std::move(group));
   }
@@ -74,7 +75,7 @@ std::vector<ReadGroup> read_groups(std::span<const Record> records) {
 }
 
 std::optional<double> scaling_ratio(const ReadCurve& curve, const Record& record) {
-  const Record& first = *curve.at.begin()->second;
+  const Record& first = *curve.by_count.begin()->second;
   for (const MetricInfo& rate : {read_metrics::kSampleRate, read_metrics::kPayloadRate})
     if (const auto ratio = ratio_of(find_metric(record, rate), find_metric(first, rate))) return ratio;
   return std::nullopt;

@@ -25,8 +25,8 @@ TEST(ReadCells, TiersOfOneNameAreCurvesOfTheirOwn) {
   distinguish_tiers(all);
   const auto groups = read_groups(records);
   ASSERT_EQ(groups.size(), 1U);
-  EXPECT_EQ(groups[0].find("root (posix)")->at.size(), 2U);
-  EXPECT_EQ(groups[0].find("root (posix, direct=1)")->at.size(), 1U);
+  EXPECT_EQ(groups[0].find("root (posix)")->by_count.size(), 2U);
+  EXPECT_EQ(groups[0].find("root (posix, direct=1)")->by_count.size(), 1U);
 }
 
 TEST(ReadCells, TheLatestOfRepeatedRunsCounts) {
@@ -36,7 +36,7 @@ TEST(ReadCells, TheLatestOfRepeatedRunsCounts) {
   const std::vector<Record> records{fresh, old};
   const auto groups = read_groups(records);
   ASSERT_EQ(groups.size(), 1U);
-  EXPECT_EQ(groups[0].curves[0].at.at(1), &records[0]);
+  EXPECT_EQ(groups[0].curves[0].by_count.at(1), &records[0]);
 }
 
 TEST(ReadCells, GroupsOfDifferentCorporaNameThemAndTheirSizes) {

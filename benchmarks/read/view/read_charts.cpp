@@ -26,33 +26,33 @@ std::optional<double> baseline_bytes(const Record& record) {
 }
 
 // Adds the series to the chart unless it has no values.
-void keep_drawn(Chart& chart, ChartSeries series) {
+void add_unless_empty(Chart& chart, ChartSeries series) {
   if (std::any_of(series.y.begin(), series.y.end(), [](const auto& value) { return value.has_value(); }))
     chart.series.push_back(std::move(series));
 }
 
-using Cells = std::map<std::uint64_t, const Record*>;
+using RecordsByCount = std::map<std::uint64_t, const Record*>;
 
-std::vector<const Cells*> cells_of(const ReadGroup& group) {
-  std::vector<const Cells*> cells;
-  for (const ReadCurve& curve : group.curves) cells.push_back(&curve.at);
+std::vector<const RecordsByCount*> cells_of(const ReadGroup& group) {
+  std::vector<const RecordsByCount*> cells;
+  for (const ReadCurve& curve : group.curves) cells.push_back(&curve.by_count);
   return cells;
 }
 
-std::vector<double> all_counts(const std::vector<const Cells*>& curves) {
+std::vector<double> all_counts(const std::vector<const RecordsByCount*>& curves) {
   std::set<double> counts;
-  for (const Cells* const cells : curves)
+  for (const RecordsByCount* const cells : curves)
     for (const auto& [count, record] : *cells) counts.insert(static_cast<double>(count));
   return {counts.begin(), counts.end()};
 }
 
-const Record* record_at(const Cells& cells, double x) {
+const Record* record_at(const RecordsByCount& cells, double x) {
   const auto at = cells.find(static_cast<std::uint64_t>(x));
   return at == cells.end() ? nullptr : at->second;
 }
 
-// Adds the medians of the payload rate, with their bands.
-void add_rates(ChartSeries& series, const std::vector<double>& xs, const Cells& cells, double unit) {
+// Adds the medians of the payload rate, each with the range of its repeats.
+void add_rates(ChartSeries& series, const std::vector<double>& xs, const RecordsByCount& cells, double unit) {
   for (const double x : xs) {
     const Record* const record = record_at(cells, x);
     const Metric* const metric = record == nullptr ? nullptr : find_metric(*record, kPayloadRate);
@@ -73,20 +73,20 @@ void add_curve(Chart& chart, const ReadCurve& curve, std::size_t colour, double 
   ChartSeries rate{curve.tier, colour, Stroke::solid, true, {}, {}, {}};
   ChartSeries baseline{curve.tier + ": baseline", colour, Stroke::dashed, false, {}, {}, {}};
   ChartSeries ceiling{curve.tier + ": ceiling", colour, Stroke::dotted, false, {}, {}, {}};
-  add_rates(rate, chart.x, curve.at, unit);
+  add_rates(rate, chart.x, curve.by_count, unit);
   const auto scaled = [&](std::optional<double> value) {
     return value ? std::optional<double>(*value / unit) : std::nullopt;
   };
   for (const double x : chart.x) {
-    const Record* const record = record_at(curve.at, x);
-    const bool drawn = record != nullptr && find_metric(*record, kPayloadRate) != nullptr;
-    baseline.y.push_back(drawn ? scaled(baseline_bytes(*record)) : std::nullopt);
-    ceiling.y.push_back(drawn ? scaled(metric_value(*record, kCeilingRate)) : std::nullopt);
+    const Record* const record = record_at(curve.by_count, x);
+    const bool has_rate = record != nullptr && find_metric(*record, kPayloadRate) != nullptr;
+    baseline.y.push_back(has_rate ? scaled(baseline_bytes(*record)) : std::nullopt);
+    ceiling.y.push_back(has_rate ? scaled(metric_value(*record, kCeilingRate)) : std::nullopt);
   }
-  for (ChartSeries* series : {&rate, &baseline, &ceiling}) keep_drawn(chart, std::move(*series));
+  for (ChartSeries* series : {&rate, &baseline, &ceiling}) add_unless_empty(chart, std::move(*series));
 }
 
-constexpr double kFarCeiling = 5;
+constexpr double kFarCeilingRatio = 5;
 
 // Removes a ceiling far above all other values. It would compress the lines below it. True if one was
 // removed.
@@ -112,14 +112,14 @@ Chart chart_against(std::string_view count, std::string_view what, const std::st
   return chart;
 }
 
-// Peers have their own marks, after those of the first tiers.
-constexpr std::size_t kPeerMark = 5;
+// The marks of other programs start here, so that they differ from those of the first tiers.
+constexpr std::size_t kFirstPeerMark = 5;
 
 std::vector<const PeerCurve*> peers_of(const ReadGroup& group, const std::vector<PeerCurve>& peers) {
-  std::vector<const PeerCurve*> found;
+  std::vector<const PeerCurve*> comparable;
   for (const PeerCurve& peer : peers)
-    if (is_comparable(peer, group)) found.push_back(&peer);
-  return found;
+    if (is_comparable(peer, group)) comparable.push_back(&peer);
+  return comparable;
 }
 
 }  // namespace
@@ -127,21 +127,21 @@ std::vector<const PeerCurve*> peers_of(const ReadGroup& group, const std::vector
 Chart bandwidth_chart(const ReadGroup& group, const std::vector<PeerCurve>& peers,
                       std::vector<std::string>& tiers, const Output& output) {
   Chart chart = chart_against("threads", "Bandwidth", group.title, rate_unit(output));
-  const std::vector<const PeerCurve*> compared = peers_of(group, peers);
-  std::vector<const Cells*> cells = cells_of(group);
-  for (const PeerCurve* const peer : compared) cells.push_back(&peer->at);
+  const std::vector<const PeerCurve*> shown_peers = peers_of(group, peers);
+  std::vector<const RecordsByCount*> cells = cells_of(group);
+  for (const PeerCurve* const peer : shown_peers) cells.push_back(&peer->by_count);
   chart.x = all_counts(cells);
   for (const ReadCurve& curve : group.curves)
     add_curve(chart, curve, colour_of(tiers, curve.tier), chart_unit(output));
-  std::size_t mark = kPeerMark;
-  for (const PeerCurve* const peer : compared) {
+  std::size_t mark = kFirstPeerMark;
+  for (const PeerCurve* const peer : shown_peers) {
     ChartSeries series{peer->name, colour_of(tiers, peer->tier), Stroke::dash_dotted, true, {}, {}, {}};
     series.mark = mark++;
-    add_rates(series, chart.x, peer->at, chart_unit(output));
-    keep_drawn(chart, std::move(series));
+    add_rates(series, chart.x, peer->by_count, chart_unit(output));
+    add_unless_empty(chart, std::move(series));
   }
-  if (drop_far_ceilings(chart, kFarCeiling))
-    chart.title += fmt::format(" (ceilings more than {:.0f} times as high are left out)", kFarCeiling);
+  if (drop_far_ceilings(chart, kFarCeilingRatio))
+    chart.title += fmt::format(" (ceilings more than {:.0f} times as high are left out)", kFarCeilingRatio);
   chart.summary = chart.title + ", a line for each tier; the table next to it holds the numbers";
   return chart;
 }
@@ -153,32 +153,32 @@ Chart ranks_chart(const ReadGroup& group, const Output& output) {
   chart.x = all_counts(cells_of(group));
   for (const ReadCurve& curve : group.curves) {
     ChartSeries series{curve.tier, chart.series.size(), Stroke::solid, true, {}, {}, {}};
-    add_rates(series, chart.x, curve.at, chart_unit(output));
-    keep_drawn(chart, std::move(series));
+    add_rates(series, chart.x, curve.by_count, chart_unit(output));
+    add_unless_empty(chart, std::move(series));
   }
   return chart;
 }
 
 Chart latency_chart(const ReadGroup& group, std::vector<std::string>& tiers) {
   Chart chart = chart_against("threads", "Latency", group.title, "ms");
-  chart.logarithmic = true;
+  chart.y_is_logarithmic = true;
   chart.summary =
       chart.title + ", median and 99th percentile of each tier; the table next to it holds the numbers";
   chart.x = all_counts(cells_of(group));
   for (const ReadCurve& curve : group.curves) {
     const std::size_t colour = colour_of(tiers, curve.tier);
-    ChartSeries middle{curve.tier + ": p50", colour, Stroke::solid, true, {}, {}, {}};
-    ChartSeries tail{curve.tier + ": p99", colour, Stroke::dashed, true, {}, {}, {}};
+    ChartSeries p50_series{curve.tier + ": p50", colour, Stroke::solid, true, {}, {}, {}};
+    ChartSeries p99_series{curve.tier + ": p99", colour, Stroke::dashed, true, {}, {}, {}};
     for (const double x : chart.x) {
-      const Record* const record = record_at(curve.at, x);
+      const Record* const record = record_at(curve.by_count, x);
       const auto value = [&](const MetricInfo& name) {
         const auto ns = record == nullptr ? std::nullopt : metric_value(*record, name);
         return ns ? std::optional<double>(*ns / 1e6) : std::nullopt;
       };
-      middle.y.push_back(value(kLatencyP50));
-      tail.y.push_back(value(kLatencyP99));
+      p50_series.y.push_back(value(kLatencyP50));
+      p99_series.y.push_back(value(kLatencyP99));
     }
-    for (ChartSeries* series : {&middle, &tail}) keep_drawn(chart, std::move(*series));
+    for (ChartSeries* series : {&p50_series, &p99_series}) add_unless_empty(chart, std::move(*series));
   }
   return chart;
 }

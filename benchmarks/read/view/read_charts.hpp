@@ -16,7 +16,7 @@ namespace penstock::report {
 Chart bandwidth_chart(const ReadGroup& group, const std::vector<PeerCurve>& peers,
                       std::vector<std::string>& tiers, const Output& output);
 
-// The same over ranks, with a line for each tier and number of threads.
+// Bandwidth over ranks for one group, with a line for each tier and number of threads.
 Chart ranks_chart(const ReadGroup& group, const Output& output);
 
 // The median and the 99th percentile of the time for one sample, by threads.

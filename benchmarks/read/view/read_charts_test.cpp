@@ -90,7 +90,7 @@ TEST(Peers, AreNextToTheTierOfTheSameNameAndInATable) {
                                     by_fio(4, 500), by_fio(8, 640)};
   const auto peers = peer_curves(records);
   ASSERT_EQ(peers.size(), 1U);
-  EXPECT_TRUE(peers[0].reads);
+  EXPECT_TRUE(peers[0].rate_is_of_reads);
   std::vector<std::string> tiers;
   const Chart chart = bandwidth_chart(read_groups(records)[0], peers, tiers, Output{});
   EXPECT_EQ(chart.x, (std::vector<double>{4, 8}));

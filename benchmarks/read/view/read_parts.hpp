@@ -29,7 +29,8 @@ namespace penstock::verdicts {
 
 void describe_read(const std::vector<ReadGroup>& groups, const Output& output, std::vector<Sentence>& out);
 void describe_rank_scaling(const std::vector<ReadGroup>& groups, std::vector<Sentence>& out);
-// Reports the rates of other programs next to ours. They did other work, so the sentences are no findings.
+// Compares the rates of other programs with those of `read`. The programs did other work, so the sentences
+// are cautions and not findings.
 void describe_peers(const std::vector<PeerCurve>& peers, const std::vector<ReadGroup>& groups,
                     std::vector<Sentence>& out);
 

@@ -35,9 +35,10 @@ std::string cache_cell(const Record& record) {
 }
 
 Markup tier_cell(const Record& record) {
-  const std::string how = emulation(record);
-  return Markup{escape(tier_name(record)) +
-                (how.empty() ? "" : " <span class=\"mark\" title=\"" + escape(how) + "\">emulated</span>")};
+  const std::string emulated = emulation(record);
+  return Markup{
+      escape(tier_name(record)) +
+      (emulated.empty() ? "" : " <span class=\"mark\" title=\"" + escape(emulated) + "\">emulated</span>")};
 }
 
 std::string interval_text(const Metric& rate, const Output& output) {
@@ -66,18 +67,18 @@ HtmlTable bandwidth_table(const ReadGroup& group, const PageState& state) {
                    {"verdict", Kind::words, ""},
                    {"record", Kind::number, ""}});
   for (const ReadCurve& curve : group.curves)
-    for (const auto& [threads, record] : curve.at) {
+    for (const auto& [threads, record] : curve.by_count) {
       const Metric* rate = find_metric(*record, kPayloadRate);
       const auto baseline = baseline_ratio(*record);
       const auto scaling = scaling_ratio(curve, *record);
-      const auto fraction = metric_value(*record, kOfCeiling);
+      const auto ceiling_fraction = metric_value(*record, kCeilingFraction);
       table.row({tier_cell(*record), text(std::to_string(threads)),
                  text(number_or_dash(metric_value(*record, kSampleRate))),
                  text(rate_or_dash(metric_value(*record, kPayloadRate), state.output)),
                  text(rate ? interval_text(*rate, state.output) : "-"),
                  text(rate && rate->samples.size() > 1 ? format_percent(spread(rate->samples)) : "-"),
                  text(or_dash(scaling, format_ratio)), text(or_dash(baseline, format_percent)),
-                 text(or_dash(fraction, format_percent)), text(cache_cell(*record)),
+                 text(or_dash(ceiling_fraction, format_percent)), text(cache_cell(*record)),
                  Markup{verdict_html(record->verdict)}, state.record_link(*record)});
     }
   return table;
@@ -99,7 +100,7 @@ HtmlTable label_table(const ReadGroup& group, const std::vector<ReadGroup>& grou
   std::map<std::pair<std::string, std::uint64_t>, std::vector<std::string>> rows;
   for (std::size_t i = 0; i < compared.size(); ++i)
     for (const ReadCurve& curve : compared[i]->curves)
-      for (const auto& [threads, record] : curve.at) {
+      for (const auto& [threads, record] : curve.by_count) {
         auto& row = rows[{curve.tier, threads}];
         row.resize(compared.size(), "-");
         if (const Metric* rate = find_metric(*record, kPayloadRate))
@@ -126,7 +127,7 @@ HtmlTable latency_table(const ReadGroup& group) {
                    {"p99.9", Kind::number, ""},
                    {"p99 / p50", Kind::number, "how much longer the tail is"}});
   for (const ReadCurve& curve : group.curves)
-    for (const auto& [threads, record] : curve.at) {
+    for (const auto& [threads, record] : curve.by_count) {
       const auto p50 = metric_value(*record, kLatencyP50);
       const auto p99 = metric_value(*record, kLatencyP99);
       if (!p50 && !p99) continue;
@@ -154,13 +155,13 @@ std::string read_section(std::span<const Record> records, PageState& state) {
                          state.answers({"tiers", "scaling", "ceiling", "accelerators"}));
   for (std::size_t i = 0; i < groups.size(); ++i) {
     const ReadGroup& group = groups[i];
-    std::string part;
-    if (const HtmlTable labels = label_table(group, groups, state); !labels.empty()) part += labels.html();
-    part += state.add_chart_with_table(bandwidth_chart(group, peers, state.tiers, state.output),
+    std::string body;
+    if (const HtmlTable labels = label_table(group, groups, state); !labels.empty()) body += labels.html();
+    body += state.add_chart_with_table(bandwidth_chart(group, peers, state.tiers, state.output),
                                        bandwidth_table(group, state));
     if (const HtmlTable latency = latency_table(group); !latency.empty())
-      part += state.add_chart_with_table(latency_chart(group, state.tiers), latency);
-    out += part_html(i, group_anchor("reading", i), group.title, part);
+      body += state.add_chart_with_table(latency_chart(group, state.tiers), latency);
+    out += part_html(i, group_anchor("reading", i), group.title, body);
   }
   return out + "</section>\n";
 }

@@ -19,8 +19,8 @@ using namespace read_metrics;
 
 // Decoding is the limit if the ceiling is at least this many times the decoded rate.
 constexpr double kCeilingRatioIfDecodingLimits = 2;
-// Samples per second that one accelerator consumes, for "at most N accelerators".
-constexpr double kAcceleratorImages = 200;
+// The assumed rate at which one accelerator consumes samples, for "at most N accelerators".
+constexpr double kAcceleratorImagesPerS = 200;
 
 std::optional<double> rate_of(const Record& record) {
   const Metric* const rate = throughput(record);
@@ -28,7 +28,7 @@ std::optional<double> rate_of(const Record& record) {
 }
 
 // Whether the cache was proven to be in the requested state, or was left as it was on request.
-bool as_asked(const Record& record) {
+bool is_as_requested(const Record& record) {
   return cache_state(record) == cache_name(record);
 }
 
@@ -37,11 +37,11 @@ double spread_of(const Record& record) {
   return rate == nullptr ? 0 : spread(rate->samples);
 }
 
-double spread_between(const ReadCurve& curve, std::uint64_t first, std::uint64_t last) {
-  double most = 0;
-  for (const auto& [threads, record] : curve.at)
-    if (threads >= first && threads <= last) most = std::max(most, spread_of(*record));
-  return most;
+double largest_spread(const ReadCurve& curve, std::uint64_t first, std::uint64_t last) {
+  double largest = 0;
+  for (const auto& [threads, record] : curve.by_count)
+    if (threads >= first && threads <= last) largest = std::max(largest, spread_of(*record));
+  return largest;
 }
 
 double rate_at(const std::vector<ScalingPoint>& points, std::uint64_t threads) {
@@ -51,39 +51,39 @@ double rate_at(const std::vector<ScalingPoint>& points, std::uint64_t threads) {
 }
 
 bool measured_once(const ReadCurve& curve) {
-  return std::any_of(curve.at.begin(), curve.at.end(), [](const auto& row) {
+  return std::any_of(curve.by_count.begin(), curve.by_count.end(), [](const auto& row) {
     const Metric* const rate = throughput(*row.second);
     return rate == nullptr || rate->samples.size() < 2;
   });
 }
 
-bool any_once(const std::vector<const ReadCurve*>& curves) {
+bool any_measured_once(const std::vector<const ReadCurve*>& curves) {
   return std::any_of(curves.begin(), curves.end(),
                      [](const ReadCurve* curve) { return measured_once(*curve); });
 }
 
 // A result of a single repeat is only a caution, because its spread is unknown.
 Tone tone_of(const std::vector<const ReadCurve*>& curves) {
-  return any_once(curves) ? Tone::caution : Tone::finding;
+  return any_measured_once(curves) ? Tone::caution : Tone::finding;
 }
 
 bool decodes(const ReadGroup& group) {
   const std::string decode =
-      group.curves.empty() ? "" : parameter_text(*group.curves[0].at.begin()->second, "decode");
+      group.curves.empty() ? "" : parameter_text(*group.curves[0].by_count.begin()->second, "decode");
   return !decode.empty() && decode != "none";
 }
 
-// The brackets after a sentence. They contain the proven cache state of its tiers, how this group differs
-// from the others, and what limits confidence in the result.
+// The text in brackets after a sentence: the proven cache state of its tiers, how this group differs from the
+// others, and what limits confidence in the result.
 std::string group_note(const ReadGroup& group, const std::vector<const ReadCurve*>& curves,
                        const std::string& more = "") {
   std::vector<std::string> states;  // states that differ from the requested one
   std::string exceptions;
-  bool any_as_asked = false;
+  bool any_as_requested = false;
   for (const ReadCurve* curve : curves) {
-    const std::string state = cache_state(*curve->at.begin()->second);
-    if (as_asked(*curve->at.begin()->second)) {
-      any_as_asked = true;
+    const std::string state = cache_state(*curve->by_count.begin()->second);
+    if (is_as_requested(*curve->by_count.begin()->second)) {
+      any_as_requested = true;
       continue;
     }
     if (std::find(states.begin(), states.end(), state) == states.end()) states.push_back(state);
@@ -94,17 +94,17 @@ std::string group_note(const ReadGroup& group, const std::vector<const ReadCurve
                                                            : "is " + state);
   }
   std::string text = group.title;
-  if (!any_as_asked && states.size() == 1) {
+  if (!any_as_requested && states.size() == 1) {
     text = states[0] + text.substr(std::min(text.size(), group.cache.size()));
-  } else if (!any_as_asked && !states.empty()) {
-    const std::string rest = text.substr(std::min(text.size(), group.cache.size() + 2));
-    text = rest.empty() ? exceptions.substr(2) : rest + exceptions;
+  } else if (!any_as_requested && !states.empty()) {
+    const std::string title_rest = text.substr(std::min(text.size(), group.cache.size() + 2));
+    text = title_rest.empty() ? exceptions.substr(2) : title_rest + exceptions;
   } else {
     text += exceptions;
   }
   if (decodes(group)) text += "; decoding included";
   if (!more.empty()) text += "; " + more;
-  if (any_once(curves)) text += "; from one repeat";
+  if (any_measured_once(curves)) text += "; from one repeat";
   return " (" + text + ")";
 }
 
@@ -115,42 +115,44 @@ std::string ratio_text(double ratio) {
 
 void describe_scaling(const ReadGroup& group, const ReadCurve& curve, std::vector<Sentence>& out) {
   std::vector<ScalingPoint> points;
-  for (const auto& [threads, record] : curve.at)
+  for (const auto& [threads, record] : curve.by_count)
     if (const auto ratio = scaling_ratio(curve, *record)) points.push_back({threads, *ratio});
   const Scaling scaling = measure_scaling(points);
   if (scaling.useful_threads == 0) return;
   const std::string first = threads_text(points.front().threads);
   const std::string last = threads_text(points.back().threads);
-  const std::string who = decodes(group) ? "decoding from " + curve.tier : curve.tier;
-  // The sentence compares the rows from `from` threads on, and claims at least `difference`.
-  const ScalingPoint& before = points[points.size() - 2];
-  const std::uint64_t from = scaling.loss_after_peak > 0 ? scaling.peak_threads
-                             : scaling.still_gains       ? before.threads
-                                                         : scaling.useful_threads;
+  const std::string subject = decodes(group) ? "decoding from " + curve.tier : curve.tier;
+  // The sentence compares the rows from `from_threads` on, and claims a change of at least `difference`.
+  const ScalingPoint& previous = points[points.size() - 2];
+  const std::uint64_t from_threads = scaling.loss_after_peak > 0 ? scaling.peak_threads
+                                     : scaling.still_gains       ? previous.threads
+                                                                 : scaling.useful_threads;
   const double difference = scaling.loss_after_peak > 0 ? scaling.loss_after_peak
-                            : scaling.still_gains       ? points.back().rate / before.rate - 1
-                                                        : kScalingGain;
-  const double apart = spread_between(curve, from, points.back().threads);
-  const double noise_before = std::max(spread_of(*curve.at.begin()->second), spread_of(*curve.at.at(from)));
-  const double gain_before = rate_at(points, from) / points.front().rate;
-  const bool gained = gain_before - 1 > noise_before;
+                            : scaling.still_gains       ? points.back().rate / previous.rate - 1
+                                                        : kLeastScalingGain;
+  const double noise = largest_spread(curve, from_threads, points.back().threads);
+  const double noise_before =
+      std::max(spread_of(*curve.by_count.begin()->second), spread_of(*curve.by_count.at(from_threads)));
+  const double gain_before = rate_at(points, from_threads) / points.front().rate;
+  const bool gained_before = gain_before - 1 > noise_before;
   std::string text;
-  if (difference < apart && gained && from != points.front().threads) {
-    text =
-        fmt::format("{} gains up to {}, {} of {}; what more bring cannot be told: repeats lie up to {} apart",
-                    who, threads_text(from), format_ratio(gain_before), first, format_percent(apart));
-  } else if (difference < apart || (!gained && from != points.front().threads && !scaling.still_gains)) {
+  if (difference < noise && gained_before && from_threads != points.front().threads) {
+    text = fmt::format(
+        "{} gains up to {}, {} of {}; what more bring cannot be told: repeats lie up to {} apart", subject,
+        threads_text(from_threads), format_ratio(gain_before), first, format_percent(noise));
+  } else if (difference < noise ||
+             (!gained_before && from_threads != points.front().threads && !scaling.still_gains)) {
     text = fmt::format("What more than {} {} {} cannot be told: repeats lie up to {} apart", first,
-                       points.front().threads == 1 ? "brings" : "bring", who,
-                       format_percent(std::max(apart, noise_before)));
+                       points.front().threads == 1 ? "brings" : "bring", subject,
+                       format_percent(std::max(noise, noise_before)));
   } else if (scaling.loss_after_peak > 0) {
-    text = fmt::format("{} is fastest at {} and loses {} of that at {}", who,
+    text = fmt::format("{} is fastest at {} and loses {} of that at {}", subject,
                        threads_text(scaling.peak_threads), format_percent(scaling.loss_after_peak), last);
   } else if (scaling.still_gains) {
-    text = fmt::format("{} still gains at {}, the most that were measured: {} of {}", who, last,
+    text = fmt::format("{} still gains at {}, the most that were measured: {} of {}", subject, last,
                        format_ratio(scaling.gain), first);
   } else {
-    text = fmt::format("{} stops scaling at {}", who, threads_text(scaling.useful_threads));
+    text = fmt::format("{} stops scaling at {}", subject, threads_text(scaling.useful_threads));
     if (scaling.useful_threads != points.front().threads)
       text += fmt::format(", {} of {}", format_ratio(scaling.gain), first);
   }
@@ -161,39 +163,39 @@ void describe_scaling(const ReadGroup& group, const ReadCurve& curve, std::vecto
 struct RowPair {
   const Record* first = nullptr;
   const Record* second = nullptr;
-  std::string at;     // the thread count as text: "4 threads"
-  double ratio = 0;   // rate of the second record / rate of the first
-  double apart = 0;   // the larger spread of the two records' repeats
-  bool once = false;  // one of the curves has a row with a single repeat
+  std::string threads;         // the thread count as text: "4 threads"
+  double ratio = 0;            // rate of the second record / rate of the first
+  double larger_spread = 0;    // the larger spread of the two records' repeats
+  bool single_repeat = false;  // one of the curves has a row with a single repeat
   double faster_ratio() const { return std::max(ratio, 1 / ratio); }
 };
 
 std::optional<RowPair> last_common_rows(const ReadCurve& a, const ReadCurve* b) {
   if (b == nullptr) return std::nullopt;
-  for (auto at = a.at.rbegin(); at != a.at.rend(); ++at) {
-    const auto there = b->at.find(at->first);
-    if (there == b->at.end() || !rate_of(*at->second) || !rate_of(*there->second)) continue;
+  for (auto at = a.by_count.rbegin(); at != a.by_count.rend(); ++at) {
+    const auto other_row = b->by_count.find(at->first);
+    if (other_row == b->by_count.end() || !rate_of(*at->second) || !rate_of(*other_row->second)) continue;
     return RowPair{at->second,
-                   there->second,
+                   other_row->second,
                    threads_text(at->first),
-                   *rate_of(*there->second) / *rate_of(*at->second),
-                   std::max(spread_of(*at->second), spread_of(*there->second)),
-                   any_once({&a, b})};
+                   *rate_of(*other_row->second) / *rate_of(*at->second),
+                   std::max(spread_of(*at->second), spread_of(*other_row->second)),
+                   any_measured_once({&a, b})};
   }
   return std::nullopt;
 }
 
 std::string cannot_be_distinguished(const std::string& what, const RowPair& rows) {
-  return fmt::format("{} cannot be told apart at {}: repeats lie up to {} apart", what, rows.at,
-                     format_percent(rows.apart));
+  return fmt::format("{} cannot be told apart at {}: repeats lie up to {} apart", what, rows.threads,
+                     format_percent(rows.larger_spread));
 }
 
-// Adds a sentence about one tier in two groups. `note` goes into its brackets.
+// Adds a sentence about one tier in two groups. `note` is added in brackets.
 void describe_pair(const RowPair& rows, const std::string& text, const std::string& note, std::string key,
                    std::size_t group, std::vector<Sentence>& out) {
   std::string brackets = note;
-  if (rows.once) brackets += brackets.empty() ? "from one repeat" : "; from one repeat";
-  out.push_back({rows.once ? Tone::caution : Tone::finding, std::move(key),
+  if (rows.single_repeat) brackets += brackets.empty() ? "from one repeat" : "; from one repeat";
+  out.push_back({rows.single_repeat ? Tone::caution : Tone::finding, std::move(key),
                  text + (brackets.empty() ? "" : " (" + brackets + ")") + ".",
                  group_anchor("reading", group)});
 }
@@ -207,12 +209,12 @@ void describe_tiers(const ReadGroup& group, std::vector<Sentence>& out) {
       std::string slow = group.curves[j].tier;
       if (rows->ratio > 1) std::swap(fast, slow);
       std::string text =
-          fmt::format("{} feeds {} of {} at {}", fast, ratio_text(rows->faster_ratio()), slow, rows->at);
-      if (rows->faster_ratio() - 1 <= rows->apart && rows->apart > kSameRate)
+          fmt::format("{} feeds {} of {} at {}", fast, ratio_text(rows->faster_ratio()), slow, rows->threads);
+      if (rows->faster_ratio() - 1 <= rows->larger_spread && rows->larger_spread > kSameRateTolerance)
         text = cannot_be_distinguished(fast + " and " + slow, *rows);
-      else if (rows->faster_ratio() < 1 + kSameRate)
-        text = fmt::format("{} and {} feed the same at {}, within {}", fast, slow, rows->at,
-                           format_percent(kSameRate));
+      else if (rows->faster_ratio() < 1 + kSameRateTolerance)
+        text = fmt::format("{} and {} feed the same at {}, within {}", fast, slow, rows->threads,
+                           format_percent(kSameRateTolerance));
       out.push_back({tone_of({&group.curves[i], &group.curves[j]}), "tiers",
                      text + group_note(group, {&group.curves[i], &group.curves[j]}) + "."});
     }
@@ -228,13 +230,13 @@ void describe_labels(const std::vector<ReadGroup>& groups, std::vector<Sentence>
       for (const ReadCurve& curve : a.curves) {
         const auto rows = last_common_rows(curve, b.find(curve.tier));
         if (!rows) continue;
-        const auto named = [](const std::string& label) { return label.empty() ? "no label" : label; };
+        const auto or_none = [](const std::string& label) { return label.empty() ? "no label" : label; };
         std::string text = fmt::format(
             "{} is {} {} with {} than with {} at {}", curve.tier, ratio_text(rows->faster_ratio()),
-            rows->ratio > 1 ? "faster" : "slower", named(b.label), named(a.label), rows->at);
-        if (rows->faster_ratio() - 1 <= std::max(rows->apart, kSameRate))
+            rows->ratio > 1 ? "faster" : "slower", or_none(b.label), or_none(a.label), rows->threads);
+        if (rows->faster_ratio() - 1 <= std::max(rows->larger_spread, kSameRateTolerance))
           text = cannot_be_distinguished(
-              fmt::format("{} with {} and with {}", curve.tier, named(a.label), named(b.label)), *rows);
+              fmt::format("{} with {} and with {}", curve.tier, or_none(a.label), or_none(b.label)), *rows);
         describe_pair(*rows, text, cache_state(*rows->first), "labels", i, out);
       }
     }
@@ -243,10 +245,10 @@ void describe_labels(const std::vector<ReadGroup>& groups, std::vector<Sentence>
 // Reports ranks that read equal amounts but at different rates.
 void describe_ranks(const ReadGroup& group, const ReadCurve& curve, const Output& output,
                     std::vector<Sentence>& out) {
-  for (const auto& [threads, record] : curve.at) {
-    const std::string apart = rank_difference_text(
+  for (const auto& [threads, record] : curve.by_count) {
+    const std::string text = rank_difference_text(
         fmt::format("At {} the ranks on {}", threads_text(threads), curve.tier), rank_rates(*record), output);
-    if (!apart.empty()) out.push_back({Tone::caution, "ranks", apart + group_note(group, {&curve}) + "."});
+    if (!text.empty()) out.push_back({Tone::caution, "ranks", text + group_note(group, {&curve}) + "."});
   }
 }
 
@@ -254,20 +256,20 @@ void describe_accelerators(const ReadGroup& group, std::vector<Sentence>& out) {
   std::vector<std::string> parts;
   std::vector<const ReadCurve*> curves;
   for (const ReadCurve& curve : group.curves) {
-    double best = 0;
-    for (const auto& [threads, record] : curve.at)
+    double best_rate = 0;
+    for (const auto& [threads, record] : curve.by_count)
       if (parameter_text(*record, "block").empty() && record->verdict != Verdict::degraded)
-        best = std::max(best, metric_value(*record, kSampleRate).value_or(0));
-    if (best <= 0) continue;
+        best_rate = std::max(best_rate, metric_value(*record, kSampleRate).value_or(0));
+    if (best_rate <= 0) continue;
     curves.push_back(&curve);
-    const double count = std::floor(best / kAcceleratorImages);
-    const std::string many = count < 1      ? "less than one"
-                             : count < 1000 ? fmt::format("{:.0f}", count)
-                                            : format_number(count);
+    const double count = std::floor(best_rate / kAcceleratorImagesPerS);
+    const std::string count_text = count < 1      ? "less than one"
+                                   : count < 1000 ? fmt::format("{:.0f}", count)
+                                                  : format_number(count);
     parts.push_back(parts.empty() ? fmt::format("{} feeds {}{} accelerator{} of an assumed {:.0f} images/s",
-                                                curve.tier, count < 1 ? "" : "at most ", many,
-                                                count <= 1 ? "" : "s", kAcceleratorImages)
-                                  : curve.tier + " " + many);
+                                                curve.tier, count < 1 ? "" : "at most ", count_text,
+                                                count <= 1 ? "" : "s", kAcceleratorImagesPerS)
+                                  : curve.tier + " " + count_text);
   }
   if (!parts.empty())
     out.push_back({Tone::finding, "accelerators",
@@ -279,15 +281,16 @@ void describe_baseline(const ReadGroup& group, std::vector<Sentence>& out) {
   std::vector<const ReadCurve*> curves;
   for (const ReadCurve& curve : group.curves) {
     std::vector<double> ratios;
-    for (const auto& [threads, record] : curve.at)
+    for (const auto& [threads, record] : curve.by_count)
       if (const auto ratio = baseline_ratio(*record)) ratios.push_back(*ratio);
     if (ratios.empty()) continue;
     curves.push_back(&curve);
     const auto [low, high] = std::minmax_element(ratios.begin(), ratios.end());
-    const std::string from = format_percent(*low);
-    const std::string to = format_percent(*high);
+    const std::string lowest = format_percent(*low);
+    const std::string highest = format_percent(*high);
     parts.push_back(fmt::format("{} of the baseline on {}",
-                                from == to ? from : fmt::format("{} to {}", from, to), curve.tier));
+                                lowest == highest ? lowest : fmt::format("{} to {}", lowest, highest),
+                                curve.tier));
   }
   if (!parts.empty())
     add_sentence(out, Tone::finding, "baseline", "The client reached {}{}.", enumerate(parts),
@@ -298,38 +301,39 @@ void describe_baseline(const ReadGroup& group, std::vector<Sentence>& out) {
 // of clients.
 void describe_ceiling(const ReadGroup& group, const ReadCurve& curve, const Output& output,
                       std::vector<Sentence>& out) {
-  std::vector<std::string> invalid;
-  std::uint64_t fastest = 0;
-  double peak = 0;
+  std::vector<std::string> invalid_rows;
+  std::uint64_t fastest_threads = 0;
+  double peak_rate = 0;
   double ceiling = 0;
-  for (const auto& [threads, record] : curve.at) {
+  for (const auto& [threads, record] : curve.by_count) {
     ceiling = std::max(ceiling, metric_value(*record, kCeilingRate).value_or(0));
     const auto rate = metric_value(*record, kPayloadRate).value_or(0);
-    if (rate > peak) {
-      peak = rate;
-      fastest = threads;
+    if (rate > peak_rate) {
+      peak_rate = rate;
+      fastest_threads = threads;
     }
-    const auto fraction = metric_value(*record, kOfCeiling);
+    const auto fraction = metric_value(*record, kCeilingFraction);
     if (fraction && *fraction > kCeilingTolerance && record->verdict != Verdict::ceiling_invalid)
-      // Records with the verdict ceiling_invalid are reported with the verdicts.
-      invalid.push_back(threads_text(threads));
+      // The sentence about the verdict ceiling_invalid already names the other records.
+      invalid_rows.push_back(threads_text(threads));
   }
-  if (!invalid.empty())
+  if (!invalid_rows.empty())
     add_sentence(out, Tone::caution, "ceiling_invalid",
                  "The ceiling of {} is invalid at {}: reading was faster than the best probe{}.", curve.tier,
-                 enumerate(invalid), group_note(group, {&curve}));
-  if (peak <= 0 || ceiling <= 0 || peak > kCeilingTolerance * ceiling) return;
-  const std::string of = format_rate(ceiling, output) + " " + std::string(rate_unit(output));
-  std::string text = fmt::format("{} reaches {} of its ceiling of {} at {}", curve.tier,
-                                 format_percent(peak / ceiling), of, threads_text(fastest));
+                 enumerate(invalid_rows), group_note(group, {&curve}));
+  if (peak_rate <= 0 || ceiling <= 0 || peak_rate > kCeilingTolerance * ceiling) return;
+  const std::string ceiling_text = format_rate(ceiling, output) + " " + std::string(rate_unit(output));
+  std::string text =
+      fmt::format("{} reaches {} of its ceiling of {} at {}", curve.tier, format_percent(peak_rate / ceiling),
+                  ceiling_text, threads_text(fastest_threads));
   if (decodes(group))
     text = fmt::format("Reading {} and decoding come to {} {} at {}; its ceiling of {} is {} that",
-                       curve.tier, format_rate(peak, output), rate_unit(output), threads_text(fastest), of,
-                       ratio_text(ceiling / peak));
-  if (decodes(group) && ceiling >= kCeilingRatioIfDecodingLimits * peak)
+                       curve.tier, format_rate(peak_rate, output), rate_unit(output),
+                       threads_text(fastest_threads), ceiling_text, ratio_text(ceiling / peak_rate));
+  if (decodes(group) && ceiling >= kCeilingRatioIfDecodingLimits * peak_rate)
     text = fmt::format("Decoding limits, not {}: {} {} at {}; the tier's ceiling of {} is {} that",
-                       curve.tier, format_rate(peak, output), rate_unit(output), threads_text(fastest), of,
-                       ratio_text(ceiling / peak));
+                       curve.tier, format_rate(peak_rate, output), rate_unit(output),
+                       threads_text(fastest_threads), ceiling_text, ratio_text(ceiling / peak_rate));
   out.push_back({Tone::finding, "ceiling", text + group_note(group, {&curve}) + "."});
 }
 
@@ -338,17 +342,17 @@ void describe_cold_warm(const std::vector<ReadGroup>& groups, std::vector<Senten
     const ReadGroup& cold = groups[i];
     if (cold.cache != "cold" || cold.open_loop) continue;
     for (const ReadGroup& warm : groups) {
-      if (warm.cache != "warm" || warm.rest != cold.rest) continue;
+      if (warm.cache != "warm" || warm.work_and_labels != cold.work_and_labels) continue;
       for (const ReadCurve& curve : cold.curves) {
         const auto rows = last_common_rows(curve, warm.find(curve.tier));
-        if (!rows || !as_asked(*rows->first) || !as_asked(*rows->second)) continue;
+        if (!rows || !is_as_requested(*rows->first) || !is_as_requested(*rows->second)) continue;
         std::string text =
             fmt::format("{} is {} {} warm than cold at {}", curve.tier, ratio_text(rows->faster_ratio()),
-                        rows->ratio > 1 ? "faster" : "slower", rows->at);
-        if (rows->faster_ratio() - 1 <= rows->apart && rows->apart > kSameRate)
+                        rows->ratio > 1 ? "faster" : "slower", rows->threads);
+        if (rows->faster_ratio() - 1 <= rows->larger_spread && rows->larger_spread > kSameRateTolerance)
           text = cannot_be_distinguished(curve.tier + " cold and warm", *rows);
-        else if (rows->faster_ratio() < 1 + kSameRate)
-          text = fmt::format("{} is as fast cold as warm at {}", curve.tier, rows->at);
+        else if (rows->faster_ratio() < 1 + kSameRateTolerance)
+          text = fmt::format("{} is as fast cold as warm at {}", curve.tier, rows->threads);
         // The title without the leading "cold, ": how this work differs from other work.
         const std::string work = cold.title.size() > 6 ? cold.title.substr(6) : "";
         describe_pair(*rows, text, work, "cold_warm", i, out);
@@ -359,16 +363,16 @@ void describe_cold_warm(const std::vector<ReadGroup>& groups, std::vector<Senten
 
 // Reports whether a tier kept up with the offered rate, and its latency.
 void describe_offered(const ReadGroup& group, const ReadCurve& curve, std::vector<Sentence>& out) {
-  constexpr double kNearlyAll = 0.98;
-  for (const auto& [threads, record] : curve.at) {
+  constexpr double kKeptUpIfAtLeast = 0.98;
+  for (const auto& [threads, record] : curve.by_count) {
     const auto offered = metric_value(*record, kOfferedRate);
     const auto rate = metric_value(*record, kSampleRate);
     const auto median = metric_value(*record, kLatencyP50);
     const auto tail = metric_value(*record, kLatencyP99);
-    const auto kept_up = metric_value(*record, kKeptUp);
+    const auto kept_up = metric_value(*record, kKeptUpFraction);
     if (!offered || !rate || !median || !tail || !kept_up) continue;
     const std::string note = group_note(group, {&curve});
-    if (*kept_up >= kNearlyAll)
+    if (*kept_up >= kKeptUpIfAtLeast)
       add_sentence(out, Tone::finding, "offered",
                    "At {} samples/s {} kept up with {}: {} from when they were due to the end "
                    "in the median, {} at "
@@ -390,26 +394,27 @@ void describe_read(const std::vector<ReadGroup>& groups, const Output& output, s
   describe_each("reading", groups, out, [&](const ReadGroup& group) {
     for (const ReadCurve& curve : group.curves) describe_offered(group, curve, out);
   });
-  const auto each = [&](const auto& say) {
+  const auto for_each_group = [&](const auto& describe) {
     describe_each("reading", groups, out, [&](const ReadGroup& group) {
-      if (!group.open_loop) say(group);
+      if (!group.open_loop) describe(group);
     });
   };
-  const auto each_curve = [&](const auto& say) {
-    each([&](const ReadGroup& group) {
-      for (const ReadCurve& curve : group.curves) say(group, curve);
+  const auto for_each_curve = [&](const auto& describe) {
+    for_each_group([&](const ReadGroup& group) {
+      for (const ReadCurve& curve : group.curves) describe(group, curve);
     });
   };
-  each([&](const ReadGroup& group) { describe_tiers(group, out); });
+  for_each_group([&](const ReadGroup& group) { describe_tiers(group, out); });
   describe_labels(groups, out);
   describe_cold_warm(groups, out);
-  each_curve([&](const ReadGroup& group, const ReadCurve& curve) { describe_scaling(group, curve, out); });
-  each_curve(
+  for_each_curve(
+      [&](const ReadGroup& group, const ReadCurve& curve) { describe_scaling(group, curve, out); });
+  for_each_curve(
       [&](const ReadGroup& group, const ReadCurve& curve) { describe_ceiling(group, curve, output, out); });
-  each_curve(
+  for_each_curve(
       [&](const ReadGroup& group, const ReadCurve& curve) { describe_ranks(group, curve, output, out); });
-  each([&](const ReadGroup& group) { describe_baseline(group, out); });
-  each([&](const ReadGroup& group) { describe_accelerators(group, out); });
+  for_each_group([&](const ReadGroup& group) { describe_baseline(group, out); });
+  for_each_group([&](const ReadGroup& group) { describe_accelerators(group, out); });
 }
 
 }  // namespace penstock::verdicts

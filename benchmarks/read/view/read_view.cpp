@@ -22,7 +22,7 @@ void add_superseded_reads(std::span<const Record> records, std::set<const Record
     if (read_threads(record)) out.insert(&record);
   for (const ReadGroup& group : read_groups(records))
     for (const ReadCurve& curve : group.curves)
-      for (const auto& [threads, record] : curve.at) out.erase(record);
+      for (const auto& [threads, record] : curve.by_count) out.erase(record);
 }
 
 // The name of each record: "disk cold at 4 threads".
@@ -59,24 +59,24 @@ std::vector<std::string> read_tiles(std::span<const Record> records, report::Pag
                         [](const ReadGroup& group) { return group.cache == "cold"; });
   for (const ReadGroup& group : groups)
     for (const ReadCurve& curve : group.open_loop ? std::vector<ReadCurve>() : group.curves) {
-      double best = 0;
+      double best_rate = 0;
       const Record* best_record = nullptr;
-      std::uint64_t at = 0;
-      for (const auto& [threads, record] : curve.at)
-        if (const auto rate = metric_value(*record, read_metrics::kPayloadRate); rate && *rate > best) {
-          best = *rate;
+      std::uint64_t best_threads = 0;
+      for (const auto& [threads, record] : curve.by_count)
+        if (const auto rate = metric_value(*record, read_metrics::kPayloadRate); rate && *rate > best_rate) {
+          best_rate = *rate;
           best_record = record;
-          at = threads;
+          best_threads = threads;
         }
-      if (at == 0 || !shown.insert(curve.tier).second) continue;
+      if (best_threads == 0 || !shown.insert(curve.tier).second) continue;
       const std::string cache = cache_state(*best_record);
-      const std::string rest =
+      const std::string title_rest =
           cache == group.cache && group.title.size() > cache.size() ? group.title.substr(cache.size()) : "";
-      tiles.push_back(
-          report::tile_html(format_rate(best, state.output), rate_unit(state.output),
-                            fmt::format("{} at its best{}{}: {} thread{}{}", curve.tier,
-                                        cache.empty() ? "" : " ", cache, at, at == 1 ? "" : "s", rest),
-                            report::colour_of(state.tiers, curve.tier)));
+      tiles.push_back(report::tile_html(
+          format_rate(best_rate, state.output), rate_unit(state.output),
+          fmt::format("{} at its best{}{}: {} thread{}{}", curve.tier, cache.empty() ? "" : " ", cache,
+                      best_threads, best_threads == 1 ? "" : "s", title_rest),
+          report::colour_of(state.tiers, curve.tier)));
     }
   return tiles;
 }

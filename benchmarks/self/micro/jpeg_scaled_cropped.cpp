@@ -23,7 +23,7 @@ struct Way {
 
 Result<void> decode(JpegDecoder& decoder, std::span<const std::byte> jpeg, const Way& way, Image& out) {
   if (!way.part) return decoder.decode(jpeg, out, way.shrink);
-  PENSTOCK_ASSIGN(const JpegHeader header, decoder.header(jpeg));
+  PENSTOCK_ASSIGN(const JpegHeader header, decoder.read_header(jpeg));
   const std::uint32_t width = (header.width + 1) / 2;
   const std::uint32_t height = (header.height + 1) / 2;
   return decoder.decode_part(jpeg, {(header.width - width) / 2, (header.height - height) / 2, width, height},

@@ -32,7 +32,7 @@ CrcShift crc32_fixed_shift(std::uint64_t b_bytes) {
 #ifdef PENSTOCK_HAS_ISAL
 
 std::uint32_t crc32(std::span<const std::byte> bytes, std::uint32_t crc) {
-  // This function inverts the register itself, before and after.
+  // crc32_gzip_refl() itself inverts the CRC before and after its work, so it is not inverted here.
   return crc32_gzip_refl(crc,
                          reinterpret_cast<const unsigned char*>(bytes.data()),  // NOLINT(*-reinterpret-cast)
                          bytes.size());

@@ -26,8 +26,8 @@ std::uint32_t update_portable(std::uint32_t crc, std::span<const std::byte> byte
 
 #if defined(__x86_64__)
 
-// The product of 32 times 32 bits has x^0 in bit 63. The instruction crc32 multiplies the lower half by x^32
-// modulo the polynomial.
+// Multiplies a and b as polynomials modulo the polynomial of the CRC. In the 64-bit product bit 63 is x^0.
+// The instruction crc32 multiplies its lower half by x^32 and reduces it.
 __attribute__((target("sse4.2,pclmul"))) std::uint32_t multiply_clmul(std::uint32_t a, std::uint32_t b) {
   const __m128i product =
       _mm_clmulepi64_si128(_mm_cvtsi32_si128(static_cast<int>(a)), _mm_cvtsi32_si128(static_cast<int>(b)), 0);
@@ -35,14 +35,15 @@ __attribute__((target("sse4.2,pclmul"))) std::uint32_t multiply_clmul(std::uint3
   return static_cast<std::uint32_t>(bits >> 32U) ^ _mm_crc32_u32(0, static_cast<std::uint32_t>(bits));
 }
 
-std::uint32_t multiply_c(std::uint32_t a, std::uint32_t b) {
-  static const bool has = __builtin_cpu_supports("sse4.2") != 0 && __builtin_cpu_supports("pclmul") != 0;
-  return has ? multiply_clmul(a, b) : crc_multiply(kPolynomialC, a, b);
+std::uint32_t multiply_crc32c(std::uint32_t a, std::uint32_t b) {
+  static const bool supported =
+      __builtin_cpu_supports("sse4.2") != 0 && __builtin_cpu_supports("pclmul") != 0;
+  return supported ? multiply_clmul(a, b) : crc_multiply(kPolynomialC, a, b);
 }
 
 #else
 
-std::uint32_t multiply_c(std::uint32_t a, std::uint32_t b) {
+std::uint32_t multiply_crc32c(std::uint32_t a, std::uint32_t b) {
   return crc_multiply(kPolynomialC, a, b);
 }
 
@@ -52,22 +53,22 @@ std::uint32_t multiply_c(std::uint32_t a, std::uint32_t b) {
 
 __attribute__((target("sse4.2"))) std::uint32_t update_sse42(std::uint32_t crc,
                                                              std::span<const std::byte> bytes) {
-  std::uint64_t wide = crc;
+  std::uint64_t wide_crc = crc;
   while (bytes.size() >= 8) {
     std::uint64_t word = 0;
     std::memcpy(&word, bytes.data(), sizeof word);
-    wide = _mm_crc32_u64(wide, word);
+    wide_crc = _mm_crc32_u64(wide_crc, word);
     bytes = bytes.subspan(8);
   }
-  crc = static_cast<std::uint32_t>(wide);
+  crc = static_cast<std::uint32_t>(wide_crc);
   for (const std::byte byte : bytes) crc = _mm_crc32_u8(crc, std::to_integer<std::uint8_t>(byte));
   return crc;
 }
 
-// Uses one crc32 instruction after another, or tables on a processor without it.
+// Uses the instruction crc32 for 8 bytes at a time, or tables on a processor without it.
 std::uint32_t update_plain(std::uint32_t crc, std::span<const std::byte> bytes) {
-  static const bool has = __builtin_cpu_supports("sse4.2") != 0;
-  return has ? update_sse42(crc, bytes) : update_portable(crc, bytes);
+  static const bool supported = __builtin_cpu_supports("sse4.2") != 0;
+  return supported ? update_sse42(crc, bytes) : update_portable(crc, bytes);
 }
 
 #else
@@ -81,9 +82,9 @@ std::uint32_t update_plain(std::uint32_t crc, std::span<const std::byte> bytes) 
 #ifdef PENSTOCK_HAS_ISAL
 
 std::uint32_t update(std::uint32_t crc, std::span<const std::byte> bytes) {
-  // ISA-L is made for many bytes: it needs 50 ns to start.
-  constexpr std::size_t kMany = 96;
-  if (bytes.size() < kMany) return update_plain(crc, bytes);
+  // ISA-L takes 50 ns to start, so it is faster only for many bytes.
+  constexpr std::size_t kIsalMinBytes = 96;
+  if (bytes.size() < kIsalMinBytes) return update_plain(crc, bytes);
   while (!bytes.empty()) {
     const std::size_t count = std::min<std::size_t>(bytes.size(), INT_MAX);
     // ISA-L only reads, but its parameter is not const.
@@ -117,11 +118,11 @@ std::uint32_t crc32c_combine(std::uint32_t a, std::uint32_t b, std::uint64_t b_b
 }
 
 std::uint32_t crc32c_power(std::uint64_t bytes) {
-  return crc_power(kPowersC, bytes, multiply_c);
+  return crc_power(kPowersC, bytes, multiply_crc32c);
 }
 
 std::uint32_t crc32c_shift(std::uint32_t crc, std::uint32_t power) {
-  return multiply_c(crc, power);
+  return multiply_crc32c(crc, power);
 }
 
 CrcShift crc32c_fixed_shift(std::uint64_t b_bytes) {

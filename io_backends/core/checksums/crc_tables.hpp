@@ -9,7 +9,7 @@
 
 namespace penstock {
 
-// Table k has the effect of a byte on the CRC after k more bytes.
+// Entry [k][b] is the change of the CRC by a byte b that is followed by k more bytes.
 using CrcTables = std::array<std::array<std::uint32_t, 256>, 8>;
 
 // `polynomial` has its bits reversed.
@@ -26,7 +26,7 @@ constexpr CrcTables make_crc_tables(std::uint32_t polynomial) {
   return tables;
 }
 
-// The register of the CRC after `bytes`. Each step takes eight bytes.
+// Returns the CRC register after `bytes`. Each step of the loop takes eight bytes.
 inline std::uint32_t crc_update(const CrcTables& tables, std::uint32_t crc,
                                 std::span<const std::byte> bytes) {
   while (bytes.size() >= 8) {
@@ -45,7 +45,8 @@ inline std::uint32_t crc_update(const CrcTables& tables, std::uint32_t crc,
 // The product of two polynomials modulo the polynomial of the CRC. Coefficients are reflected: bit 31 is x^0.
 constexpr std::uint32_t crc_multiply(std::uint32_t polynomial, std::uint32_t a, std::uint32_t b) {
   std::uint32_t product = 0;
-  for (int i = 0; i < 32; ++i, a <<= 1U) {  // masks instead of branches, which a processor could not predict
+  // masks instead of branches, because a processor could not predict the branches
+  for (int i = 0; i < 32; ++i, a <<= 1U) {
     product ^= b & (0U - (a >> 31U));
     b = (b >> 1U) ^ (polynomial & (0U - (b & 1U)));
   }
@@ -59,8 +60,8 @@ constexpr CrcPowers make_crc_powers(std::uint32_t polynomial) {
   std::uint32_t step = 1U << 23U;  // x^8
   for (auto& digit : powers) {
     std::uint32_t power = 1U << 31U;
-    for (std::uint32_t& each : digit) {
-      each = power;
+    for (std::uint32_t& entry : digit) {
+      entry = power;
       power = crc_multiply(polynomial, power, step);
     }
     step = power;
@@ -68,8 +69,8 @@ constexpr CrcPowers make_crc_powers(std::uint32_t polynomial) {
   return powers;
 }
 
-// x^(8 bytes). Multiplying by it advances a CRC by `bytes` zero bytes. multiply(a, b) is crc_multiply() for
-// the polynomial, or a faster function.
+// Returns x^(8 * bytes). Multiplying by it advances a CRC by `bytes` zero bytes. `multiply(a, b)` is
+// crc_multiply() with the CRC's polynomial, or a faster function with the same result.
 template <class Multiply>
 std::uint32_t crc_power(const CrcPowers& powers, std::uint64_t bytes, Multiply multiply) {
   std::uint32_t power = powers[0][bytes & 0xffU];
@@ -77,7 +78,7 @@ std::uint32_t crc_power(const CrcPowers& powers, std::uint64_t bytes, Multiply m
   return power;
 }
 
-// Combines the CRCs of A and B for one length of B: a few table look-ups. Any thread.
+// Combines the CRCs of A and B, where B has one fixed length, with a few table look-ups. Any thread.
 class CrcShift {
  public:
   // `power`: crc_power() of B's length.
@@ -92,7 +93,7 @@ class CrcShift {
   }
 
  private:
-  // for each byte of A's CRC and each of its values
+  // Entry [k][v] is the value v in byte k of A's CRC, advanced by the length of B.
   std::array<std::array<std::uint32_t, 256>, 4> shifted_{};
 };
 

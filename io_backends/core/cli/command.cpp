@@ -3,28 +3,28 @@
 namespace penstock {
 namespace {
 
-constexpr std::string_view kOutput = "Output";
+constexpr std::string_view kOutputGroup = "Output";
 
-constexpr OptionSpec kCommon[] = {
+constexpr OptionSpec kCommonOptions[] = {
     {.name = "json",
      .role = OptionRole::output,
      .type = OptionType::flag,
      .help = "machine-readable: one JSON object a line on stdout, nothing else",
-     .group = kOutput},
+     .group = kOutputGroup},
     {.name = "units",
      .role = OptionRole::output,
      .type = OptionType::choice,
      .value = "iec|si",
      .fallback = "iec",
      .help = "MiB/s or MB/s in tables (records are always SI)",
-     .group = kOutput},
+     .group = kOutputGroup},
     {.name = "progress",
      .role = OptionRole::output,
      .type = OptionType::choice,
      .value = "auto|never|always",
      .fallback = "auto",
      .help = "progress on stderr; auto: when it is a terminal",
-     .group = kOutput},
+     .group = kOutputGroup},
     {.name = "config",
      .role = OptionRole::output,
      .value = "FILE.yaml",
@@ -37,7 +37,7 @@ constexpr OptionSpec kCommon[] = {
      .group = "Configuration"},
 };
 
-constexpr OptionSpec kMeasuring[] = {
+constexpr OptionSpec kMeasuringOptions[] = {
     {.name = "results",
      .role = OptionRole::output,
      .value = "DIR",
@@ -73,13 +73,13 @@ constexpr OptionSpec kMeasuring[] = {
 }  // namespace
 
 OptionTable common_options() {
-  return kCommon;
+  return kCommonOptions;
 }
 OptionTable measuring_options() {
-  return kMeasuring;
+  return kMeasuringOptions;
 }
 OptionTable placement_options() {
-  return OptionTable(kMeasuring).last(2);
+  return OptionTable(kMeasuringOptions).last(2);
 }
 
 std::span<const CommandInfo* const> subcommands_of(const CommandInfo& command) {

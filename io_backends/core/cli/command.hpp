@@ -1,5 +1,5 @@
-// Describes the commands of the main program: `penstock <name> ...`. A command is in the highest component
-// that it needs.
+// Describes the commands of the main program: `penstock <name> ...`. The source of a command is in the
+// highest component (top-level folder) that it uses.
 #pragma once
 
 #include <cstdint>
@@ -15,55 +15,56 @@
 
 namespace penstock {
 
-// How a command prints. Its stdout is the table or, with `json`, one JSON object a line.
+// How a command prints: tables for people or, with `json`, one JSON object a line on stdout.
 struct Output {
   bool json = false;
   bool si_units = false;  // print MB/s instead of MiB/s
-  bool progress = false;  // show progress: on a terminal, or on request
+  bool progress = false;  // show progress: stderr is a terminal, or --progress always
 };
 
 struct CommandContext {
-  const Options& options;                    // from the command's own table and the common ones
-  std::span<const std::string> positionals;  // arguments, in order
-  std::span<const std::string> argv;         // the whole line, for the record
+  const Options& options;                    // values of the command's own options and of the common ones
+  std::span<const std::string> positionals;  // the words that are not flags, in order
+  std::span<const std::string> argv;         // the whole command line, for the record
   std::string_view command;
   Output output;
   std::uint64_t seed = 0;  // --seed, or a random one for this run
   Communicator& communicator;
-  std::span<const MetricInfo> metrics = {};         // CommandInfo::metrics
-  std::span<const std::string_view> findings = {};  // CommandInfo::findings
-  // The named tiers of the site files: NAME -> TIER.
+  std::span<const MetricInfo> metrics = {};         // the CommandInfo::metrics of this command
+  std::span<const std::string_view> findings = {};  // the CommandInfo::findings of this command
+  // The tiers that site files (penstock.yaml) name: NAME -> TIER.
   std::span<const OptionWord> named_tiers = {};
-  // From the site files: the words that start ranks, one of which contains {ranks}. Empty if no file has
-  // them.
+  // The command that starts ranks, such as mpirun with its options, from the site files. One of its words
+  // contains {ranks}. Empty if no site file has it.
   std::span<const std::string> launcher = {};
 };
 
-// A command or a subcommand. Each is one table in one file.
+// Describes a command or a subcommand.
 //
-// run() returns the exit code of a finished measurement: 0 done, 1 a check failed, or a code of the command.
-// After an Error the main program prints it and uses exit_code(). An interrupted command writes its results
-// so far and returns 0 or 1. The main program turns that into 128 + signal.
+// run() returns the exit code of finished work: 0 if it succeeded, 1 if a check failed, or a code of the
+// command's own. If run() returns an Error, the main program prints the error and exits with exit_code() of
+// it. An interrupted command writes its results so far and returns 0 or 1; the main program then exits with
+// 128 + the signal's number.
 struct CommandInfo {
   std::string_view name;  // the words after "penstock": "read", "checkpoint gc"
   std::string_view summary;
   OptionTable options = {};
   Result<int> (*run)(const CommandContext& context) = nullptr;
   std::string_view synopsis;     // "penstock read CORPUS [--tier TIER]... [options]"
-  std::string_view examples[2];  // examples: a command line, and its effect after '#'
-  // in --help after the examples: what the options do not explain, such as exit codes
+  std::string_view examples[2];  // each: a command line, then its effect after '#'
+  // Text that --help prints after the examples: what the options do not explain, such as exit codes.
   std::string_view notes = {};
   // The arguments, one word for each: "CORPUS"; "": none. A word that begins with '[' is optional; one that
   // ends in "..." may be repeated: "NAME [RESULTS]...".
   std::string_view arguments = {};
-  bool measures = false;  // also has the options of measuring_options()
-  bool ranks = false;     // may run as one job over several ranks
-  bool pinned = false;    // has placement_options(), but not the other options of measuring commands
-  // The subcommands, for a command whose first argument is one. They have the options, the arguments and
-  // `run`. `measures`, `ranks`, `findings` and `metrics` of the command cover all of them.
+  bool measures = false;       // also has the options of measuring_options()
+  bool runs_on_ranks = false;  // may run as one job over several ranks
+  bool has_placement = false;  // has placement_options(), but not the other options of measuring commands
+  // Returns the subcommands of a command that has some. Options, arguments and run() then belong to the
+  // subcommands. `measures`, `runs_on_ranks`, `findings` and `metrics` of the command cover all of them.
   std::span<const CommandInfo* const> (*subcommands)() = nullptr;
-  // Names of parameters in its records that are results of the run and not work. Any other parameter that is
-  // not an option counts as work.
+  // Names of the parameters in its records that are results of the run. Any other parameter that is not an
+  // option describes the work.
   std::span<const std::string_view> findings = {};
   // All metrics of its records, in order of importance: a sweep shows the first one that a record has.
   std::span<const MetricInfo> metrics = {};
@@ -75,7 +76,7 @@ const Registry<CommandInfo>& command_registry();
 OptionTable common_options();
 // The options that measuring commands have in addition: --results, --label, --pair, --seed, --cpus, --numa.
 OptionTable measuring_options();
-// Only --cpus and --numa.
+// The options of commands that only choose where they run: --cpus and --numa.
 OptionTable placement_options();
 inline constexpr OptionSpec kSeedOption{.name = "seed",
                                         .role = OptionRole::repeat,

@@ -15,7 +15,7 @@ namespace {
 
 constexpr std::size_t kHelpWidth = 110;
 constexpr std::size_t kHelpIndent = 32;
-constexpr int kAnyNumber = 1 << 20;  // number of arguments
+constexpr int kManyArguments = 1 << 20;  // more arguments than a command line can have
 
 std::string flag_names(const OptionSpec& spec) {
   std::string names = fmt::format("--{}", spec.name);
@@ -27,9 +27,9 @@ std::string flag_names(const OptionSpec& spec) {
 struct Collected {
   const OptionSpec* spec = nullptr;
   std::vector<std::string> values = {};
-  bool flag = false;
+  bool flag_given = false;
 
-  bool on_line() const { return flag || !values.empty(); }
+  bool given_on_line() const { return flag_given || !values.empty(); }
 };
 
 // The row of the option `name`; null if there is none.
@@ -45,32 +45,32 @@ Error wrong_usage(const CommandInfo& command, std::string_view why) {
 }
 
 Error unknown_flag(const CommandInfo& command, const std::string& word) {
-  std::vector<std::string> spelled;
+  std::vector<std::string> flags;
   for (const OptionSpec* spec : options_of(command)) {
-    spelled.push_back(fmt::format("--{}", spec->name));
-    if (spec->alias.size() > 1) spelled.push_back(fmt::format("--{}", spec->alias));
+    flags.push_back(fmt::format("--{}", spec->name));
+    if (spec->alias.size() > 1) flags.push_back(fmt::format("--{}", spec->alias));
   }
-  spelled.emplace_back("--help");
-  const std::vector<std::string_view> valid(spelled.begin(), spelled.end());
+  flags.emplace_back("--help");
+  const std::vector<std::string_view> valid_flags(flags.begin(), flags.end());
   return unknown_name(fmt::format("option of 'penstock {}'", command.name), word.substr(0, word.find('=')),
-                      valid);
+                      valid_flags);
 }
 
-// After an unknown flag its value looks like a surplus argument. This reports the flag, which is the real
-// error.
+// CLI11 takes the value of an unknown flag for one argument too many. This function reports the unknown flag
+// instead.
 Result<void> check_flags(const CommandInfo& command, std::span<const std::string> words) {
   for (const std::string& word : words) {
     if (word == "--") break;
     if (word.starts_with("--") && find_option(command, word.substr(2, word.find('=') - 2)) == nullptr)
-      return unknown_flag(command_asked_for(command, words), word);
+      return unknown_flag(command_named_by(command, words), word);
   }
   return success();
 }
 
-Result<void> check_leftovers(const CommandInfo& command, const std::vector<std::string>& left) {
-  for (const std::string& word : left)
+Result<void> check_leftovers(const CommandInfo& command, const std::vector<std::string>& leftovers) {
+  for (const std::string& word : leftovers)
     if (word.starts_with('-') && word != "-" && word != "--") return unknown_flag(command, word);
-  for (const std::string& word : left) {
+  for (const std::string& word : leftovers) {
     if (word == "--") continue;
     return wrong_usage(command, command.arguments.empty()
                                     ? fmt::format("'{}' takes no arguments, not '{}'", command.name, word)
@@ -88,35 +88,35 @@ Result<const CommandInfo*> find_subcommand(const CommandInfo& command, std::stri
   return unknown_name(fmt::format("subcommand of 'penstock {}'", command.name), word, names);
 }
 
-// Keeps the rows that `subcommand` has, with its own specifications. Fails if the line gives an option of
-// another subcommand.
+// Keeps only the options of `subcommand`, with its specifications of them. Fails if the command line has an
+// option of another subcommand.
 Result<void> keep_own_rows(const CommandInfo& command, const CommandInfo& subcommand,
                            std::vector<Collected>& rows) {
   for (Collected& row : rows) {
     const std::string_view name = row.spec->name;
     row.spec = find_option(subcommand, name);
-    if (row.spec != nullptr || !row.on_line()) continue;
-    std::vector<std::string_view> takers;
+    if (row.spec != nullptr || !row.given_on_line()) continue;
+    std::vector<std::string_view> subcommands_with_it;
     for (const CommandInfo* other : subcommands_of(command))
-      if (find_option(*other, name) != nullptr) takers.push_back(last_word(*other));
+      if (find_option(*other, name) != nullptr) subcommands_with_it.push_back(last_word(*other));
     return make_error(Errc::invalid_argument,
                       fmt::format("'penstock {}' takes no --{}: it is an option of {}", subcommand.name, name,
-                                  fmt::join(takers, ", ")));
+                                  fmt::join(subcommands_with_it, ", ")));
   }
   std::erase_if(rows, [](const Collected& row) { return row.spec == nullptr; });
   return success();
 }
 
-// Changes flags of a file to the form of the command line: min_time becomes --min-time, and a sequence
-// becomes a list ("1,2,4") unless the option may be repeated.
+// Converts flags of a configuration file to the form of the command line: min_time becomes --min-time, and a
+// sequence becomes a list ("1,2,4") unless the option may be repeated.
 std::vector<OptionWord> normalized_flags(const std::vector<Collected>& rows,
                                          std::span<const OptionWord> config) {
   std::vector<OptionWord> words;
   for (OptionWord word : config) {
     std::replace(word.key.begin(), word.key.end(), '_', '-');
     const Collected* const row = find_row(rows, word.key);
-    const bool list = row != nullptr && !row->spec->repeated;
-    if (list && !words.empty() && words.back().key == word.key)
+    const bool joins_values = row != nullptr && !row->spec->repeated;
+    if (joins_values && !words.empty() && words.back().key == word.key)
       words.back().value += "," + word.value;
     else
       words.push_back(std::move(word));
@@ -126,8 +126,8 @@ std::vector<OptionWord> normalized_flags(const std::vector<Collected>& rows,
 
 // Refuses a list for an option that takes one number. The message recommends a sweep.
 Result<void> check_single_numbers(const CommandInfo& command, const std::vector<Collected>& rows,
-                                  std::span<const OptionWord> given) {
-  for (const OptionWord& word : given) {
+                                  std::span<const OptionWord> given_options) {
+  for (const OptionWord& word : given_options) {
     const Collected* const row = find_row(rows, word.key);
     if (row == nullptr || row->spec->type != OptionType::integer) continue;
     if (parse_count(word.value).ok() || !parse_list(word.value).ok()) continue;
@@ -140,40 +140,40 @@ Result<void> check_single_numbers(const CommandInfo& command, const std::vector<
 }
 
 Result<void> check_argument_count(const CommandInfo& command, const std::vector<std::string>& arguments) {
-  std::size_t least = 0;
-  std::size_t most = 0;
+  std::size_t fewest_arguments = 0;
+  std::size_t most_arguments = 0;
   for (std::string_view rest = command.arguments; !rest.empty();) {
     const std::string_view word = take_part(rest, ' ');
-    if (!word.starts_with('[')) ++least;
-    most = word.ends_with("...") ? SIZE_MAX : most + 1;
+    if (!word.starts_with('[')) ++fewest_arguments;
+    most_arguments = word.ends_with("...") ? SIZE_MAX : most_arguments + 1;
   }
-  if (command.subcommands != nullptr || arguments.size() < least)
+  if (command.subcommands != nullptr || arguments.size() < fewest_arguments)
     return wrong_usage(command, fmt::format("'{}' needs {}", command.name, command.arguments));
-  if (arguments.size() > most)
-    return wrong_usage(command, fmt::format("'{}' is one word too many", arguments[most]));
+  if (arguments.size() > most_arguments)
+    return wrong_usage(command, fmt::format("'{}' is one word too many", arguments[most_arguments]));
   return success();
 }
 
-// `command`: the command, whose tables have all flags that a configuration file may contain. `asked`: the
-// command or subcommand to run.
-Result<Options> options_from(const CommandInfo& command, const CommandInfo& asked,
+// The tables of `command` have all flags that a configuration file may contain. `selected` is the command or
+// the subcommand to run.
+Result<Options> options_from(const CommandInfo& command, const CommandInfo& selected,
                              const std::vector<Collected>& rows, std::span<const OptionWord> config) {
-  std::vector<OptionWord> given;
+  std::vector<OptionWord> given_options;
   for (const Collected& row : rows) {
-    if (row.flag) given.push_back({std::string(row.spec->name), "1"});
-    for (const std::string& value : row.values) given.push_back({std::string(row.spec->name), value});
+    if (row.flag_given) given_options.push_back({std::string(row.spec->name), "1"});
+    for (const std::string& value : row.values) given_options.push_back({std::string(row.spec->name), value});
   }
   for (OptionWord& word : normalized_flags(rows, config)) {
     const Collected* const row = find_row(rows, word.key);
     const bool of_another_subcommand = row == nullptr && find_option(command, word.key) != nullptr;
-    const bool on_line = row != nullptr && row->on_line();
-    if (!of_another_subcommand && !on_line) given.push_back(std::move(word));
+    const bool given_on_line = row != nullptr && row->given_on_line();
+    if (!of_another_subcommand && !given_on_line) given_options.push_back(std::move(word));
   }
-  if (command.measures) PENSTOCK_TRY(check_single_numbers(command, rows, given));
-  return Options::parse(tables_of(asked), given, Options::kOnCommandLine);
+  if (command.measures) PENSTOCK_TRY(check_single_numbers(command, rows, given_options));
+  return Options::parse(tables_of(selected), given_options, Options::kOnCommandLine);
 }
 
-void wrap(std::string& out, std::string_view text, std::size_t indent) {
+void append_wrapped(std::string& out, std::string_view text, std::size_t indent) {
   std::size_t column = indent;
   while (!text.empty()) {
     const std::string_view word = take_part(text, ' ');
@@ -191,22 +191,23 @@ void wrap(std::string& out, std::string_view text, std::size_t indent) {
   out += '\n';
 }
 
-void describe(std::string& out, const OptionSpec& spec) {
-  std::string left = spec.alias.size() == 1 ? fmt::format("  -{}, --{}", spec.alias, spec.name)
-                                            : fmt::format("  --{}", spec.name);
-  if (spec.alias.size() > 1) left += fmt::format(", --{}", spec.alias);
-  if (spec.type != OptionType::flag) left += fmt::format(" {}", spec.value.empty() ? "TEXT" : spec.value);
-  if (spec.repeated) left += " ...";
-  out += left;
-  if (left.size() + 2 > kHelpIndent) {
+void describe_option(std::string& out, const OptionSpec& spec) {
+  std::string left_column = spec.alias.size() == 1 ? fmt::format("  -{}, --{}", spec.alias, spec.name)
+                                                   : fmt::format("  --{}", spec.name);
+  if (spec.alias.size() > 1) left_column += fmt::format(", --{}", spec.alias);
+  if (spec.type != OptionType::flag)
+    left_column += fmt::format(" {}", spec.value.empty() ? "TEXT" : spec.value);
+  if (spec.repeated) left_column += " ...";
+  out += left_column;
+  if (left_column.size() + 2 > kHelpIndent) {
     out += '\n';
     out.append(kHelpIndent, ' ');
   } else {
-    out.append(kHelpIndent - left.size(), ' ');
+    out.append(kHelpIndent - left_column.size(), ' ');
   }
   std::string text(spec.help);
   if (!spec.fallback.empty()) text += fmt::format(" (default {})", spec.fallback);
-  wrap(out, text, kHelpIndent);
+  append_wrapped(out, text, kHelpIndent);
 }
 
 }  // namespace
@@ -215,11 +216,11 @@ std::vector<OptionTable> tables_of(const CommandInfo& command) {
   std::vector<OptionTable> tables;
   for (const CommandInfo* subcommand : subcommands_of(command)) {
     tables.push_back(subcommand->options);
-    if (subcommand->pinned) tables.push_back(placement_options());
+    if (subcommand->has_placement) tables.push_back(placement_options());
   }
   if (command.subcommands == nullptr) tables.push_back(command.options);
   if (command.measures) tables.push_back(measuring_options());
-  if (command.pinned) tables.push_back(placement_options());
+  if (command.has_placement) tables.push_back(placement_options());
   tables.push_back(common_options());
   return tables;
 }
@@ -266,7 +267,7 @@ Result<CommandLine> parse_command_line(const CommandInfo& command, std::span<con
   for (const OptionSpec* spec : all_options(command)) rows.push_back({.spec = spec});
   for (Collected& row : rows) {
     if (row.spec->type == OptionType::flag) {
-      app.add_flag(flag_names(*row.spec), row.flag);
+      app.add_flag(flag_names(*row.spec), row.flag_given);
     } else {
       app.add_option(flag_names(*row.spec), row.values)
           ->expected(1)
@@ -275,15 +276,15 @@ Result<CommandLine> parse_command_line(const CommandInfo& command, std::span<con
     }
   }
   CommandLine line{.command = &command};
-  // Accepts any number of arguments. The value of a misspelt flag becomes an argument, and the error must
-  // name the flag and not the number of arguments.
-  if (!command.arguments.empty()) app.add_option("arguments", line.arguments)->expected(0, kAnyNumber);
+  // Accepts any number of arguments here: CLI11 takes the value of a misspelt flag for an argument, and the
+  // error must name that flag and not the number of arguments.
+  if (!command.arguments.empty()) app.add_option("arguments", line.arguments)->expected(0, kManyArguments);
   try {
     std::vector<std::string> reversed(words.rbegin(), words.rend());  // CLI11 parses the last word first
     app.parse(std::move(reversed));
   } catch (const CLI::ParseError& error) {
     PENSTOCK_TRY(check_flags(command, words));
-    return wrong_usage(command_asked_for(command, words), error.what());
+    return wrong_usage(command_named_by(command, words), error.what());
   }
   if (command.subcommands != nullptr && !line.arguments.empty()) {
     PENSTOCK_ASSIGN(line.command, find_subcommand(command, line.arguments[0]));
@@ -304,7 +305,7 @@ bool asks_for_help(std::span<const std::string> words) {
   return false;
 }
 
-const CommandInfo& command_asked_for(const CommandInfo& command, std::span<const std::string> words) {
+const CommandInfo& command_named_by(const CommandInfo& command, std::span<const std::string> words) {
   for (const std::string& word : words) {
     if (word == "--") break;
     for (const CommandInfo* subcommand : subcommands_of(command))
@@ -330,7 +331,7 @@ std::string command_help(const CommandInfo& command) {
   if (command.subcommands != nullptr) out += "\nSubcommands:\n";
   for (const CommandInfo* subcommand : subcommands_of(command)) {
     out += fmt::format("  {:<12}", last_word(*subcommand));
-    wrap(out, subcommand->summary, 14);
+    append_wrapped(out, subcommand->summary, 14);
   }
   if (command.subcommands != nullptr)
     out += fmt::format("\n'penstock {} SUBCOMMAND --help' shows the options of one.\n", command.name);
@@ -339,7 +340,7 @@ std::string command_help(const CommandInfo& command) {
   for (const std::string_view group : groups_of(options)) {
     out += fmt::format("\n{}:\n", group);
     for (const OptionSpec* spec : options)
-      if (spec->group == group) describe(out, *spec);
+      if (spec->group == group) describe_option(out, *spec);
   }
   return out;
 }

@@ -15,9 +15,9 @@ namespace penstock {
 struct CommandLine {
   const CommandInfo* command = nullptr;  // the command or subcommand to run
   Options options = {};
-  std::vector<std::string> arguments = {};  // without the subcommand
-  // From the site files, which parse_command_line() does not read: names and their TIERs (if two files have a
-  // name, that of the nearer file), and the words of the nearest file that start ranks.
+  std::vector<std::string> arguments = {};  // without the name of the subcommand
+  // The main program sets both from the site files (penstock.yaml): the names of tiers with their TIERs, and
+  // the command that starts ranks. If both site files have a name or a launcher, the nearer file wins.
   std::vector<OptionWord> named_tiers = {};
   std::vector<std::string> launcher = {};
 };
@@ -26,14 +26,14 @@ struct CommandLine {
 // For a command with subcommands: the tables of all of them, so a name may occur more than once.
 std::vector<OptionTable> tables_of(const CommandInfo& command);
 
-// The options in its --help, man page and completions. For a command with subcommands: only those that all of
-// them take.
+// The options that --help, the man page and the completions of `command` show. For a command with
+// subcommands: only those that all of them take.
 std::vector<const OptionSpec*> options_of(const CommandInfo& command);
 
-// The groups of these options, each once.
+// The groups that the options belong to, each once, in the order of the options.
 std::vector<std::string_view> groups_of(const std::vector<const OptionSpec*>& options);
 
-// The first row of each name in tables_of(command).
+// All options of tables_of(command), each name once: the first row that has it.
 std::vector<const OptionSpec*> all_options(const CommandInfo& command);
 
 // The first row with this name or alias in tables_of(command); null if none exists.
@@ -49,8 +49,8 @@ Result<CommandLine> parse_command_line(const CommandInfo& command, std::span<con
 // Whether the words ask for help (--help or -h before any "--").
 bool asks_for_help(std::span<const std::string> words);
 
-// The command whose help the words ask for: the subcommand in the words, or the command.
-const CommandInfo& command_asked_for(const CommandInfo& command, std::span<const std::string> words);
+// Returns the subcommand that the words name, else `command`: the one whose help is shown.
+const CommandInfo& command_named_by(const CommandInfo& command, std::span<const std::string> words);
 
 // The value of --NAME in the words before they are parsed; "" if absent.
 std::string raw_value(std::span<const std::string> words, std::string_view name);

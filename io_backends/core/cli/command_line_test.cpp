@@ -33,7 +33,7 @@ constexpr CommandInfo kLs{.name = "store ls",
                           .synopsis = "penstock store ls [WORD]...",
                           .examples = {"one"},
                           .arguments = "[WORD]...",
-                          .pinned = true};
+                          .has_placement = true};
 constexpr const CommandInfo* kAll[] = {&kSave, &kGc, &kLs};
 constexpr CommandInfo kStore{.name = "store",
                              .summary = "a store",
@@ -121,7 +121,7 @@ TEST(Subcommand, WordsAfterTwoDashesAreArguments) {
 
 TEST(Subcommand, HelpShowsOnlyItsOwnOptions) {
   const std::vector<std::string> words{"gc", "--help"};
-  EXPECT_EQ(&command_asked_for(kStore, words), &kGc);
+  EXPECT_EQ(&command_named_by(kStore, words), &kGc);
   const std::string gc = command_help(kGc);
   EXPECT_NE(gc.find("--keep"), std::string::npos);
   EXPECT_NE(gc.find("--json"), std::string::npos);

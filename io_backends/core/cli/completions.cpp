@@ -11,7 +11,7 @@
 namespace penstock {
 namespace {
 
-constexpr std::string_view kOther = "--help";
+constexpr std::string_view kHelpFlag = "--help";
 
 std::string joined(const std::vector<std::string_view>& words) {
   return fmt::format("{}", fmt::join(words, " "));
@@ -27,7 +27,7 @@ std::vector<std::string> flags_of(const OptionSpec& spec) {
 std::string all_flags(const CommandInfo& command) {
   std::string flags;
   for (const OptionSpec* spec : options_of(command)) flags += fmt::format("--{} ", spec->name);
-  return flags + std::string(kOther);
+  return flags + std::string(kHelpFlag);
 }
 
 std::string first_argument_choices(const CommandInfo& command, const ArgumentChoices& arguments) {
@@ -39,9 +39,9 @@ std::string first_argument_choices(const CommandInfo& command, const ArgumentCho
   return words;
 }
 
-// What a shell offers for the value of an option, in the order of ValueKind. "{}" stands for the choices.
+// What a shell offers for the value of an option, in the order of ValueKind. "{}" is replaced by the choices.
 using Offers = std::array<std::string_view, 6>;
-// Calls of functions in the script (kBashHead).
+// Calls of shell functions that kBashHead defines.
 constexpr Offers kBashOffers{"_penstock_nothing", "_penstock_nothing", "_penstock_choices '{}'",
                              "_penstock_files",   "_penstock_folders", "_penstock_tiers"};
 constexpr Offers kZshOffers{" ", " ", "({})", "_files", "_files -/", "_penstock_tiers"};
@@ -118,7 +118,7 @@ complete -o default -F _penstock penstock
 
 std::string bash_values(const std::vector<const CommandInfo*>& commands) {
   std::string out = "_penstock_value() {\n  case $1 in\n";
-  std::string takes = "_penstock_takes_value() {\n  case $1 in\n";
+  std::string takes_value = "_penstock_takes_value() {\n  case $1 in\n";
   for (const CommandInfo* command : commands) {
     std::string patterns;
     for (const OptionSpec* spec : all_options(*command)) {
@@ -129,12 +129,13 @@ std::string bash_values(const std::vector<const CommandInfo*>& commands) {
       out += fmt::format("    {}) {} ;;\n", pattern, offer_of(kBashOffers, *spec));
       patterns += fmt::format("{}{}", patterns.empty() ? "" : " | ", pattern);
     }
-    takes += fmt::format("    {}) return 0 ;;\n", patterns);
+    takes_value += fmt::format("    {}) return 0 ;;\n", patterns);
   }
-  return takes + "  esac\n  return 1\n}\n" + out + "  esac\n}\n";
+  return takes_value + "  esac\n  return 1\n}\n" + out + "  esac\n}\n";
 }
 
-// Escapes text for a specification of zsh: the quotes of the shell, and the special characters of _arguments.
+// Escapes text for an option specification of zsh: the quotes of the shell, and the special characters of
+// _arguments.
 std::string zsh_text(std::string_view text) {
   return with_escapes(text, [](char c) -> std::string_view {
     return c == '\''   ? "'\\''"
@@ -151,17 +152,18 @@ void add_zsh_arguments(std::string& out, const CommandInfo& command, std::string
   out += fmt::format("{}_arguments -S '--help[what it does]'", indent);
   for (const OptionSpec* spec : options_of(command))
     for (const std::string& flag : flags_of(*spec)) {
-      const bool valued = spec->type != OptionType::flag;
-      out += fmt::format(" \\\n{}  '{}{}{}[{}]{}'", indent, spec->repeated ? "*" : "", flag,
-                         valued && flag.starts_with("--") ? "=" : "", zsh_text(spec->help),
-                         valued ? fmt::format(":{}:{}", zsh_text(spec->value.empty() ? "value" : spec->value),
+      const bool has_value = spec->type != OptionType::flag;
+      out +=
+          fmt::format(" \\\n{}  '{}{}{}[{}]{}'", indent, spec->repeated ? "*" : "", flag,
+                      has_value && flag.starts_with("--") ? "=" : "", zsh_text(spec->help),
+                      has_value ? fmt::format(":{}:{}", zsh_text(spec->value.empty() ? "value" : spec->value),
                                               offer_of(kZshOffers, *spec))
                                 : "");
     }
   out += fmt::format(" \\\n{}  {}\n", indent, rest);
 }
 
-// Adds the list for `_describe`: each command with its summary.
+// Adds the shell array for zsh's `_describe`: each command with its summary.
 void add_zsh_commands(std::string& out, std::string_view list, std::string_view indent,
                       std::span<const CommandInfo* const> commands) {
   out += fmt::format("{0}local -a {1}\n{0}{1}=(\n", indent, list);
@@ -195,12 +197,12 @@ std::string bash_completion(const std::vector<const CommandInfo*>& commands,
                             const ArgumentChoices& arguments) {
   std::string names;
   std::string flags = "_penstock_flags() {\n  case $1 in\n";
-  std::string first = "_penstock_arguments() {\n  case $1 in\n";
+  std::string first_arguments = "_penstock_arguments() {\n  case $1 in\n";
   std::string subcommands;
   for (const CommandInfo* command : commands) {
     names += fmt::format("{}{}", names.empty() ? "" : " ", command->name);
     if (const std::string words = first_argument_choices(*command, arguments); !words.empty())
-      first += fmt::format("    {}) echo '{}' ;;\n", command->name, words);
+      first_arguments += fmt::format("    {}) echo '{}' ;;\n", command->name, words);
   }
   for (const CommandInfo* command : with_subcommands(commands)) {
     const std::string key = joined_name(*command, ':');
@@ -214,7 +216,7 @@ std::string bash_completion(const std::vector<const CommandInfo*>& commands,
                 "_penstock_has_subcommand() {{\n  case $1 in\n    {}) return 0 ;;\n  esac\n  return 1\n}}\n",
                 subcommands);
   return fmt::format("{}_penstock_commands() {{ echo '{}'; }}\n{}  esac\n}}\n{}  esac\n}}\n{}{}{}", kBashHead,
-                     names, flags, first, has_subcommand, bash_values(commands), kBashTail);
+                     names, flags, first_arguments, has_subcommand, bash_values(commands), kBashTail);
 }
 
 std::string zsh_completion(const std::vector<const CommandInfo*>& commands,
@@ -254,24 +256,24 @@ std::string fish_completion(const std::vector<const CommandInfo*>& commands,
                        fish_text(command->summary));
   for (const CommandInfo* command : commands) {
     const std::string words = first_argument_choices(*command, arguments);
-    const std::string when = fmt::format(
+    const std::string cond = fmt::format(
         "complete -c penstock -n '__fish_seen_subcommand_from {}; and not __fish_seen_subcommand_from {}' -f",
         command->name, words);
-    if (command->subcommands == nullptr && !words.empty()) out += fmt::format("{} -a '{}'\n", when, words);
+    if (command->subcommands == nullptr && !words.empty()) out += fmt::format("{} -a '{}'\n", cond, words);
     for (const CommandInfo* subcommand : subcommands_of(*command))
-      out += fmt::format("{} -a {} -d '{}'\n", when, last_word(*subcommand), fish_text(subcommand->summary));
+      out += fmt::format("{} -a {} -d '{}'\n", cond, last_word(*subcommand), fish_text(subcommand->summary));
   }
   for (const CommandInfo* command : with_subcommands(commands)) {
     if (command->subcommands != nullptr) continue;
-    std::string when;
+    std::string cond;
     for (std::string_view rest = command->name; !rest.empty();)
-      when +=
-          fmt::format("{}__fish_seen_subcommand_from {}", when.empty() ? "" : "; and ", take_part(rest, ' '));
+      cond +=
+          fmt::format("{}__fish_seen_subcommand_from {}", cond.empty() ? "" : "; and ", take_part(rest, ' '));
     for (const OptionSpec* spec : options_of(*command)) {
       const std::string alias =
           spec->alias.empty() ? ""
                               : fmt::format(" {} {}", spec->alias.size() == 1 ? "-s" : "-l", spec->alias);
-      out += fmt::format("complete -c penstock -n '{}' -l {}{}{} -d '{}'\n", when, spec->name, alias,
+      out += fmt::format("complete -c penstock -n '{}' -l {}{}{} -d '{}'\n", cond, spec->name, alias,
                          offer_of(kFishOffers, *spec), fish_text(spec->help));
     }
   }

@@ -9,13 +9,13 @@
 
 namespace penstock {
 
-// "1 object", "2 000 objects".
-inline std::string count_of(std::uint64_t count, std::string_view one) {
-  return format_count(count).append(" ").append(one).append(count == 1 ? "" : "s");
+// For regular plurals: "1 object", "2 000 objects".
+inline std::string count_of(std::uint64_t count, std::string_view singular) {
+  return format_count(count).append(" ").append(singular).append(count == 1 ? "" : "s");
 }
-// "1 process", "2 processes".
-inline std::string count_of(std::uint64_t count, std::string_view one, std::string_view many) {
-  return format_count(count).append(" ").append(count == 1 ? one : many);
+// For other plurals: "1 process", "2 processes".
+inline std::string count_of(std::uint64_t count, std::string_view singular, std::string_view plural) {
+  return format_count(count).append(" ").append(count == 1 ? singular : plural);
 }
 
 }  // namespace penstock

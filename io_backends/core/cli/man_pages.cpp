@@ -8,40 +8,40 @@
 namespace penstock {
 namespace {
 
-// Escapes text for roff: backslashes and dashes are printed as they are, and no line starts a request.
-std::string roff(std::string_view text) {
-  std::string plain;
+// Escapes text for roff: backslashes and dashes are printed as they are, and no line becomes a roff command.
+std::string roff_text(std::string_view text) {
+  std::string escaped;
   for (const char c : text) {
-    if ((plain.empty() || plain.back() == '\n') && (c == '.' || c == '\'')) plain += "\\&";
+    if ((escaped.empty() || escaped.back() == '\n') && (c == '.' || c == '\'')) escaped += "\\&";
     if (c == '\\') {
-      plain += "\\e";
+      escaped += "\\e";
     } else if (c == '-') {
-      plain += "\\-";
+      escaped += "\\-";
     } else {
-      plain += c;
+      escaped += c;
     }
   }
-  return plain;
+  return escaped;
 }
 
-std::string head(std::string_view name, std::string_view summary, std::string_view date) {
+std::string page_head(std::string_view name, std::string_view summary, std::string_view date) {
   return fmt::format(
       ".\\\" Written by penstock from its option tables.\n"
       ".TH {} 1 {} \"penstock {}\" \"Penstock\"\n.SH NAME\n{} \\- {}\n",
-      upper_case(name), date, build_info().version, roff(name), roff(summary));
+      upper_case(name), date, build_info().version, roff_text(name), roff_text(summary));
 }
 
 void add_option(std::string& page, const OptionSpec& spec) {
   page += ".TP\n";
   std::string names;
   if (spec.alias.size() == 1) names += fmt::format("\\fB\\-{}\\fR, ", spec.alias);
-  names += fmt::format("\\fB\\-\\-{}\\fR", roff(spec.name));
-  if (spec.alias.size() > 1) names += fmt::format(", \\fB\\-\\-{}\\fR", roff(spec.alias));
+  names += fmt::format("\\fB\\-\\-{}\\fR", roff_text(spec.name));
+  if (spec.alias.size() > 1) names += fmt::format(", \\fB\\-\\-{}\\fR", roff_text(spec.alias));
   if (spec.type != OptionType::flag)
-    names += fmt::format(" \\fI{}\\fR", roff(spec.value.empty() ? "TEXT" : spec.value));
+    names += fmt::format(" \\fI{}\\fR", roff_text(spec.value.empty() ? "TEXT" : spec.value));
   if (spec.repeated) names += " ...";
-  page += names + "\n" + roff(spec.help);
-  if (!spec.fallback.empty()) page += fmt::format(" (default {})", roff(spec.fallback));
+  page += names + "\n" + roff_text(spec.help);
+  if (!spec.fallback.empty()) page += fmt::format(" (default {})", roff_text(spec.fallback));
   page += "\n";
 }
 
@@ -49,7 +49,7 @@ void add_options(std::string& page, const CommandInfo& command) {
   const std::vector<const OptionSpec*> options = options_of(command);
   page += ".SH OPTIONS\n";
   for (const std::string_view group : groups_of(options)) {
-    page += fmt::format(".SS {}\n", roff(group));
+    page += fmt::format(".SS {}\n", roff_text(group));
     for (const OptionSpec* spec : options)
       if (spec->group == group) add_option(page, *spec);
   }
@@ -58,23 +58,23 @@ void add_options(std::string& page, const CommandInfo& command) {
 void add_commands(std::string& page, std::string_view title, std::span<const CommandInfo* const> commands) {
   if (!commands.empty()) page += fmt::format(".SH {}\n", title);
   for (const CommandInfo* command : commands)
-    page += fmt::format(".TP\n\\fBpenstock\\-{}\\fR(1)\n{}\n", roff(joined_name(*command, '-')),
-                        roff(command->summary));
+    page += fmt::format(".TP\n\\fBpenstock\\-{}\\fR(1)\n{}\n", roff_text(joined_name(*command, '-')),
+                        roff_text(command->summary));
 }
 
 void add_references(std::string& page, std::span<const CommandInfo* const> commands) {
   for (const CommandInfo* command : commands)
-    page += fmt::format(".BR penstock\\-{} (1){}\n", roff(joined_name(*command, '-')),
+    page += fmt::format(".BR penstock\\-{} (1){}\n", roff_text(joined_name(*command, '-')),
                         command == commands.back() ? "" : ",");
 }
 
-constexpr std::string_view kExit =
+constexpr std::string_view kExitStatusSection =
     ".SH EXIT STATUS\n"
     "0 when done; 1 when the measured thing failed or a check did not hold; 2 for wrong usage; 77 for what "
     "this\n"
     "build or machine lacks; 128 and the signal's number when interrupted.\n";
 
-constexpr std::string_view kFiles =
+constexpr std::string_view kFilesSection =
     ".SH FILES\n"
     ".TP\n\\fIpenstock.yaml\\fR, \\fI~/.config/penstock/penstock.yaml\\fR\n"
     "named tiers, default flags and the launcher of a machine.\n"
@@ -84,15 +84,15 @@ constexpr std::string_view kFiles =
 }  // namespace
 
 std::string man_page(const CommandInfo& command, std::string_view date) {
-  std::string page = head(fmt::format("penstock-{}", joined_name(command, '-')), command.summary, date);
-  page += fmt::format(".SH SYNOPSIS\n.nf\n{}\n.fi\n.SH EXAMPLES\n.nf\n", roff(command.synopsis));
+  std::string page = page_head(fmt::format("penstock-{}", joined_name(command, '-')), command.summary, date);
+  page += fmt::format(".SH SYNOPSIS\n.nf\n{}\n.fi\n.SH EXAMPLES\n.nf\n", roff_text(command.synopsis));
   for (const std::string_view example : command.examples)
-    if (!example.empty()) page += roff(example) + "\n";
+    if (!example.empty()) page += roff_text(example) + "\n";
   page += ".fi\n";
   add_commands(page, "SUBCOMMANDS", subcommands_of(command));
   add_options(page, command);
-  page += kExit;
-  if (!command.notes.empty()) page += fmt::format(".SH NOTES\n.nf\n{}\n.fi\n", roff(command.notes));
+  page += kExitStatusSection;
+  if (!command.notes.empty()) page += fmt::format(".SH NOTES\n.nf\n{}\n.fi\n", roff_text(command.notes));
   page += fmt::format(".SH SEE ALSO\n.BR penstock (1){}\n", command.subcommands == nullptr ? "" : ",");
   add_references(page, subcommands_of(command));
   return page;
@@ -100,7 +100,7 @@ std::string man_page(const CommandInfo& command, std::string_view date) {
 
 std::string man_page_of_all(const std::vector<const CommandInfo*>& commands, std::string_view date) {
   std::string page =
-      head("penstock", "makes training data, moves it, and says what each storage tier can feed", date);
+      page_head("penstock", "makes training data, moves it, and says what each storage tier can feed", date);
   page +=
       ".SH SYNOPSIS\n\\fBpenstock\\fR \\fICOMMAND\\fR [\\fIoptions\\fR]\n.br\n"
       "\\fBpenstock\\fR \\fB\\-\\-version\\fR [\\fB\\-\\-json\\fR]\n";
@@ -110,8 +110,8 @@ std::string man_page_of_all(const std::vector<const CommandInfo*>& commands, std
       "A tier is a named place to keep data: \\fI[NAME=]BACKEND:PATH[,option=value...]\\fR, a plain path, or "
       "a\n"
       "name of the site files.\n";
-  page += kFiles;
-  page += kExit;
+  page += kFilesSection;
+  page += kExitStatusSection;
   page += ".SH SEE ALSO\n";
   add_references(page, commands);
   return page;

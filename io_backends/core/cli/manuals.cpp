@@ -16,7 +16,7 @@ namespace {
 
 namespace fs = std::filesystem;
 
-// The present date, or SOURCE_DATE_EPOCH for reproducible builds.
+// Today's date, or the date in SOURCE_DATE_EPOCH, which makes builds reproducible.
 std::string date_of_build() {
   std::time_t now = std::time(nullptr);
   if (const char* epoch = std::getenv("SOURCE_DATE_EPOCH"); epoch != nullptr)
@@ -24,7 +24,7 @@ std::string date_of_build() {
   return utc_text(now, "%Y-%m-%d");
 }
 
-Result<void> write(const fs::path& path, const std::string& text) {
+Result<void> write_manual(const fs::path& path, const std::string& text) {
   return write_whole_file(path.string(), "the manual", text);
 }
 
@@ -32,33 +32,33 @@ Result<void> write(const fs::path& path, const std::string& text) {
 
 Result<int> write_manuals(const fs::path& folder, std::span<const CommandInfo* const> present,
                           const ArgumentChoices& arguments) {
-  std::error_code failed;
-  fs::create_directories(folder / "man1", failed);
-  if (failed) return errno_error(failed.value(), "cannot make", (folder / "man1").string());
+  std::error_code error;
+  fs::create_directories(folder / "man1", error);
+  if (error) return errno_error(error.value(), "cannot make", (folder / "man1").string());
   const std::vector<const CommandInfo*> commands(present.begin(), present.end());
   const std::string date = date_of_build();
-  PENSTOCK_TRY(write(folder / "man1" / "penstock.1", man_page_of_all(commands, date)));
+  PENSTOCK_TRY(write_manual(folder / "man1" / "penstock.1", man_page_of_all(commands, date)));
   for (const CommandInfo* command : with_subcommands(commands))
-    PENSTOCK_TRY(write(folder / "man1" / fmt::format("penstock-{}.1", joined_name(*command, '-')),
-                       man_page(*command, date)));
-  PENSTOCK_TRY(write(folder / "penstock.bash", bash_completion(commands, arguments)));
-  PENSTOCK_TRY(write(folder / "_penstock", zsh_completion(commands, arguments)));
-  PENSTOCK_TRY(write(folder / "penstock.fish", fish_completion(commands, arguments)));
+    PENSTOCK_TRY(write_manual(folder / "man1" / fmt::format("penstock-{}.1", joined_name(*command, '-')),
+                              man_page(*command, date)));
+  PENSTOCK_TRY(write_manual(folder / "penstock.bash", bash_completion(commands, arguments)));
+  PENSTOCK_TRY(write_manual(folder / "_penstock", zsh_completion(commands, arguments)));
+  PENSTOCK_TRY(write_manual(folder / "penstock.fish", fish_completion(commands, arguments)));
   return 0;
 }
 
 std::vector<const CommandInfo*> with_subcommands(const std::vector<const CommandInfo*>& commands) {
-  std::vector<const CommandInfo*> all;
+  std::vector<const CommandInfo*> result;
   for (const CommandInfo* command : commands) {
-    all.push_back(command);
-    for (const CommandInfo* subcommand : subcommands_of(*command)) all.push_back(subcommand);
+    result.push_back(command);
+    for (const CommandInfo* subcommand : subcommands_of(*command)) result.push_back(subcommand);
   }
-  return all;
+  return result;
 }
 
-std::string joined_name(const CommandInfo& command, char between) {
+std::string joined_name(const CommandInfo& command, char separator) {
   std::string name(command.name);
-  std::replace(name.begin(), name.end(), ' ', between);
+  std::replace(name.begin(), name.end(), ' ', separator);
   return name;
 }
 

@@ -1,4 +1,4 @@
-// Makes man pages and shell completions from the option tables: the content of --help for other programs.
+// Makes man pages and shell completions from the option tables, from which --help comes as well.
 #pragma once
 
 #include <filesystem>
@@ -12,8 +12,8 @@
 
 namespace penstock {
 
-// Command -> the valid values of its first argument ("generate" -> its recipes). CommandInfo does not list
-// them.
+// The valid values of the first argument of each command, by its name: "generate" -> its recipes. CommandInfo
+// does not have them.
 using ArgumentChoices = std::map<std::string, std::vector<std::string>, std::less<>>;
 
 // Writes the manuals of these commands into `folder` and `folder`/man1/, which it creates: penstock.1,
@@ -22,7 +22,8 @@ using ArgumentChoices = std::map<std::string, std::vector<std::string>, std::les
 Result<int> write_manuals(const std::filesystem::path& folder, std::span<const CommandInfo* const> commands,
                           const ArgumentChoices& arguments);
 
-// The page shows `date`: "2026-11-23". The page of the whole program lists `commands`.
+// The man page of one command, or of the whole program with a list of `commands`. `date` appears in it:
+// "2026-11-23".
 std::string man_page(const CommandInfo& command, std::string_view date);
 std::string man_page_of_all(const std::vector<const CommandInfo*>& commands, std::string_view date);
 
@@ -32,10 +33,10 @@ std::string zsh_completion(const std::vector<const CommandInfo*>& commands, cons
 std::string fish_completion(const std::vector<const CommandInfo*>& commands,
                             const ArgumentChoices& arguments);
 
-// Returns each command, followed by its subcommands.
+// Returns each command, directly followed by its subcommands.
 std::vector<const CommandInfo*> with_subcommands(const std::vector<const CommandInfo*>& commands);
-// Returns "checkpoint-gc" for "checkpoint gc", with `between` = '-'.
-std::string joined_name(const CommandInfo& command, char between);
+// Returns "checkpoint-gc" for "checkpoint gc", with `separator` = '-'.
+std::string joined_name(const CommandInfo& command, char separator);
 
 // What a shell offers as the value of an option.
 enum class ValueKind : std::uint8_t { none, anything, words, file, folder, tier };

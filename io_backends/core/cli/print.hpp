@@ -1,4 +1,5 @@
-// What commands print. An error stays in the stream; the main program reports that of stdout at the end.
+// Prints what commands write to stdout and other streams. A failed write leaves its error in the stream; the
+// main program reports an error of stdout at its end.
 #pragma once
 
 #include <cstdio>

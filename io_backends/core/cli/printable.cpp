@@ -5,18 +5,22 @@
 namespace penstock {
 
 std::size_t utf8_length(std::string_view text) {
-  const auto at = [&](std::size_t i) { return i < text.size() ? static_cast<unsigned char>(text[i]) : 0U; };
-  const auto follows = [&](std::size_t i) { return (at(i) & 0xc0U) == 0x80U; };
-  const unsigned lead = at(0);
-  if (lead < 0x80) return 1;
-  if (lead >= 0xc2 && lead < 0xe0) return follows(1) ? 2 : 0;
-  if (lead >= 0xe0 && lead < 0xf0) {
-    const bool allowed = !(lead == 0xe0 && at(1) < 0xa0) && !(lead == 0xed && at(1) >= 0xa0);
-    return allowed && follows(1) && follows(2) ? 3 : 0;
+  const auto byte_at = [&](std::size_t i) {
+    return i < text.size() ? static_cast<unsigned char>(text[i]) : 0U;
+  };
+  const auto is_continuation = [&](std::size_t i) { return (byte_at(i) & 0xc0U) == 0x80U; };
+  const unsigned lead_byte = byte_at(0);
+  if (lead_byte < 0x80) return 1;
+  if (lead_byte >= 0xc2 && lead_byte < 0xe0) return is_continuation(1) ? 2 : 0;
+  if (lead_byte >= 0xe0 && lead_byte < 0xf0) {
+    const bool in_range =
+        !(lead_byte == 0xe0 && byte_at(1) < 0xa0) && !(lead_byte == 0xed && byte_at(1) >= 0xa0);
+    return in_range && is_continuation(1) && is_continuation(2) ? 3 : 0;
   }
-  if (lead >= 0xf0 && lead < 0xf5) {
-    const bool allowed = !(lead == 0xf0 && at(1) < 0x90) && !(lead == 0xf4 && at(1) >= 0x90);
-    return allowed && follows(1) && follows(2) && follows(3) ? 4 : 0;
+  if (lead_byte >= 0xf0 && lead_byte < 0xf5) {
+    const bool in_range =
+        !(lead_byte == 0xf0 && byte_at(1) < 0x90) && !(lead_byte == 0xf4 && byte_at(1) >= 0x90);
+    return in_range && is_continuation(1) && is_continuation(2) && is_continuation(3) ? 4 : 0;
   }
   return 0;
 }

@@ -1,6 +1,6 @@
 // Threads: any thread calls all functions, except silence_notes(), which runs before other threads start.
-// Locks: Progress::mutex_ guards note_ and one redraw. Terminal::mutex guards Terminal::noted. Neither is
-// held while the other is taken.
+// Locks: Progress::mutex_ guards note_ and is held during a redraw. Terminal::mutex guards noted_texts. No
+// thread takes one of them while it holds the other.
 // Memory: every print allocates its line. A signal handler must not call these functions.
 // Ctrl-C: not checked. A print may wait for the terminal.
 #include "io_backends/core/cli/progress.hpp"
@@ -17,26 +17,26 @@ namespace penstock {
 namespace {
 
 using Clock = std::chrono::steady_clock;
-constexpr auto kRedraw = std::chrono::milliseconds(100);
+constexpr auto kRedrawInterval = std::chrono::milliseconds(100);
 
 std::int64_t now_ns() {
   return Clock::now().time_since_epoch().count();
 }
 
-constexpr std::string_view kWipe = "\r\x1b[K";
+constexpr std::string_view kEraseLine = "\r\x1b[K";
 
 // What stderr shows. A process has one stderr, so it has one Terminal, which this file owns. It cannot belong
 // to one command or one Progress: a note of any thread must first erase the progress line of another thread.
 struct Terminal {
-  std::atomic<bool> progress_shown{false};   // a progress line is on the terminal
-  bool silent = false;                       // another rank prints the notes; written before threads start
-  std::mutex mutex;                          // guards `noted`
-  std::set<std::string, std::less<>> noted;  // texts of note_once()
+  std::atomic<bool> progress_shown{false};  // a progress line is on the terminal
+  bool silent = false;                      // another rank prints the notes; written before threads start
+  std::mutex mutex;                         // guards `noted_texts`
+  std::set<std::string, std::less<>> noted_texts;  // texts of note_once()
 
   void print_line(std::string_view kind, std::string_view text) {
     if (silent) return;
-    const std::string line =
-        fmt::format("{}penstock: {}{}\n", progress_shown.exchange(false) ? kWipe : "", kind, printable(text));
+    const std::string line = fmt::format(
+        "{}penstock: {}{}\n", progress_shown.exchange(false) ? kEraseLine : "", kind, printable(text));
     std::fwrite(line.data(), 1, line.size(), stderr);
   }
 };
@@ -44,13 +44,13 @@ Terminal terminal;
 
 }  // namespace
 
-Progress::Progress(bool shown, std::string_view what, std::uint64_t total, std::string_view unit)
-    : shown_(shown), what_(what), unit_(unit), total_(total), start_(Clock::now()) {
+Progress::Progress(bool shown, std::string_view title, std::uint64_t total, std::string_view unit)
+    : shown_(shown), title_(title), unit_(unit), total_(total), start_(Clock::now()) {
   if (shown_) draw(true);
 }
 
 Progress::~Progress() {
-  if (terminal.progress_shown.exchange(false)) std::fwrite(kWipe.data(), 1, kWipe.size(), stderr);
+  if (terminal.progress_shown.exchange(false)) std::fwrite(kEraseLine.data(), 1, kEraseLine.size(), stderr);
 }
 
 void Progress::advance(std::uint64_t by) {
@@ -69,24 +69,28 @@ void Progress::set_note(std::string_view note) {
 
 void Progress::draw(bool force) {
   const std::int64_t now = now_ns();
-  std::int64_t due = next_draw_ns_.load(std::memory_order_relaxed);
-  if (!force && now < due) return;
-  // If several threads are here, only the one that wins this exchange draws. The others return at once.
-  if (!next_draw_ns_.compare_exchange_strong(due, now + std::chrono::nanoseconds(kRedraw).count()) && !force)
+  std::int64_t due_ns = next_draw_ns_.load(std::memory_order_relaxed);
+  if (!force && now < due_ns) return;
+  // If several threads are here, only the one that wins this exchange draws. The others return at once,
+  // unless they were forced.
+  if (!next_draw_ns_.compare_exchange_strong(due_ns,
+                                             now + std::chrono::nanoseconds(kRedrawInterval).count()) &&
+      !force)
     return;
   std::lock_guard lock(mutex_);
-  const std::uint64_t done = done_.load(std::memory_order_relaxed);
+  const std::uint64_t done_items = done_.load(std::memory_order_relaxed);
   const double seconds = std::chrono::duration<double>(Clock::now() - start_).count();
-  std::string line = fmt::format("{}{}: ", kWipe, what_);
+  std::string line = fmt::format("{}{}: ", kEraseLine, title_);
   if (total_ > 0) {
-    line += fmt::format("{} of {} {}", format_count(done), format_count(total_), unit_);
-    line += fmt::format("  {:3.0f}%", 100.0 * static_cast<double>(done) / static_cast<double>(total_));
-    if (done > 0 && done < total_ && seconds > 1.0) {
-      const double left = seconds * static_cast<double>(total_ - done) / static_cast<double>(done);
-      line += fmt::format("  {:.0f} s left", left);
+    line += fmt::format("{} of {} {}", format_count(done_items), format_count(total_), unit_);
+    line += fmt::format("  {:3.0f}%", 100.0 * static_cast<double>(done_items) / static_cast<double>(total_));
+    if (done_items > 0 && done_items < total_ && seconds > 1.0) {
+      const double left_s =
+          seconds * static_cast<double>(total_ - done_items) / static_cast<double>(done_items);
+      line += fmt::format("  {:.0f} s left", left_s);
     }
-  } else if (done > 0) {
-    line += fmt::format("{} {}", format_count(done), unit_);
+  } else if (done_items > 0) {
+    line += fmt::format("{} {}", format_count(done_items), unit_);
   }
   if (!note_.empty()) line += "  " + note_;
   std::fwrite(line.data(), 1, line.size(), stderr);
@@ -102,7 +106,7 @@ void note(std::string_view text) {
 void note_once(std::string_view text) {
   {
     const std::lock_guard lock(terminal.mutex);
-    if (!terminal.noted.emplace(text).second) return;
+    if (!terminal.noted_texts.emplace(text).second) return;
   }
   note(text);
 }

@@ -11,24 +11,26 @@
 
 namespace penstock {
 
-// advance() is one relaxed add, and sometimes a redraw, so it fits into a loop over samples. Any thread. The
-// destructor erases the line. Does nothing if `shown` is false.
+// A progress line on stderr. advance() costs one relaxed atomic add, and sometimes a redraw, so a loop may
+// call it for each sample. Any thread may call the functions. The destructor erases the line. Nothing is
+// printed if `shown` is false.
 class Progress {
  public:
-  // `total` 0: unknown, so it shows no percentage and no time left. `unit`: "files", "MiB" ...
-  Progress(bool shown, std::string_view what, std::uint64_t total, std::string_view unit);
+  // If `total` is 0, it is unknown: the line shows no percentage and no remaining time. `unit`: "files",
+  // "MiB" ...
+  Progress(bool shown, std::string_view title, std::uint64_t total, std::string_view unit);
   ~Progress();
   Progress(const Progress&) = delete;
   Progress& operator=(const Progress&) = delete;
 
   void advance(std::uint64_t by);
-  void set_note(std::string_view note);  // shown after the numbers: the present object of the work
+  void set_note(std::string_view note);  // text after the numbers, such as the name of the current object
 
  private:
   void draw(bool force);
 
   const bool shown_;
-  const std::string what_;
+  const std::string title_;
   const std::string unit_;
   const std::uint64_t total_;
   const std::chrono::steady_clock::time_point start_;
@@ -38,8 +40,8 @@ class Progress {
   std::string note_;
 };
 
-// Prints a line on stderr: "penstock: warning: ...", escaped by printable(). Erases a progress line; its next
-// redraw comes below. Any thread.
+// warn() prints "penstock: warning: TEXT" on stderr, note() prints "penstock: TEXT"; the text is escaped by
+// printable(). If a progress line is shown, they erase it first, and its next redraw comes below. Any thread.
 void warn(std::string_view text);
 void note(std::string_view text);
 void note_once(std::string_view text);  // prints each text only once in this process

@@ -5,9 +5,9 @@
 namespace penstock {
 
 std::string shell_word(std::string_view word) {
-  constexpr std::string_view kPlain =
+  constexpr std::string_view kSafeChars =
       "abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789_-./=:,+@%";
-  if (!word.empty() && word.find_first_not_of(kPlain) == std::string_view::npos) return std::string(word);
+  if (!word.empty() && word.find_first_not_of(kSafeChars) == std::string_view::npos) return std::string(word);
   return "'" + with_escapes(word, [](char c) { return std::string_view(c == '\'' ? "'\\''" : ""); }) + "'";
 }
 

@@ -36,7 +36,7 @@ std::string Table::text() const {
     widths.push_back(width);
   }
   std::string out;
-  const auto line = [&](const auto& cell) {
+  const auto add_line = [&](const auto& cell) {
     std::string text;
     for (std::size_t i = 0; i < columns_.size(); ++i) {
       const std::string& content = cell(i);
@@ -47,8 +47,8 @@ std::string Table::text() const {
     text.erase(text.find_last_not_of(' ') + 1);
     out += text + "\n";
   };
-  line([&](std::size_t i) -> const std::string& { return columns_[i].title; });
-  for (const auto& cells : rows_) line([&](std::size_t i) -> const std::string& { return cells[i]; });
+  add_line([&](std::size_t i) -> const std::string& { return columns_[i].title; });
+  for (const auto& cells : rows_) add_line([&](std::size_t i) -> const std::string& { return cells[i]; });
   return out;
 }
 
@@ -67,12 +67,12 @@ std::string format_bytes(double bytes, const Output& output) {
 
 std::string format_number(double value) {
   if (!std::isfinite(value)) return "-";
-  const double size = std::abs(value);
-  if (size == 0) return "0";
-  if (size >= 1e15) return fmt::format("{:.3g}", value);
-  if (size >= 999.95) return grouped_digits(fmt::format("{:.0f}", value));
-  if (size >= 9.995) return fmt::format("{:.1f}", value);
-  if (size >= 0.0995) return fmt::format("{:.2f}", value);
+  const double magnitude = std::abs(value);
+  if (magnitude == 0) return "0";
+  if (magnitude >= 1e15) return fmt::format("{:.3g}", value);
+  if (magnitude >= 999.95) return grouped_digits(fmt::format("{:.0f}", value));
+  if (magnitude >= 9.995) return fmt::format("{:.1f}", value);
+  if (magnitude >= 0.0995) return fmt::format("{:.2f}", value);
   return fmt::format("{:.2g}", value);
 }
 

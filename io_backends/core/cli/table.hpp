@@ -13,8 +13,8 @@ namespace penstock {
 
 enum class Align : std::uint8_t { left, right };
 
-// A text table: a heading line, then rows. Two blanks separate columns, and no blanks follow the last.
-// Numbers are aligned to the right. Widths count UTF-8 code points. One thread.
+// A text table: a line of titles, then rows. Two blanks separate columns, and no blanks follow the last.
+// Numbers are aligned to the right. Widths count UTF-8 code points. For one thread.
 class Table {
  public:
   struct Column {
@@ -23,7 +23,7 @@ class Table {
   };
   explicit Table(std::vector<Column> columns) : columns_(std::move(columns)) {}
 
-  // Adds a row. Missing cells are empty; too many cells assert.
+  // Adds a row. Missing cells are empty; more cells than columns fail an assertion.
   void row(std::vector<std::string> cells);
   bool empty() const { return rows_.empty(); }
   std::string text() const;  // ends in a newline
@@ -33,8 +33,8 @@ class Table {
   std::vector<std::vector<std::string>> rows_;
 };
 
-// rate_unit() is "MiB/s" or "MB/s". format_rate() returns a rate in this unit, without its name: "135.5", "1
-// 234".
+// rate_unit() returns "MiB/s" or "MB/s". format_rate() returns a rate in this unit, but without its name:
+// "135.5".
 std::string_view rate_unit(const Output& output);
 std::string format_rate(double bytes_per_s, const Output& output);
 // Formats bytes with the unit that fits their size: "1.8 GiB", "112 KB".

@@ -21,24 +21,25 @@ std::string overview_text(std::string_view commands, std::string_view back_ends)
 
 std::string version_text(std::vector<VersionRow> rows, bool json) {
   for (const OptionalLibrary& library : optional_libraries())
-    rows.push_back({"library", std::string(library.name), library.present,
-                    library.present ? "" : fmt::format("not found when this was built: {}", library.what)});
+    rows.push_back(
+        {"library", std::string(library.name), library.present,
+         library.present ? "" : fmt::format("not found when this was built: {}", library.purpose)});
   const BuildInfo& build = build_info();
   if (json) {
-    const nlohmann::ordered_json first{{"kind", "build"},
-                                       {"name", "penstock"},
-                                       {"present", true},
-                                       {"reason", ""},
-                                       {"version", build.version},
-                                       {"compiler", build.compiler},
-                                       {"build_type", build.build_type},
-                                       {"flags", build.flags},
-                                       {"sanitizers", build.sanitizers}};
-    std::string text = first.dump() + "\n";
+    const nlohmann::ordered_json build_line{{"kind", "build"},
+                                            {"name", "penstock"},
+                                            {"present", true},
+                                            {"reason", ""},
+                                            {"version", build.version},
+                                            {"compiler", build.compiler},
+                                            {"build_type", build.build_type},
+                                            {"flags", build.flags},
+                                            {"sanitizers", build.sanitizers}};
+    std::string text = build_line.dump() + "\n";
     for (const VersionRow& row : rows) {
-      const nlohmann::ordered_json line{
+      const nlohmann::ordered_json row_line{
           {"kind", row.kind}, {"name", row.name}, {"present", row.present}, {"reason", row.reason}};
-      text += line.dump() + "\n";
+      text += row_line.dump() + "\n";
     }
     return text;
   }

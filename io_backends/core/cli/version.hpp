@@ -31,7 +31,7 @@ void add_plugins(const Registry<Info>& registry, std::vector<VersionRow>& rows) 
 
 // The build, `rows` and the optional libraries, one line each. With `json` each is a JSON object.
 std::string version_text(std::vector<VersionRow> rows, bool json);
-// The same, with a row for each plug-in of the registries.
+// version_text() with a row for each plug-in of `registries`.
 template <class... Infos>
 std::string version_text(bool json, const Registry<Infos>&... registries) {
   std::vector<VersionRow> rows;
@@ -39,7 +39,8 @@ std::string version_text(bool json, const Registry<Infos>&... registries) {
   return version_text(std::move(rows), json);
 }
 
-// What the program does, how it is called, and these lists of plug-ins.
+// The text that `penstock` prints without arguments: what the program does, how to call it, and the two
+// lists.
 std::string overview_text(std::string_view commands, std::string_view back_ends);
 
 template <class Info>
@@ -49,7 +50,7 @@ std::vector<std::string> plugin_names(const Registry<Info>& registry) {
   return names;
 }
 
-// Lists name and summary, one line for each plug-in.
+// Lists the plug-ins of a registry: name and summary, one line for each.
 template <class Info>
 std::string plugin_list(const Registry<Info>& registry) {
   std::string text;

@@ -23,8 +23,8 @@ namespace penstock {
 namespace {
 
 // Packs an error into bytes: its kind, the errno, the text. Success has no bytes. All ranks run the same
-// build, so the layout may be that of memory.
-std::vector<std::byte> packed(const Result<void>& result) {
+// build, so the errno may have the layout that it has in memory.
+std::vector<std::byte> pack_error(const Result<void>& result) {
   if (result.ok()) return {};
   const Error& error = result.error();
   std::vector<std::byte> bytes(1 + sizeof error.sys_errno + error.what.size());
@@ -35,7 +35,7 @@ std::vector<std::byte> packed(const Result<void>& result) {
   return bytes;
 }
 
-Error unpacked(std::span<const std::byte> bytes) {
+Error unpack_error(std::span<const std::byte> bytes) {
   Error error;
   error.code = static_cast<Errc>(bytes[0]);
   std::memcpy(&error.sys_errno, bytes.data() + 1, sizeof error.sys_errno);
@@ -61,9 +61,9 @@ class BackgroundWork {
   // Returns the outcome, or no value if it is not set within `patience`. The caller uses the reference
   // without the lock: an outcome is set once and never changes.
   const std::optional<Result<void>>& wait(std::chrono::milliseconds patience) {
-    static const std::optional<Result<void>> none;
+    static const std::optional<Result<void>> unset;
     std::unique_lock lock(mutex_);
-    return done_.wait_for(lock, patience, [this] { return outcome_.has_value(); }) ? outcome_ : none;
+    return finished_.wait_for(lock, patience, [this] { return outcome_.has_value(); }) ? outcome_ : unset;
   }
 
  private:
@@ -73,11 +73,11 @@ class BackgroundWork {
       const std::lock_guard lock(mutex_);
       outcome_ = std::move(outcome);
     }
-    done_.notify_all();
+    finished_.notify_all();
   }
 
   std::mutex mutex_;
-  std::condition_variable done_;
+  std::condition_variable finished_;
   std::optional<Result<void>> outcome_;
   std::jthread thread_;  // last: it is joined before what it uses is destroyed
 };
@@ -88,37 +88,37 @@ class BackgroundWork {
 // rank returns at once, and no collective call may follow on it.
 Result<void> all_ok(Communicator& ranks, const Result<void>& mine) {
   if (ranks.size() == 1) return mine;
-  PENSTOCK_ASSIGN(const auto all, ranks.gather(packed(mine)));
-  std::vector<std::byte> verdict;
+  PENSTOCK_ASSIGN(const auto all, ranks.gather(pack_error(mine)));
+  std::vector<std::byte> shared_error;
   if (ranks.root()) {
-    const auto failed =
+    const auto first_failed =
         std::find_if(all.begin(), all.end(), [](const auto& bytes) { return !bytes.empty(); });
-    if (failed != all.end()) {
-      Error error = unpacked(*failed);
+    if (first_failed != all.end()) {
+      Error error = unpack_error(*first_failed);
       if (std::any_of(all.begin(), all.end(), [](const auto& bytes) { return bytes.empty(); }))
-        error.what = "on rank " + std::to_string(failed - all.begin()) + " of " + std::to_string(all.size()) +
-                     ": " + error.what;
-      verdict = packed(error);
+        error.what = "on rank " + std::to_string(first_failed - all.begin()) + " of " +
+                     std::to_string(all.size()) + ": " + error.what;
+      shared_error = pack_error(error);
     }
   }
   // Broadcast also if no rank failed, so that all ranks make the same calls.
-  PENSTOCK_TRY(ranks.broadcast(verdict));
-  if (verdict.empty()) return success();
-  return unpacked(verdict);
+  PENSTOCK_TRY(ranks.broadcast(shared_error));
+  if (shared_error.empty()) return success();
+  return unpack_error(shared_error);
 }
 
 // The last byte of the broadcast is 1 for a value and 0 for an error.
-Result<std::vector<std::byte>> bytes_of_root(Communicator& ranks, Result<std::vector<std::byte>> roots) {
-  if (ranks.size() == 1) return roots;
+Result<std::vector<std::byte>> bytes_of_root(Communicator& ranks, Result<std::vector<std::byte>> root_bytes) {
+  if (ranks.size() == 1) return root_bytes;
   std::vector<std::byte> bytes;
   if (ranks.root()) {
-    bytes = roots.ok() ? *std::move(roots) : packed(roots.error());
-    bytes.push_back(static_cast<std::byte>(roots.ok()));
+    bytes = root_bytes.ok() ? *std::move(root_bytes) : pack_error(root_bytes.error());
+    bytes.push_back(static_cast<std::byte>(root_bytes.ok()));
   }
   PENSTOCK_TRY(ranks.broadcast(bytes));
-  const bool ok = bytes.back() != std::byte{0};
+  const bool has_value = bytes.back() != std::byte{0};
   bytes.pop_back();
-  if (!ok) return unpacked(bytes);
+  if (!has_value) return unpack_error(bytes);
   return bytes;
 }
 
@@ -129,8 +129,8 @@ Result<void> all_ok(Communicator& ranks, const std::function<Result<void>()>& wo
   // ends the loop on a value that is the result of the reduction on all.
   BackgroundWork background(work);
   while (true) {
-    const std::optional<Result<void>>& mine = background.wait(std::chrono::milliseconds(100));
-    std::array<std::uint64_t, 3> state{mine ? 0U : 1U, mine && !mine->ok() ? 1U : 0U,
+    const std::optional<Result<void>>& own_outcome = background.wait(std::chrono::milliseconds(100));
+    std::array<std::uint64_t, 3> state{own_outcome ? 0U : 1U, own_outcome && !own_outcome->ok() ? 1U : 0U,
                                        static_cast<std::uint64_t>(interrupt_signal())};
     Result<void> reduced = ranks.all_reduce(std::span<std::uint64_t>(state), Reduction::max);
     // stop() before the return: the destructor of `background` waits for the work.
@@ -142,7 +142,7 @@ Result<void> all_ok(Communicator& ranks, const std::function<Result<void>()>& wo
     if (failed != 0) stop();
     // Do not replace this rank's own signal, which decides its exit code.
     if (signal != 0 && !interrupted()) simulate_interrupt(static_cast<int>(signal));
-    if (working == 0) return all_ok(ranks, *mine);
+    if (working == 0) return all_ok(ranks, *own_outcome);
   }
 }
 

@@ -32,7 +32,7 @@ std::invoke_result_t<Work> guarded(Work work) {
 
 // Converts a value to bytes and back. The value is trivially copyable, or a string or vector of such values.
 template <class T>
-std::vector<std::byte> value_bytes(const T& value) {
+std::vector<std::byte> bytes_of_value(const T& value) {
   std::span<const std::byte> bytes;
   if constexpr (std::is_trivially_copyable_v<T>)
     bytes = std::as_bytes(std::span(&value, 1));
@@ -41,39 +41,39 @@ std::vector<std::byte> value_bytes(const T& value) {
   return {bytes.begin(), bytes.end()};
 }
 template <class T>
-T value_of(std::span<const std::byte> bytes) {
+T value_from_bytes(std::span<const std::byte> bytes) {
   T value{};
-  std::byte* to = nullptr;
+  std::byte* target = nullptr;
   if constexpr (std::is_trivially_copyable_v<T>) {
-    to = std::as_writable_bytes(std::span(&value, 1)).data();
+    target = std::as_writable_bytes(std::span(&value, 1)).data();
   } else {
     value.resize(bytes.size() / sizeof(typename T::value_type));
-    to = std::as_writable_bytes(std::span(value)).data();
+    target = std::as_writable_bytes(std::span(value)).data();
   }
-  if (!bytes.empty()) std::memcpy(to, bytes.data(), bytes.size());
+  if (!bytes.empty()) std::memcpy(target, bytes.data(), bytes.size());
   return value;
 }
 
-// Rank 0's bytes, or its error, on every rank.
-Result<std::vector<std::byte>> bytes_of_root(Communicator& ranks, Result<std::vector<std::byte>> roots);
+// Returns rank 0's bytes, or its error, on every rank.
+Result<std::vector<std::byte>> bytes_of_root(Communicator& ranks, Result<std::vector<std::byte>> root_bytes);
 
 // Only rank 0 calls `work`. Every rank returns rank 0's outcome with its value.
 template <class Work>
 std::invoke_result_t<Work> on_root(Communicator& ranks, Work work) {
   using Outcome = std::invoke_result_t<Work>;
   if (ranks.size() == 1) return guarded(work);
-  Result<std::vector<std::byte>> roots = std::vector<std::byte>();
+  Result<std::vector<std::byte>> root_bytes = std::vector<std::byte>();
   if (ranks.root()) {
     const Outcome outcome = guarded(work);
-    if (!outcome.ok()) roots = outcome.error();
+    if (!outcome.ok()) root_bytes = outcome.error();
     if constexpr (!std::is_void_v<typename Outcome::value_type>)
-      if (outcome.ok()) roots = value_bytes(*outcome);
+      if (outcome.ok()) root_bytes = bytes_of_value(*outcome);
   }
-  PENSTOCK_ASSIGN(const std::vector<std::byte> bytes, bytes_of_root(ranks, std::move(roots)));
+  PENSTOCK_ASSIGN(const std::vector<std::byte> bytes, bytes_of_root(ranks, std::move(root_bytes)));
   if constexpr (std::is_void_v<typename Outcome::value_type>)
     return success();
   else
-    return value_of<typename Outcome::value_type>(bytes);
+    return value_from_bytes<typename Outcome::value_type>(bytes);
 }
 
 // The error of the lowest rank that has one, on every rank; success if none has. The text starts with "on
@@ -100,10 +100,10 @@ template <class T>
 Result<std::vector<T>> gather(Communicator& ranks, const std::type_identity_t<T>& mine) {
   static_assert(std::is_trivially_copyable_v<T>);
   PENSTOCK_ASSIGN(const auto all, ranks.gather(std::as_bytes(std::span(&mine, 1))));
-  std::vector<std::byte> joined;
-  for (const std::vector<std::byte>& one : all) joined.insert(joined.end(), one.begin(), one.end());
-  PENSTOCK_TRY(ranks.broadcast(joined));
-  return value_of<std::vector<T>>(joined);
+  std::vector<std::byte> all_bytes;
+  for (const std::vector<std::byte>& one : all) all_bytes.insert(all_bytes.end(), one.begin(), one.end());
+  PENSTOCK_TRY(ranks.broadcast(all_bytes));
+  return value_from_bytes<std::vector<T>>(all_bytes);
 }
 
 }  // namespace penstock

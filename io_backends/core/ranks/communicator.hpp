@@ -17,8 +17,8 @@ namespace penstock {
 
 enum class Reduction : std::uint8_t { sum, min, max };
 
-// Every rank makes the collective calls in the same order, from one thread at a time. An error comes from the
-// transport.
+// Every rank makes the collective calls in the same order, from one thread at a time. Errors are those of the
+// transport, such as MPI.
 class Communicator {
  public:
   virtual ~Communicator() = default;

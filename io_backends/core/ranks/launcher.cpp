@@ -17,8 +17,8 @@ constexpr const char* kModuleFile = "libpenstock_mpi.so";
 constexpr std::uint64_t kMostRanks = 1U << 30;
 
 struct LauncherNames {
-  const char* size;
-  const char* rank;
+  const char* size_name;
+  const char* rank_name;
 };
 // By row: Open MPI and PRRTE; MPICH, Intel MPI and srun --mpi=pmi2; any step of srun. SLURM_NTASKS is not
 // used: a batch script, which is one process, has it, too.
@@ -26,14 +26,14 @@ constexpr LauncherNames kLaunchers[] = {{"OMPI_COMM_WORLD_SIZE", "OMPI_COMM_WORL
                                         {"PMI_SIZE", "PMI_RANK"},
                                         {"SLURM_STEP_NUM_TASKS", "SLURM_PROCID"}};
 
-int number_in(const char* name, int fallback) {
+int env_number(const char* name, int fallback) {
   const char* text = std::getenv(name);
   if (text == nullptr) return fallback;
   const Result<std::uint64_t> number = parse_count(text);
   return number.ok() && *number <= kMostRanks ? static_cast<int>(*number) : fallback;
 }
 
-Error no_module(std::string_view why) {
+Error no_module_error(std::string_view why) {
   return make_error(
       Errc::unsupported,
       fmt::format(
@@ -46,20 +46,20 @@ Error no_module(std::string_view why) {
 
 Launch look_for_launcher() {
   for (const LauncherNames& names : kLaunchers)
-    if (const int ranks = number_in(names.size, 0); ranks > 0)
-      return {.rank = number_in(names.rank, 0), .ranks = ranks, .size_variable = names.size};
+    if (const int ranks = env_number(names.size_name, 0); ranks > 0)
+      return {.rank = env_number(names.rank_name, 0), .ranks = ranks, .size_variable = names.size_name};
   return {};
 }
 
 Result<const MpiModule*> mpi_module() {
   // RTLD_GLOBAL: components that MPI opens look for MPI's symbols among the global ones.
   static const Result<void*> symbol = module_symbol(kModuleFile, kMpiModuleSymbol, RTLD_GLOBAL);
-  if (!symbol.ok()) return no_module("and " + symbol.error().what);
-  const MpiModule* found = reinterpret_cast<MpiModuleFunction>(*symbol)();
-  if (build_info().version != found->version)
-    return no_module(fmt::format("and the one that is there belongs to Penstock {}, not to {}",
-                                 found->version, build_info().version));
-  return found;
+  if (!symbol.ok()) return no_module_error("and " + symbol.error().what);
+  const MpiModule* table = reinterpret_cast<MpiModuleFunction>(*symbol)();
+  if (build_info().version != table->version)
+    return no_module_error(fmt::format("and the one that is there belongs to Penstock {}, not to {}",
+                                       table->version, build_info().version));
+  return table;
 }
 
 Result<void> check_launch(const Launch& launch) {

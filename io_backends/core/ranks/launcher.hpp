@@ -21,7 +21,7 @@ Launch look_for_launcher();
 
 // The functions of libpenstock_mpi.so. The function `penstock_mpi_module` of the library returns this table.
 struct MpiModule {
-  const char* version;  // of the build; the classes of another build may have another layout
+  const char* version;  // version of the build; the classes of another build may have another layout
   // Whether MPI can join the ranks, found without starting MPI. Every rank of the job gets the same answer.
   Result<void> (*can_join)(const Launch& launch);
   // join() and files() start MPI in this process if it is not running. MPI is finalized when the process

@@ -10,22 +10,23 @@ namespace penstock {
 
 Result<std::string> module_path(const char* file) {
   namespace fs = std::filesystem;
-  std::error_code unknown;
-  const fs::path program = fs::read_symlink("/proc/self/exe", unknown).parent_path();
-  const fs::path libraries = (program / PENSTOCK_MODULE_FOLDER).lexically_normal();
-  for (const fs::path& folder : {program, libraries})
-    if (fs::path path = folder / file; fs::exists(path, unknown)) return path.string();
-  return make_error(Errc::unsupported,
-                    fmt::format("{} is neither next to the program nor in '{}'", file, libraries.string()));
+  std::error_code ignored;
+  const fs::path program_folder = fs::read_symlink("/proc/self/exe", ignored).parent_path();
+  const fs::path library_folder = (program_folder / PENSTOCK_MODULE_FOLDER).lexically_normal();
+  for (const fs::path& folder : {program_folder, library_folder})
+    if (fs::path path = folder / file; fs::exists(path, ignored)) return path.string();
+  return make_error(Errc::unsupported, fmt::format("{} is neither next to the program nor in '{}'", file,
+                                                   library_folder.string()));
 }
 
 Result<void*> module_symbol(const char* file, const char* symbol, int flags) {
   PENSTOCK_ASSIGN(const std::string path, module_path(file));
   void* const module = ::dlopen(path.c_str(), RTLD_NOW | flags);
   if (module == nullptr) {
-    const char* said = ::dlerror();
-    return make_error(Errc::unsupported, fmt::format("'{}' cannot be opened ({})", path,
-                                                     said == nullptr ? "the linker does not say why" : said));
+    const char* reason = ::dlerror();
+    return make_error(Errc::unsupported,
+                      fmt::format("'{}' cannot be opened ({})", path,
+                                  reason == nullptr ? "the linker does not say why" : reason));
   }
   if (void* const found = ::dlsym(module, symbol); found != nullptr) return found;
   return make_error(Errc::unsupported, fmt::format("'{}' is something else", path));

@@ -12,8 +12,8 @@ namespace penstock {
 // neither ..."). Any thread.
 Result<std::string> module_path(const char* file);
 
-// Opens such a file with RTLD_NOW and `flags`, and returns the address of `symbol` in it. The file stays
-// open. `unsupported` as for module_path(). Any thread.
+// Opens a library by dlopen() with RTLD_NOW and `flags`, and returns the address of `symbol` in it. The file
+// stays open. `unsupported` as for module_path(). Any thread.
 Result<void*> module_symbol(const char* file, const char* symbol, int flags);
 
 }  // namespace penstock

@@ -37,7 +37,7 @@ enum class MpiSharing : std::uint8_t {
   shared,  // opened, read and closed by every rank of the job together, in the same order
 };
 
-// Any thread.
+// Opens files by MPI-IO. Any thread.
 class MpiFiles {
  public:
   virtual ~MpiFiles() = default;

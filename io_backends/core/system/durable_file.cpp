@@ -24,17 +24,17 @@ namespace {
 namespace fs = std::filesystem;
 
 // Calls the hook of a test, if there is one.
-Result<void> before(const FileStepHook& hook, std::string_view step) {
+Result<void> call_hook(const FileStepHook& hook, std::string_view step) {
   return hook ? hook(step) : success();
 }
 
 // Whether both paths are names of the same file. A network file system may make the second name although its
 // answer is lost. The repeated request then fails with EEXIST for the file's own name.
 bool same_file(const fs::path& one, const fs::path& other) {
-  struct stat first {};
-  struct stat second {};
-  return ::lstat(one.c_str(), &first) == 0 && ::lstat(other.c_str(), &second) == 0 &&
-         first.st_dev == second.st_dev && first.st_ino == second.st_ino;
+  struct stat one_status {};
+  struct stat other_status {};
+  return ::lstat(one.c_str(), &one_status) == 0 && ::lstat(other.c_str(), &other_status) == 0 &&
+         one_status.st_dev == other_status.st_dev && one_status.st_ino == other_status.st_ino;
 }
 
 // Renames without replacing; returns 0 or an errno. If the file system cannot do that in one call, it makes a
@@ -57,9 +57,9 @@ int rename_noreplace(const fs::path& from, const fs::path& to) {
 
 Result<void> write_all(int fd, std::string_view text, const fs::path& path) {
   while (!text.empty()) {
-    const ssize_t wrote = retry_eintr([&] { return ::write(fd, text.data(), text.size()); });
-    if (wrote < 0) return errno_error(errno, "cannot write", path.string());
-    text.remove_prefix(static_cast<std::size_t>(wrote));
+    const ssize_t bytes_written = retry_eintr([&] { return ::write(fd, text.data(), text.size()); });
+    if (bytes_written < 0) return errno_error(errno, "cannot write", path.string());
+    text.remove_prefix(static_cast<std::size_t>(bytes_written));
   }
   return success();
 }
@@ -75,25 +75,25 @@ Result<void> sync_folder(const fs::path& folder) {
 // the name is synced last. A failure before the last step removes the temporary file.
 Result<void> write_durable_file(const fs::path& folder, const std::string& name, std::string_view text,
                                 bool replace, const FileStepHook& hook) {
-  const fs::path temporary = folder / ("." + name + "." + random_id(8) + ".tmp");
-  PENSTOCK_TRY(before(hook, "create"));
-  Fd fd(::open(temporary.c_str(), O_WRONLY | O_CREAT | O_EXCL | O_CLOEXEC, 0666));
-  if (!fd) return errno_error(errno, "cannot create", temporary.string());
-  AtScopeEnd unfinished([&] { ::unlink(temporary.c_str()); });
-  PENSTOCK_TRY(before(hook, "write"));
-  PENSTOCK_TRY(write_all(fd.get(), text, temporary));
-  PENSTOCK_TRY(before(hook, "sync"));
-  if (::fsync(fd.get()) != 0) return errno_error(errno, "cannot sync", temporary.string());
+  const fs::path temporary_path = folder / ("." + name + "." + random_id(8) + ".tmp");
+  PENSTOCK_TRY(call_hook(hook, "create"));
+  Fd fd(::open(temporary_path.c_str(), O_WRONLY | O_CREAT | O_EXCL | O_CLOEXEC, 0666));
+  if (!fd) return errno_error(errno, "cannot create", temporary_path.string());
+  AtScopeEnd unfinished([&] { ::unlink(temporary_path.c_str()); });
+  PENSTOCK_TRY(call_hook(hook, "write"));
+  PENSTOCK_TRY(write_all(fd.get(), text, temporary_path));
+  PENSTOCK_TRY(call_hook(hook, "sync"));
+  if (::fsync(fd.get()) != 0) return errno_error(errno, "cannot sync", temporary_path.string());
   // Network file systems report write errors here.
   if (const int failed = fd.close(); failed != 0)
-    return errno_error(failed, "cannot close", temporary.string());
-  PENSTOCK_TRY(before(hook, "rename"));
+    return errno_error(failed, "cannot close", temporary_path.string());
+  PENSTOCK_TRY(call_hook(hook, "rename"));
   const fs::path path = folder / name;
-  const int failure = replace ? (::rename(temporary.c_str(), path.c_str()) == 0 ? 0 : errno)
-                              : rename_noreplace(temporary, path);
-  if (failure != 0) return errno_error(failure, "cannot name", path.string());
+  const int rename_errno = replace ? (::rename(temporary_path.c_str(), path.c_str()) == 0 ? 0 : errno)
+                                   : rename_noreplace(temporary_path, path);
+  if (rename_errno != 0) return errno_error(rename_errno, "cannot name", path.string());
   unfinished.cancel();
-  PENSTOCK_TRY(before(hook, "sync_dir"));
+  PENSTOCK_TRY(call_hook(hook, "sync_dir"));
   return sync_folder(folder);
 }
 

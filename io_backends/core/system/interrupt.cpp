@@ -1,5 +1,5 @@
-// Signals: remember() and lost_mapping() are the signal handlers. They run on any thread at any point. So
-// they allocate nothing, take no lock, and use only lock-free atomics and async-signal-safe calls
+// Signals: store_signal() and report_lost_mapping() are the signal handlers. They run on any thread at any
+// point. So they allocate nothing, take no lock, and use only lock-free atomics and async-signal-safe calls
 // (clock_gettime, write, _exit). A second SIGINT or SIGTERM, at least 1 s after the first, ends the process
 // at once.
 // Threads: any thread calls the other functions, except catch_interrupts(). Each thread has its own
@@ -20,32 +20,33 @@
 namespace penstock {
 namespace {
 
-std::atomic<int> caught{0};
+std::atomic<int> caught_signal{0};
 std::atomic<std::int64_t> caught_at_ns{0};
 static_assert(std::atomic<int>::is_always_lock_free && std::atomic<std::int64_t>::is_always_lock_free);
 
-// This thread ignores the signal until this is set; null: it does not. Only IgnoreInterrupt writes it.
+// This thread ignores the signal until the flag is set; null: it does not ignore it. Only IgnoreInterrupt
+// writes it.
 thread_local const std::atomic<bool>* ignored_until = nullptr;
 
 // Handler of SIGINT and SIGTERM. Two signals at once: only one of them wins the exchange and stores its
 // number.
-void remember(int signal) {
+void store_signal(int signal) {
   constexpr std::int64_t kSameRequestNs = 1'000'000'000;
   struct timespec now {};
   ::clock_gettime(CLOCK_MONOTONIC, &now);
   const std::int64_t now_ns = std::int64_t{now.tv_sec} * 1'000'000'000 + now.tv_nsec;
   std::int64_t first_ns = 0;
   if (caught_at_ns.compare_exchange_strong(first_ns, now_ns)) {
-    caught.store(signal);
+    caught_signal.store(signal);
   } else if (now_ns - first_ns >= kSameRequestNs) {
     ::_exit(128 + signal);  // a second request: end at once
   }
 }
 
 // Handler of SIGBUS. Only a mapped file that became shorter causes it here.
-void lost_mapping(int /*signal*/) {
-  constexpr char kWords[] = "penstock: a file in use became shorter while it was mapped (a manifest?)\n";
-  static_cast<void>(::write(STDERR_FILENO, kWords, sizeof kWords - 1) < 0);
+void report_lost_mapping(int /*signal*/) {
+  constexpr char kMessage[] = "penstock: a file in use became shorter while it was mapped (a manifest?)\n";
+  static_cast<void>(::write(STDERR_FILENO, kMessage, sizeof kMessage - 1) < 0);
   ::_exit(1);
 }
 
@@ -53,7 +54,7 @@ void lost_mapping(int /*signal*/) {
 
 void catch_interrupts() {
   struct sigaction action {};
-  action.sa_handler = &remember;
+  action.sa_handler = &store_signal;
   sigemptyset(&action.sa_mask);
   action.sa_flags = 0;
   ::sigaction(SIGINT, &action, nullptr);
@@ -61,13 +62,13 @@ void catch_interrupts() {
   // With SIGXFSZ ignored, a write beyond the file size limit (ulimit -f) fails and does not end the process.
   action.sa_handler = SIG_IGN;
   ::sigaction(SIGXFSZ, &action, nullptr);
-  action.sa_handler = &lost_mapping;
+  action.sa_handler = &report_lost_mapping;
   ::sigaction(SIGBUS, &action, nullptr);
 }
 
 int interrupt_signal() {
   // Relaxed: the number guards no other memory.
-  return caught.load(std::memory_order_relaxed);
+  return caught_signal.load(std::memory_order_relaxed);
 }
 
 Result<void> check_interrupt() {
@@ -78,10 +79,10 @@ Result<void> check_interrupt() {
 
 Result<void> sleep_until(std::chrono::steady_clock::time_point due) {
   using Clock = std::chrono::steady_clock;
-  constexpr std::chrono::milliseconds kSlice{50};
+  constexpr std::chrono::milliseconds kLongestSleep{50};
   for (auto now = Clock::now(); now < due; now = Clock::now()) {
     PENSTOCK_TRY(check_interrupt());
-    std::this_thread::sleep_until(std::min(due, now + kSlice));
+    std::this_thread::sleep_until(std::min(due, now + kLongestSleep));
   }
   return success();
 }
@@ -95,7 +96,7 @@ IgnoreInterrupt::~IgnoreInterrupt() {
 }
 
 void simulate_interrupt(int signal) {
-  caught.store(signal);
+  caught_signal.store(signal);
 }
 
 }  // namespace penstock

@@ -12,12 +12,12 @@
 namespace penstock {
 
 Result<void> run_on_cpus(std::span<const std::uint64_t> cpus) {
-  cpu_set_t set;
-  CPU_ZERO(&set);
+  cpu_set_t cpu_mask;
+  CPU_ZERO(&cpu_mask);
   for (const std::uint64_t cpu : cpus) {
     if (cpu >= CPU_SETSIZE)
       return make_error(Errc::invalid_argument, fmt::format("there is no processor {}", cpu));
-    CPU_SET(cpu, &set);
+    CPU_SET(cpu, &cpu_mask);
   }
   const std::vector<std::uint64_t> allowed = allowed_cpus();
   for (const std::uint64_t cpu : cpus) {
@@ -26,7 +26,7 @@ Result<void> run_on_cpus(std::span<const std::uint64_t> cpus) {
           Errc::invalid_argument,
           fmt::format("processor {} is not there or not allowed; allowed: {}", cpu, cpu_ranges(allowed)));
   }
-  if (::sched_setaffinity(0, sizeof set, &set) != 0)
+  if (::sched_setaffinity(0, sizeof cpu_mask, &cpu_mask) != 0)
     return errno_error(errno, "cannot pin to processors", cpu_ranges(cpus));
   return success();
 }
@@ -37,19 +37,19 @@ Result<void> run_on_numa_node(std::uint64_t node) {
   std::string text;
   if (!(file >> text))
     return make_error(Errc::invalid_argument, fmt::format("there is no NUMA node {}", node));
-  std::string list;  // the kernel's "0-3,8" is "0..3,8" for parse_list()
-  for (const char c : text) list += c == '-' ? ".." : std::string(1, c);
-  PENSTOCK_ASSIGN(const std::vector<std::uint64_t> cpus, parse_list(list));
+  std::string dotted_ranges;  // the kernel's "0-3,8" is "0..3,8" for parse_list()
+  for (const char c : text) dotted_ranges += c == '-' ? ".." : std::string(1, c);
+  PENSTOCK_ASSIGN(const std::vector<std::uint64_t> cpus, parse_list(dotted_ranges));
   return run_on_cpus(cpus);
 }
 
 std::vector<std::uint64_t> allowed_cpus() {
-  cpu_set_t set;
-  CPU_ZERO(&set);
+  cpu_set_t cpu_mask;
+  CPU_ZERO(&cpu_mask);
   std::vector<std::uint64_t> out;
-  if (::sched_getaffinity(0, sizeof set, &set) != 0) return out;
+  if (::sched_getaffinity(0, sizeof cpu_mask, &cpu_mask) != 0) return out;
   for (std::uint64_t cpu = 0; cpu < CPU_SETSIZE; ++cpu)
-    if (CPU_ISSET(cpu, &set)) out.push_back(cpu);
+    if (CPU_ISSET(cpu, &cpu_mask)) out.push_back(cpu);
   return out;
 }
 

@@ -17,7 +17,7 @@ Result<void> run_on_numa_node(std::uint64_t node);
 
 // The processors that this process may use, in ascending order.
 std::vector<std::uint64_t> allowed_cpus();
-// Such a list as text: "0-3,8".
+// A list of processors as text: "0-3,8".
 std::string cpu_ranges(std::span<const std::uint64_t> cpus);
 
 }  // namespace penstock

@@ -10,17 +10,17 @@ namespace penstock {
 // restores the former slack. If the kernel refuses, nothing changes.
 class PreciseTimers {
  public:
-  PreciseTimers() : before_(::prctl(PR_GET_TIMERSLACK, 0, 0, 0, 0)) {
+  PreciseTimers() : former_slack_ns_(::prctl(PR_GET_TIMERSLACK, 0, 0, 0, 0)) {
     ::prctl(PR_SET_TIMERSLACK, 1, 0, 0, 0);
   }
   ~PreciseTimers() {
-    if (before_ > 0) ::prctl(PR_SET_TIMERSLACK, before_, 0, 0, 0);
+    if (former_slack_ns_ > 0) ::prctl(PR_SET_TIMERSLACK, former_slack_ns_, 0, 0, 0);
   }
   PreciseTimers(const PreciseTimers&) = delete;
   PreciseTimers& operator=(const PreciseTimers&) = delete;
 
  private:
-  const int before_;
+  const int former_slack_ns_;
 };
 
 }  // namespace penstock

@@ -24,13 +24,13 @@ class AtScopeEnd {
   AtScopeEnd(const AtScopeEnd&) = delete;
   AtScopeEnd& operator=(const AtScopeEnd&) = delete;
   ~AtScopeEnd() {
-    if (wanted_) function_();
+    if (is_active_) function_();
   }
-  void cancel() { wanted_ = false; }
+  void cancel() { is_active_ = false; }
 
  private:
   Function function_;
-  bool wanted_ = true;
+  bool is_active_ = true;
 };
 
 }  // namespace penstock

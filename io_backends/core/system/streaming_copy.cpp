@@ -13,29 +13,30 @@ namespace penstock {
 
 namespace {
 
-constexpr std::size_t kLine = 64;
-constexpr std::size_t kAhead = 16 * kLine;  // distance of the prefetch
+constexpr std::size_t kLineBytes = 64;
+constexpr std::size_t kPrefetchBytes = 16 * kLineBytes;  // distance of the prefetch
 
 void stream_line(std::byte* to, const std::byte* from) {
-  __m128i parts[kLine / sizeof(__m128i)];
-  std::memcpy(parts, from, kLine);
+  __m128i parts[kLineBytes / sizeof(__m128i)];
+  std::memcpy(parts, from, kLineBytes);
   auto* const line = reinterpret_cast<__m128i*>(to);
-  for (std::size_t i = 0; i < kLine / sizeof(__m128i); ++i) _mm_stream_si128(line + i, parts[i]);
+  for (std::size_t i = 0; i < kLineBytes / sizeof(__m128i); ++i) _mm_stream_si128(line + i, parts[i]);
 }
 
 }  // namespace
 
 void copy_streamed(std::span<std::byte> to, std::span<const std::byte> from) {
   if (from.empty()) return;
-  if (from.size() < kStreamedCopy) {
+  if (from.size() < kLeastStreamedBytes) {
     std::memcpy(to.data(), from.data(), from.size());
     return;
   }
-  const std::size_t bytes_to_line = (kLine - reinterpret_cast<std::uintptr_t>(to.data()) % kLine) % kLine;
+  const std::size_t bytes_to_line =
+      (kLineBytes - reinterpret_cast<std::uintptr_t>(to.data()) % kLineBytes) % kLineBytes;
   std::memcpy(to.data(), from.data(), bytes_to_line);
   std::size_t at = bytes_to_line;
-  for (; from.size() - at >= kLine + kAhead; at += kLine) {
-    __builtin_prefetch(from.data() + at + kAhead, 0, 0);
+  for (; from.size() - at >= kLineBytes + kPrefetchBytes; at += kLineBytes) {
+    __builtin_prefetch(from.data() + at + kPrefetchBytes, 0, 0);
     stream_line(to.data() + at, from.data() + at);
   }
   // Streaming stores are weakly ordered. The fence makes them visible before any later store.

@@ -11,14 +11,14 @@ namespace penstock {
 namespace {
 
 TEST(StreamingCopy, EveryLengthAndAlignmentGivesTheSameBytesAndNoOthers) {
-  const std::vector<std::byte> source = pattern(kStreamedCopy + 5000);
+  const std::vector<std::byte> source = pattern(kLeastStreamedBytes + 5000);
   constexpr std::byte kUntouched{0xA5};
-  for (const std::size_t length :
-       {std::size_t{0}, std::size_t{1}, std::size_t{4096}, kStreamedCopy - 1, kStreamedCopy,
-        kStreamedCopy + 1, kStreamedCopy + 63, kStreamedCopy + 1087, kStreamedCopy + 4711})
+  for (const std::size_t length : {std::size_t{0}, std::size_t{1}, std::size_t{4096}, kLeastStreamedBytes - 1,
+                                   kLeastStreamedBytes, kLeastStreamedBytes + 1, kLeastStreamedBytes + 63,
+                                   kLeastStreamedBytes + 1087, kLeastStreamedBytes + 4711})
     for (const std::size_t from : {0U, 1U, 17U, 64U})
       for (const std::size_t to : {0U, 1U, 16U, 63U, 100U}) {
-        std::vector<std::byte> out(kStreamedCopy + 6000, kUntouched);
+        std::vector<std::byte> out(kLeastStreamedBytes + 6000, kUntouched);
         copy_streamed(std::span(out).subspan(to), std::span(source).subspan(from, length));
         const auto begin = out.begin() + static_cast<std::ptrdiff_t>(to);
         const auto end = begin + static_cast<std::ptrdiff_t>(length);

@@ -25,33 +25,33 @@ namespace penstock {
 Result<int> wait_for_child(pid_t child, const std::string& name, int stop_signal) {
   // A descriptor that becomes readable when the child ends. Kernels before 5.3 lack it; then poll() is a
   // short sleep.
-  const Fd end(static_cast<int>(::syscall(SYS_pidfd_open, child, 0)));
-  bool signalled = stop_signal == kNotSignalled;
+  const Fd child_end(static_cast<int>(::syscall(SYS_pidfd_open, child, 0)));
+  bool signal_sent = stop_signal == kNotSignalled;
   while (true) {
     int status = 0;
-    const pid_t ended = ::waitpid(child, &status, WNOHANG);
-    if (ended == child) return WIFSIGNALED(status) ? 128 + WTERMSIG(status) : WEXITSTATUS(status);
-    if (ended < 0 && errno != EINTR) return errno_error(errno, "cannot wait for", name);
-    if (const int signal = interrupt_signal(); signal != 0 && !signalled) {
+    const pid_t ended_child = ::waitpid(child, &status, WNOHANG);
+    if (ended_child == child) return WIFSIGNALED(status) ? 128 + WTERMSIG(status) : WEXITSTATUS(status);
+    if (ended_child < 0 && errno != EINTR) return errno_error(errno, "cannot wait for", name);
+    if (const int signal = interrupt_signal(); signal != 0 && !signal_sent) {
       ::kill(child, stop_signal == 0 ? signal : stop_signal);
-      signalled = true;
+      signal_sent = true;
     }
-    pollfd at{end.get(), POLLIN, 0};
-    ::poll(&at, end ? 1 : 0, end ? 250 : 5);  // a signal ends the wait, too
+    pollfd poll_request{child_end.get(), POLLIN, 0};
+    ::poll(&poll_request, child_end ? 1 : 0, child_end ? 250 : 5);  // a signal ends the wait, too
   }
 }
 
 Result<int> run_program(std::span<const std::string> argv, bool discard_stdout) {
-  std::vector<char*> words;
-  for (const std::string& word : argv) words.push_back(const_cast<char*>(word.c_str()));
-  words.push_back(nullptr);
+  std::vector<char*> arguments;
+  for (const std::string& word : argv) arguments.push_back(const_cast<char*>(word.c_str()));
+  arguments.push_back(nullptr);
   posix_spawn_file_actions_t actions;
   ::posix_spawn_file_actions_init(&actions);
   if (discard_stdout) ::posix_spawn_file_actions_addopen(&actions, STDOUT_FILENO, "/dev/null", O_WRONLY, 0);
   pid_t child = 0;
-  const int failed = ::posix_spawnp(&child, words[0], &actions, nullptr, words.data(), environ);
+  const int spawn_errno = ::posix_spawnp(&child, arguments[0], &actions, nullptr, arguments.data(), environ);
   ::posix_spawn_file_actions_destroy(&actions);
-  if (failed != 0) return errno_error(failed, "cannot run", argv[0]);
+  if (spawn_errno != 0) return errno_error(spawn_errno, "cannot run", argv[0]);
   return wait_for_child(child, argv[0]);
 }
 

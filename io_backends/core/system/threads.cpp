@@ -1,8 +1,8 @@
-// Threads: on_threads() joins all its threads before it returns, so the works may use the caller's local
+// Threads: on_threads() joins all its threads before it returns, so `work` may use the caller's local
 // variables.
-// Lock: `mutex` guards only the first error. It is not held while a work or `give_up` runs.
+// Lock: `mutex` guards only the first error. It is not held while `work` or `give_up` runs.
 // Memory: an error may allocate. If that throws on a started thread, the process ends.
-// Ctrl-C: this file does not check for a signal. The works do.
+// Ctrl-C: this file does not check for a signal; `work` must do so.
 #include "io_backends/core/system/threads.hpp"
 
 #include <time.h>
@@ -31,37 +31,37 @@ Error no_more_threads(const std::system_error& error, std::size_t wanted) {
 Result<void> on_threads(unsigned threads, const std::function<Result<void>(unsigned)>& work, IfFewer if_fewer,
                         const std::function<void()>& give_up) {
   std::mutex mutex;
-  Result<void> first;
-  const auto fail = [&](Error error) {
+  Result<void> first_error;
+  const auto store_error = [&](Error error) {
     const std::lock_guard lock(mutex);
-    if (first.ok()) first = std::move(error);
+    if (first_error.ok()) first_error = std::move(error);
   };
   const auto fail_and_give_up = [&](Error error) {
-    fail(std::move(error));
+    store_error(std::move(error));
     if (give_up) give_up();
   };
   const auto guarded = [&](unsigned thread) {
     try {
-      if (Result<void> done = work(thread); !done.ok()) fail(std::move(done).error());
+      if (Result<void> done = work(thread); !done.ok()) store_error(std::move(done).error());
     } catch (const std::exception& thrown) {
       fail_and_give_up(error_of(thrown));
     }
   };
-  bool all = true;
+  bool all_started = true;
   {
-    std::vector<std::jthread> others;
+    std::vector<std::jthread> other_threads;
     try {
-      for (unsigned thread = 1; thread < threads; ++thread) others.emplace_back(guarded, thread);
+      for (unsigned thread = 1; thread < threads; ++thread) other_threads.emplace_back(guarded, thread);
     } catch (const std::system_error& error) {
-      all = if_fewer == IfFewer::go_on;
-      if (!all) fail_and_give_up(no_more_threads(error, threads));
+      all_started = if_fewer == IfFewer::go_on;
+      if (!all_started) fail_and_give_up(no_more_threads(error, threads));
     } catch (const std::bad_alloc&) {
-      all = if_fewer == IfFewer::go_on;
-      if (!all) fail_and_give_up(make_error(Errc::exhausted, "no memory for threads"));
+      all_started = if_fewer == IfFewer::go_on;
+      if (!all_started) fail_and_give_up(make_error(Errc::exhausted, "no memory for threads"));
     }
-    if (all) guarded(0);
+    if (all_started) guarded(0);
   }
-  return first;
+  return first_error;
 }
 
 }  // namespace penstock

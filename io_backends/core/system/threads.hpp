@@ -12,13 +12,13 @@ namespace penstock {
 // What happens if the system starts fewer threads than wanted.
 enum class IfFewer : std::uint8_t {
   go_on,  // the threads that started do all the work
-  fail,   // return `exhausted`
+  fail,   // on_threads() returns `exhausted`
 };
 
 // Runs work(0) ... work(threads - 1), each on its own thread; work(0) runs on the caller's. Returns after all
-// have returned, with the first error. An exception of a work becomes an error (error_of). After an
-// exception, or if too few threads start with IfFewer::fail, it calls `give_up` so that the other works can
-// end. Any thread may make this call, without a lock.
+// these calls have returned, with the first error. An exception of `work` becomes an error (error_of). After
+// an exception, or if too few threads start with IfFewer::fail, it calls `give_up` so that the other calls of
+// `work` can end. Any thread may make this call, without a lock.
 Result<void> on_threads(unsigned threads, const std::function<Result<void>(unsigned)>& work,
                         IfFewer if_fewer = IfFewer::go_on, const std::function<void()>& give_up = {});
 

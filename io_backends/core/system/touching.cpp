@@ -12,13 +12,13 @@ void use_value(unsigned sum) {
 
 void touch_pages(std::span<const std::byte> bytes) {
   unsigned sum = 0;
-  each_page(bytes, [&sum](const std::byte& byte) { sum += std::to_integer<unsigned>(byte); });
+  for_each_page(bytes, [&sum](const std::byte& byte) { sum += std::to_integer<unsigned>(byte); });
   use_value(sum);
 }
 
 void touch_lines(std::span<const std::byte> bytes) {
   unsigned sum = 0;
-  each_line(bytes, [&sum](const std::byte& byte) { sum += std::to_integer<unsigned>(byte); });
+  for_each_line(bytes, [&sum](const std::byte& byte) { sum += std::to_integer<unsigned>(byte); });
   use_value(sum);
 }
 

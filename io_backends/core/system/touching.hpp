@@ -6,29 +6,29 @@
 
 namespace penstock {
 
-inline constexpr std::size_t kTouchedLine = 64;
-inline constexpr std::size_t kTouchedPage = 4096;  // the smallest page size of all supported machines
+inline constexpr std::size_t kTouchedLineBytes = 64;
+inline constexpr std::size_t kTouchedPageBytes = 4096;  // the smallest page size of all supported machines
 
 // Calls `visit` with one byte of each page that contains some of `bytes`, which may start anywhere in a page.
 template <class Visit>
-void each_page(std::span<const std::byte> bytes, Visit visit) {
+void for_each_page(std::span<const std::byte> bytes, Visit visit) {
   if (bytes.empty()) return;
-  for (std::size_t at = 0; at < bytes.size(); at += kTouchedPage) visit(bytes[at]);
+  for (std::size_t at = 0; at < bytes.size(); at += kTouchedPageBytes) visit(bytes[at]);
   visit(bytes.back());
 }
 
 // Calls `visit` with one byte of each cache line. It walks two pages at a time, because a core prefetches for
 // each page separately.
 template <class Visit>
-void each_line(std::span<const std::byte> bytes, Visit visit) {
+void for_each_line(std::span<const std::byte> bytes, Visit visit) {
   if (bytes.empty()) return;
   std::size_t at = 0;
-  for (; bytes.size() - at >= 2 * kTouchedPage; at += 2 * kTouchedPage)
-    for (std::size_t line = at; line < at + kTouchedPage; line += kTouchedLine) {
+  for (; bytes.size() - at >= 2 * kTouchedPageBytes; at += 2 * kTouchedPageBytes)
+    for (std::size_t line = at; line < at + kTouchedPageBytes; line += kTouchedLineBytes) {
       visit(bytes[line]);
-      visit(bytes[line + kTouchedPage]);
+      visit(bytes[line + kTouchedPageBytes]);
     }
-  for (; at < bytes.size(); at += kTouchedLine) visit(bytes[at]);
+  for (; at < bytes.size(); at += kTouchedLineBytes) visit(bytes[at]);
   visit(bytes.back());
 }
 

@@ -48,7 +48,7 @@ TEST_P(Touching, ReachesThePagesOfTheBytesAndNoOthers) {
 // The bytes that are touched, as numbers of units from the start.
 template <class Each>
 std::set<std::uintptr_t> units_touched(Each each, std::size_t unit, std::size_t offset, std::size_t length) {
-  alignas(kTouchedPage) static const std::byte bytes[6 * kTouchedPage]{};
+  alignas(kTouchedPageBytes) static const std::byte bytes[6 * kTouchedPageBytes]{};
   std::set<std::uintptr_t> units;
   const auto begin = reinterpret_cast<std::uintptr_t>(bytes);
   each(std::span(bytes).subspan(offset, length), [&](const std::byte& byte) {
@@ -66,12 +66,12 @@ TEST(TouchingEach, TouchesTheLineOrPageOfTheBytesAndNoOther) {
       const auto expect_all = [&](const std::set<std::uintptr_t>& units, std::size_t unit) {
         EXPECT_EQ(units.size(), (offset + length - 1) / unit - offset / unit + 1) << offset << " " << length;
       };
-      expect_all(units_touched([](auto bytes, auto visit) { each_line(bytes, visit); }, kTouchedLine, offset,
-                               length),
-                 kTouchedLine);
-      expect_all(units_touched([](auto bytes, auto visit) { each_page(bytes, visit); }, kTouchedPage, offset,
-                               length),
-                 kTouchedPage);
+      expect_all(units_touched([](auto bytes, auto visit) { for_each_line(bytes, visit); }, kTouchedLineBytes,
+                               offset, length),
+                 kTouchedLineBytes);
+      expect_all(units_touched([](auto bytes, auto visit) { for_each_page(bytes, visit); }, kTouchedPageBytes,
+                               offset, length),
+                 kTouchedPageBytes);
     }
 }
 

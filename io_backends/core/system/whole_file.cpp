@@ -23,39 +23,39 @@ namespace penstock {
 
 namespace fs = std::filesystem;
 
-Error WholeFile::failed(int sys_errno) const {
-  return errno_error(sys_errno, "cannot write " + what_, path_);
+Error WholeFile::write_error(int sys_errno) const {
+  return errno_error(sys_errno, "cannot write " + purpose_, path_);
 }
 
 Result<WholeFile> WholeFile::create(const std::string& path, std::string_view what) {
-  WholeFile whole;
-  whole.path_ = path;
-  whole.what_ = what;
-  const fs::path name(path);
-  const fs::path folder = name.has_parent_path() ? name.parent_path() : fs::path(".");
-  std::error_code none;
-  if (!name.has_filename() || fs::is_directory(name, none))
+  WholeFile file;
+  file.path_ = path;
+  file.purpose_ = what;
+  const fs::path target_path(path);
+  const fs::path folder = target_path.has_parent_path() ? target_path.parent_path() : fs::path(".");
+  std::error_code ignored;
+  if (!target_path.has_filename() || fs::is_directory(target_path, ignored))
     return make_error(Errc::invalid_argument, fmt::format("cannot write {}: '{}' names no file", what, path));
-  if (!fs::is_directory(folder, none))
+  if (!fs::is_directory(folder, ignored))
     return make_error(Errc::invalid_argument, fmt::format("cannot write {} '{}': there is no folder '{}'",
                                                           what, path, folder.string()));
-  const fs::file_status there = fs::status(name, none);
+  const fs::file_status existing = fs::status(target_path, ignored);
   // A pipe or device cannot be replaced by a rename, so it is written directly.
-  const bool plain = !fs::exists(there) || fs::is_regular_file(there);
-  std::string target = path;
+  const bool is_plain_file = !fs::exists(existing) || fs::is_regular_file(existing);
+  std::string written_path = path;
   int flags = O_WRONLY | O_CLOEXEC;
-  if (plain) {
-    target = (folder / fmt::format(".{}.{}.tmp", name.filename().string(), ::getpid())).string();
+  if (is_plain_file) {
+    written_path = (folder / fmt::format(".{}.{}.tmp", target_path.filename().string(), ::getpid())).string();
     // O_NOFOLLOW: another user's link with the temporary name is not followed.
     flags |= O_CREAT | O_TRUNC | O_NOFOLLOW;
   }
-  Fd fd(retry_eintr([&] { return ::open(target.c_str(), flags, 0666); }));
-  if (!fd) return whole.failed(errno);
-  if (plain) whole.temporary_ = target;
-  whole.file_.reset(::fdopen(fd.get(), "w"));
-  if (!whole.file_) return whole.failed(ENOMEM);
+  Fd fd(retry_eintr([&] { return ::open(written_path.c_str(), flags, 0666); }));
+  if (!fd) return file.write_error(errno);
+  if (is_plain_file) file.temporary_ = written_path;
+  file.file_.reset(::fdopen(fd.get(), "w"));
+  if (!file.file_) return file.write_error(ENOMEM);
   static_cast<void>(fd.release());
-  return whole;
+  return file;
 }
 
 WholeFile::~WholeFile() {
@@ -64,16 +64,16 @@ WholeFile::~WholeFile() {
 }
 
 Result<void> WholeFile::write(std::string_view text) {
-  if (std::fwrite(text.data(), 1, text.size(), file_.get()) != text.size()) return failed(errno);
+  if (std::fwrite(text.data(), 1, text.size(), file_.get()) != text.size()) return write_error(errno);
   return success();
 }
 
 Result<void> WholeFile::publish() {
   // Close before the rename: a full disk may be reported only here, and the old file must then stay.
-  if (std::fclose(file_.release()) != 0) return failed(errno);
+  if (std::fclose(file_.release()) != 0) return write_error(errno);
   if (temporary_.empty()) return success();
   PENSTOCK_TRY(check_interrupt());
-  if (::rename(temporary_.c_str(), path_.c_str()) != 0) return failed(errno);
+  if (::rename(temporary_.c_str(), path_.c_str()) != 0) return write_error(errno);
   temporary_.clear();
   return success();
 }

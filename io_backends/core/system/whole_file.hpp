@@ -30,15 +30,15 @@ class WholeFile {
 
  private:
   WholeFile() = default;
-  Error failed(int sys_errno) const;
+  Error write_error(int sys_errno) const;
 
   std::string path_;
-  std::string what_;
+  std::string purpose_;
   std::string temporary_;  // "" if none exists
   std::unique_ptr<std::FILE, FreeBy<std::fclose>> file_;
 };
 
-// Writes `text` as one such file.
+// Writes `text` to `path` as a WholeFile.
 Result<void> write_whole_file(const std::string& path, std::string_view what, std::string_view text);
 
 }  // namespace penstock

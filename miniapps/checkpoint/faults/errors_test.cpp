@@ -142,7 +142,7 @@ TEST_F(FaultMatrix, Row27NoDescriptors) {
 TEST_F(FaultMatrix, Row39BufferChangedBehindTheSave) {
   for (const bool snapshot : {false, true}) {
     fresh();
-    policy_.snapshot = snapshot;  // run() overwrites the saved memory as soon as save() returns
+    policy_.by_snapshot = snapshot;  // run() overwrites the saved memory as soon as save() returns
     EXPECT_TRUE(train({.steps = {20, 40}, .slow_options = ",fail=write/rank-0:hang=20ms@1.0"}).all_well());
     EXPECT_EQ(restart_step(), 40U);
     expect_nothing_lost_without_fast_tier();

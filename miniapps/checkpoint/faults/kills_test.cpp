@@ -11,7 +11,7 @@ namespace {
 const Trained kTwo{.steps = {20, 40}};
 
 TEST_F(FaultMatrix, Row01KillInSnapshot) {
-  policy_.snapshot = true;
+  policy_.by_snapshot = true;
   EXPECT_TRUE(train_is_killed({.steps = {20, 40}, .fast_options = ",fail=open/rank-0:kill@#2"}));
   expect_nothing_lost();
   EXPECT_EQ(restart_step(), 20U);
@@ -45,7 +45,7 @@ TEST_F(FaultMatrix, Row06KillMidDrain) {
 }
 
 TEST_F(FaultMatrix, Row07KillBehindSlowCommit) {
-  policy_.keep_fast = 0;
+  policy_.keep_on_fast = 0;
   std::uint64_t operation = 0;
   do {
     fresh();
@@ -62,8 +62,8 @@ TEST_F(FaultMatrix, Row07KillBehindSlowCommit) {
 }
 
 TEST_F(FaultMatrix, Row08KillInEvictAndPrune) {
-  policy_.keep = 2;
-  policy_.keep_fast = 0;
+  policy_.keep_on_slow = 2;
+  policy_.keep_on_fast = 0;
   const Trained four{.steps = {20, 40, 60, 80}};
   EXPECT_GE(kill_at_each("names/trash", true, four), 4U);
   EXPECT_GE(kill_at_each("names/trash", false, four), 2U);

@@ -12,8 +12,8 @@ class PowerCuts : public FaultMatrix {
   void SetUp() override {
     FaultMatrix::SetUp();
     bytes_ = 50'000;
-    policy_.keep = 2;
-    policy_.keep_fast = 0;
+    policy_.keep_on_slow = 2;
+    policy_.keep_on_fast = 0;
   }
   Trained three(std::function<bool()> off) {
     return {.steps = {20, 40, 60}, .slow_options = "", .fast_options = "", .hopeless = std::move(off)};

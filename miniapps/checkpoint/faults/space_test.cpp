@@ -116,11 +116,12 @@ TEST_F(FullTier, Row16LargerThanTheFastTier) {
 TEST_F(FullTier, Row17RoomForExactlyOne) {
   const Outcome outcome = train({.steps = {20, 40, 60, 80}, .fast_options = room_for(1)});
   EXPECT_TRUE(outcome.all_well()) << outcome.complaint();
-  EXPECT_EQ(outcome.counts.backlog_most, bytes_of_all()) << "one at a time";
+  EXPECT_EQ(outcome.counts.most_backlog_bytes, bytes_of_all()) << "one at a time";
   for (std::size_t i = 1; i < outcome.times.size(); ++i) {
     const CheckpointTimes& before = outcome.times[i - 1];
     ASSERT_TRUE(before.durable_s && outcome.times[i].fast_s);
-    EXPECT_LE(before.asked_s + *before.durable_s, outcome.times[i].asked_s + *outcome.times[i].fast_s);
+    EXPECT_LE(before.save_begin_s + *before.durable_s,
+              outcome.times[i].save_begin_s + *outcome.times[i].fast_s);
   }
   expect_nothing_lost();
 }
@@ -235,7 +236,7 @@ TEST_F(FullTier, Row24SlowTierAHundredTimesSlower) {
   const Outcome outcome = train(trained);
   EXPECT_EQ(outcome.saves.size(), 500U) << outcome.complaint();
   EXPECT_GE(outcome.counts.skips, 400U);
-  EXPECT_LE(outcome.counts.backlog_most, 5 * bytes_of_all()) << "bounded by the fast tier";
+  EXPECT_LE(outcome.counts.most_backlog_bytes, 5 * bytes_of_all()) << "bounded by the fast tier";
 #ifndef PENSTOCK_ADDRESS_SANITIZER  // the sanitizer keeps freed memory for a while
   EXPECT_LE(peak_memory_kib(), early + 8192) << "memory is flat";
 #endif
@@ -247,7 +248,7 @@ TEST_F(FullTier, Row26QuotaAndFileSizeLimit) {
 }
 
 TEST_F(FullTier, Row37TwoRunsOnOneFastTier) {
-  policy_.keep_fast = 5;
+  policy_.keep_on_fast = 5;
   policy_.quota = bytes_of_all();
   ASSERT_TRUE(train({.steps = {20}, .fast_options = room_for(3)}).all_well());
   policy_.run = "other";

@@ -78,7 +78,7 @@ int FaultMatrix::ranks() {
 
 void FaultMatrix::SetUp() {
   policy_.retry_after = std::chrono::milliseconds(5);
-  policy_.keep = 5;
+  policy_.keep_on_slow = 5;
   const std::string fs = setting("PENSTOCK_FAULT_FS", "tmpfs");
   if (fs == "tmpfs") {
     own_ = mount_tmpfs(scratch_.path() / "mount");
@@ -230,7 +230,7 @@ std::uint64_t FaultMatrix::last_acknowledged(Reached level) const {
   return last;
 }
 
-Result<Restart> FaultMatrix::try_restart(bool put_aside) {
+Result<Restart> FaultMatrix::try_restart(bool quarantine_wrong) {
   forget_stores();
   std::vector<CheckpointStore*> stores;
   for (const bool is_fast : {true, false}) {
@@ -243,11 +243,11 @@ Result<Restart> FaultMatrix::try_restart(bool put_aside) {
     stores.push_back(store->get());
     kept_stores_.push_back(*std::move(store));
   }
-  return choose_restart(stores, policy_.run, {.put_aside = put_aside});
+  return choose_restart(stores, policy_.run, {.quarantine_wrong = quarantine_wrong});
 }
 
-Restart FaultMatrix::restart(bool put_aside) {
-  Result<Restart> chosen = try_restart(put_aside);
+Restart FaultMatrix::restart(bool quarantine_wrong) {
+  Result<Restart> chosen = try_restart(quarantine_wrong);
   EXPECT_TRUE(chosen.ok()) << (chosen.ok() ? "" : chosen.error().message());
   return chosen.ok() ? *std::move(chosen) : Restart{};
 }
@@ -266,8 +266,8 @@ void FaultMatrix::expect_bytes(const Restart& chosen) {
   }
 }
 
-std::uint64_t FaultMatrix::restart_step(bool put_aside) {
-  const Restart chosen = restart(put_aside);
+std::uint64_t FaultMatrix::restart_step(bool quarantine_wrong) {
+  const Restart chosen = restart(quarantine_wrong);
   if (chosen.store == nullptr) return 0;
   expect_bytes(chosen);
   return chosen.manifest.id.step;

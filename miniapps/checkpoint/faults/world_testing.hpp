@@ -80,9 +80,9 @@ class FaultMatrix : public ::testing::Test {
   void expect_nothing_lost();
   void expect_nothing_lost_without_fast_tier();
   // The step that a restart chooses, 0 if none; also checks its bytes.
-  std::uint64_t restart_step(bool put_aside = false);
-  Result<Restart> try_restart(bool put_aside = false);
-  Restart restart(bool put_aside = false);
+  std::uint64_t restart_step(bool quarantine_wrong = false);
+  Result<Restart> try_restart(bool quarantine_wrong = false);
+  Restart restart(bool quarantine_wrong = false);
   void expect_bytes(const Restart& chosen);
   void wipe_fast() const { std::filesystem::remove_all(fast_root()); }
   static std::vector<std::uint64_t> whole_steps(const Tier& tier);

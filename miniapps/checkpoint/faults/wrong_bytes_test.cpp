@@ -18,7 +18,7 @@ class WrongBytes : public FaultMatrix {
  protected:
   void SetUp() override {
     FaultMatrix::SetUp();
-    policy_.keep_fast = 5;
+    policy_.keep_on_fast = 5;
   }
   // Saves these steps, durable on both tiers.
   void save(std::vector<std::uint64_t> steps) {

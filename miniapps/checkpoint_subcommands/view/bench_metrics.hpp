@@ -10,15 +10,16 @@
 
 namespace penstock::bench_metrics {
 
-inline constexpr MetricInfo kDurable{"checkpoint_durable_s", "s", Better::lower, "checkpoint", kHeadline};
+inline constexpr MetricInfo kTimeToDurable{"checkpoint_durable_s", "s", Better::lower, "checkpoint",
+                                           kHeadline};
 inline constexpr MetricInfo kCeilingOf{"ceiling_bytes_per_s.*", "B/s", Better::higher};
 inline constexpr MetricInfo kFinalize{"finalize_s", "s", Better::lower};
 inline constexpr MetricInfo kWriteAmplification{"write_amplification", "1", Better::lower};
 
-inline constexpr MetricInfo kOthers[] = {kDurable, shared_metrics::kWall, kCeilingOf, kFinalize,
-                                         kWriteAmplification};
-inline constexpr auto kAll =
-    joined_tables(saving_metrics::kOfEach, kOthers, saving_metrics::kOfRun, accelerator_metrics::kAll);
+inline constexpr MetricInfo kOwnMetrics[] = {kTimeToDurable, shared_metrics::kWall, kCeilingOf, kFinalize,
+                                             kWriteAmplification};
+inline constexpr auto kAll = joined_tables(saving_metrics::kPerCheckpoint, kOwnMetrics,
+                                           saving_metrics::kPerRun, accelerator_metrics::kAll);
 
 // The names of the series of a run.
 inline constexpr std::string_view kSlowWritten = "slow_bytes_written";

@@ -22,7 +22,7 @@ void add_superseded_saves(std::span<const Record> records, std::set<const Record
 }
 
 // Text such as "alexnet-adam through shm (volatile)"; "" if no tier is known.
-std::string saved_what(const Record& record) {
+std::string saved_text(const Record& record) {
   if (!record.tiers.contains("checkpoint")) return "";
   return fmt::format("{} {}", saved_payload(record), saved_how(record, parameter_text(record, "arm")));
 }
@@ -30,14 +30,14 @@ std::string saved_what(const Record& record) {
 std::vector<std::string> saving_names(ShownRecords records) {
   std::vector<std::string> names;
   for (const Record* const record : records) {
-    names.push_back(saved_what(*record));
+    names.push_back(saved_text(*record));
     if (names.back().empty()) names.back() = record->command;
   }
   return names;
 }
 
 std::vector<std::string> saving_label(const Record& record) {
-  return {saved_what(record), threads_label(record)};
+  return {saved_text(record), threads_label(record)};
 }
 
 void describe_checkpoints(std::span<const Record> records, const Output& output, std::vector<Sentence>& out) {
@@ -49,12 +49,12 @@ std::vector<std::string> saving_tiles(std::span<const Record> records, report::P
   std::vector<std::string> tiles;
   for (const SavingGroup& group : saving_groups(records))
     for (const SavingRuns& arm : group.arms)
-      if (const auto by = shorter_than_direct(group, arm); by && by->least > 1)
+      if (const auto shorter = shorter_than_direct(group, arm); shorter && shorter->least_ratio > 1)
         tiles.push_back(report::tile_html(
-            fmt::format("{:.1f}", by->ratio.median), "x shorter",
+            fmt::format("{:.1f}", shorter->ratio.median), "x shorter",
             fmt::format("held by a save of {} {} than by a direct one{}{}", group.name, arm.name,
                         skipped_text(arm),
-                        by->ceiling_too_low ? " (more than the ceilings measured allow)" : ""),
+                        shorter->ceiling_too_low ? " (more than the ceilings measured allow)" : ""),
             2));
   return tiles;
 }
@@ -63,7 +63,7 @@ bool shows_saving(const Record& record) {
   return is_saving(record) || is_single_save(record);
 }
 
-constexpr MetricInfo kSavingHeadline[] = {saving_metrics::kBlock, saving_metrics::kDrainRate,
+constexpr MetricInfo kSavingHeadline[] = {saving_metrics::kBlockTime, saving_metrics::kDrainRate,
                                           shared_metrics::kWall};
 
 }  // namespace

@@ -20,13 +20,13 @@ namespace {
 using namespace saving_metrics;
 using namespace bench_metrics;
 
-const Json* role_of(const Record& record, std::string_view role) {
+const Json* tier_of(const Record& record, std::string_view role) {
   const auto tier = record.tiers.find(std::string(role));
   return tier == record.tiers.end() || !tier->is_object() ? nullptr : &*tier;
 }
 
 std::string spec_of(const Record& record, std::string_view role) {
-  const Json* const tier = role_of(record, role);
+  const Json* const tier = tier_of(record, role);
   if (tier == nullptr) return "";
   const auto spec = tier->find("spec");
   return spec == tier->end() || !spec->is_string() ? "" : spec->get<std::string>();
@@ -34,14 +34,15 @@ std::string spec_of(const Record& record, std::string_view role) {
 
 constexpr std::array<std::string_view, 1> kArm{"arm"};
 
-// The key uses the option `burst_buffer`, which all arms have: the direct arm's record has no fast tier.
+// Records with the same key form a group. The key has the option `burst_buffer`, which is in the records of
+// all arms, and not the fast tier, which the direct arm does not have.
 std::string saving_key(const Record& record) {
   return spec_of(record, "checkpoint") + "|" + parameter_text(record, "burst_buffer") + "|" +
          environment_text(record, "host") + "|" + label_text(record) + "|" + work_key(record, kArm);
 }
 
 // The part of the id that all records of one invocation share.
-std::string run_of(const Record& record) {
+std::string invocation_of(const Record& record) {
   return record.id.substr(0, record.id.rfind('-'));
 }
 
@@ -51,7 +52,7 @@ double pair_of(const Record& record) {
   return index == record.pair.end() || !index->is_number() ? 0 : index->get<double>();
 }
 
-std::string places_of(const SavingGroup& group) {
+std::string tiers_text(const SavingGroup& group) {
   std::string fast;
   for (const SavingRuns& arm : group.arms)
     if (fast.empty()) fast = fast_name(arm.first());
@@ -60,7 +61,7 @@ std::string places_of(const SavingGroup& group) {
 }
 
 bool has_saved(const Record& record) {
-  return record.command == "checkpoint" && is_usable(record) && find_metric(record, kBlock) != nullptr;
+  return record.command == "checkpoint" && is_usable(record) && find_metric(record, kBlockTime) != nullptr;
 }
 
 bool has_skipped(const Record& record) {
@@ -71,14 +72,14 @@ bool has_skipped(const Record& record) {
 
 // The texts by which groups may differ: one row for the first record of each group.
 std::vector<std::vector<std::string>> saving_texts(std::span<const Record* const> records) {
-  constexpr std::array<std::string_view, 2> kNamedAnyway{"arm", "payload"};
-  std::vector<std::vector<std::string>> rows = work_rows(records, kNamedAnyway);
+  constexpr std::array<std::string_view, 2> kAlreadyNamed{"arm", "payload"};
+  std::vector<std::vector<std::string>> rows = work_rows(records, kAlreadyNamed);
   for (std::size_t i = 0; i < rows.size(); ++i)
     rows[i].insert(rows[i].end(), {environment_text(*records[i], "host"), label_text(*records[i])});
   return rows;
 }
 
-// `found` has the records of one work and one invocation.
+// `found` has the records of one invocation that did the same work.
 SavingGroup group_of(std::vector<const Record*> found) {
   SavingGroup group{saved_payload(*found.front()), "", {}};
   std::stable_sort(found.begin(), found.end(),
@@ -133,14 +134,16 @@ std::vector<SavingGroup> saving_groups(std::span<const Record> records) {
     const Record* latest = found.front();
     for (const Record* const record : found)
       if (record->started >= latest->started) latest = record;
-    std::erase_if(found, [run = run_of(*latest)](const Record* record) { return run_of(*record) != run; });
+    std::erase_if(found, [run = invocation_of(*latest)](const Record* record) {
+      return invocation_of(*record) != run;
+    });
     firsts.push_back(found.front());
     groups.push_back(group_of(std::move(found)));
   }
   const std::vector<std::string> titles = titles_of(saving_texts(firsts));
   for (std::size_t i = 0; i < groups.size(); ++i) {
     if (!titles[i].empty()) groups[i].name += ", " + titles[i];
-    groups[i].title = groups[i].name + (titles[i].empty() ? " " : ", ") + places_of(groups[i]);
+    groups[i].title = groups[i].name + (titles[i].empty() ? " " : ", ") + tiers_text(groups[i]);
   }
   return groups;
 }
@@ -152,7 +155,7 @@ std::string saved_payload(const Record& record) {
 }
 
 std::string fast_name(const Record& record) {
-  const Json* const tier = role_of(record, "burst_buffer");
+  const Json* const tier = tier_of(record, "burst_buffer");
   if (tier == nullptr) return "";
   const auto memory = tier->find("memory");
   const bool is_volatile = memory != tier->end() && memory->is_boolean() && memory->get<bool>();
@@ -180,7 +183,7 @@ double SavingRuns::sum(const MetricInfo& metric) const {
   return std::accumulate(all.begin(), all.end(), 0.0);
 }
 
-std::optional<double> SavingRuns::middle(std::string_view metric) const {
+std::optional<double> SavingRuns::median_of(std::string_view metric) const {
   const std::vector<double> all = samples_of(runs, metric);
   if (all.empty()) return std::nullopt;
   return median(all);
@@ -203,8 +206,8 @@ bool ceilings_hold(std::span<const Record* const> runs) {
 std::optional<double> allowed_block_s(const SavingRuns& arm) {
   if (arm.arm == "snapshot" || !ceilings_hold(arm.runs)) return std::nullopt;
   const bool fast = !fast_name(arm.first()).empty();
-  const auto ceiling = arm.middle(kCeilingOf.with(fast ? "fast" : "slow"));
-  const auto bytes = arm.middle(kBytes);
+  const auto ceiling = arm.median_of(kCeilingOf.with(fast ? "fast" : "slow"));
+  const auto bytes = arm.median_of(kBytes);
   if (!ceiling || !bytes || *ceiling <= 0 || *bytes <= 0) return std::nullopt;
   return *bytes / *ceiling;
 }
@@ -219,28 +222,29 @@ std::string skipped_text(const SavingRuns& arm) {
 std::optional<ShorterBy> shorter_than_direct(const SavingGroup& group, const SavingRuns& arm) {
   const SavingRuns* const direct = group.find("direct");
   if (direct == nullptr || direct == &arm) return std::nullopt;
-  std::vector<double> over, under, ratios, allowed;
-  const bool through = arm.arm == "burst-buffer";
-  const bool hold = through && ceilings_hold(direct->runs) && ceilings_hold(arm.runs);
+  std::vector<double> direct_s, arm_s, ratios, ceiling_ratios;
+  const bool by_fast_tier = arm.arm == "burst-buffer";
+  const bool ceilings_valid = by_fast_tier && ceilings_hold(direct->runs) && ceilings_hold(arm.runs);
   for (const Record* const record : arm.runs) {
-    const auto partner = std::find_if(direct->runs.begin(), direct->runs.end(), [&](const Record* candidate) {
-      return pair_of(*candidate) == pair_of(*record);
-    });
-    const auto block = metric_value(*record, kBlock);
-    if (partner == direct->runs.end() || !block || *block <= 0) continue;
-    over.push_back(*metric_value(**partner, kBlock));
-    under.push_back(*block);
-    ratios.push_back(over.back() / under.back());
-    const auto slow = metric_value(*record, kCeilingOf.with("slow"));
-    const auto fast = metric_value(*record, kCeilingOf.with("fast"));
-    if (through && slow && fast && *slow > 0) allowed.push_back(*fast / *slow);
+    const auto direct_run =
+        std::find_if(direct->runs.begin(), direct->runs.end(),
+                     [&](const Record* candidate) { return pair_of(*candidate) == pair_of(*record); });
+    const auto block_s = metric_value(*record, kBlockTime);
+    if (direct_run == direct->runs.end() || !block_s || *block_s <= 0) continue;
+    direct_s.push_back(*metric_value(**direct_run, kBlockTime));
+    arm_s.push_back(*block_s);
+    ratios.push_back(direct_s.back() / arm_s.back());
+    const auto slow_ceiling = metric_value(*record, kCeilingOf.with("slow"));
+    const auto fast_ceiling = metric_value(*record, kCeilingOf.with("fast"));
+    if (by_fast_tier && slow_ceiling && fast_ceiling && *slow_ceiling > 0)
+      ceiling_ratios.push_back(*fast_ceiling / *slow_ceiling);
   }
-  const auto ratio = paired_ratio(over, under);
+  const auto ratio = paired_ratio(direct_s, arm_s);
   if (!ratio || ratio->median <= 0) return std::nullopt;
   ShorterBy shorter{*ratio, percentile(ratios, 0), percentile(ratios, 100), std::nullopt};
-  if (allowed.empty()) return shorter;
-  shorter.ceiling_too_low = shorter.ratio.median > kCeilingTolerance * median(allowed);
-  if (hold) shorter.allowed = median(allowed);
+  if (ceiling_ratios.empty()) return shorter;
+  shorter.ceiling_too_low = shorter.ratio.median > kCeilingTolerance * median(ceiling_ratios);
+  if (ceilings_valid) shorter.allowed = median(ceiling_ratios);
   return shorter;
 }
 

@@ -14,20 +14,21 @@
 
 namespace penstock {
 
-// The usable runs that saved in one way. The runs of an arm are in the order of their pairs.
+// The usable records of runs that saved in the same way. The runs of an arm are in the order of their pairs.
 struct SavingRuns {
   std::string arm;  // "direct", "burst-buffer", "snapshot"; "" for a training and a single save
   std::vector<const Record*> runs;  // never empty
   std::string name{};               // what a table row and a sentence call these runs
   const Record& first() const { return *runs.front(); }
 
-  // The median of all samples of a metric, absent without samples; and the sum of all samples.
-  std::optional<double> middle(std::string_view metric) const;
-  std::optional<double> middle(const MetricInfo& metric) const { return middle(metric.name); }
+  // median_of(): the median of all samples of a metric; absent without samples. sum(): their sum.
+  std::optional<double> median_of(std::string_view metric) const;
+  std::optional<double> median_of(const MetricInfo& metric) const { return median_of(metric.name); }
   double sum(const MetricInfo& metric) const;
 };
 
-// Bench records that differ only in arm and pair. Only those of the latest invocation that did this work.
+// Records of `checkpoint bench` that differ only in arm and pair. All are from the latest invocation that did
+// this work.
 struct SavingGroup {
   std::string name;   // "alexnet-adam, steps 40": the payload, and what differs from the other groups
   std::string title;  // `name` and the tiers: "alexnet-adam, steps 40, to root behind shm"
@@ -66,15 +67,15 @@ std::optional<double> allowed_block_s(const SavingRuns& arm);
 // Text such as " (3 of 5 saves were skipped, and held nothing)"; "" if none was skipped.
 std::string skipped_text(const SavingRuns& arm);
 
-// Block time of direct saves divided by that of `arm`. For each pair: median of one run over median of the
-// other.
+// How many times shorter than direct saves the saves of an arm block the training. The ratio of a pair is the
+// median block time of its direct run divided by that of its other run.
 struct ShorterBy {
   PairedRatio ratio;
-  double least = 0;
-  double most = 0;
-  std::optional<double> allowed;  // fast ceiling over slow ceiling, for saves through a fast tier
-  bool ceiling_too_low = false;   // the gain exceeds `allowed` by more than the tolerance
-  bool is_significant() const { return least > 1 || most < 1; }
+  double least_ratio = 0;
+  double most_ratio = 0;
+  std::optional<double> allowed;  // for saves through a fast tier: its ceiling divided by the slow tier's
+  bool ceiling_too_low = false;   // the measured ratio is larger than the ceilings allow
+  bool is_significant() const { return least_ratio > 1 || most_ratio < 1; }
 };
 std::optional<ShorterBy> shorter_than_direct(const SavingGroup& group, const SavingRuns& arm);
 

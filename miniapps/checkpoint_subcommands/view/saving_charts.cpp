@@ -17,11 +17,11 @@ using namespace bench_metrics;
 constexpr std::string_view kSavingSeries[] = {kSlowWritten, kFastWritten, kStepsEnded};
 
 const Series* series_of(const Record& record, std::string_view name) {
-  const auto at = record.series.find(std::string(name));
-  return at == record.series.end() || at->second.values.size() < 2 || at->second.interval_s <= 0 ||
-                 !std::isfinite(at->second.interval_s)
+  const auto found = record.series.find(std::string(name));
+  return found == record.series.end() || found->second.values.size() < 2 || found->second.interval_s <= 0 ||
+                 !std::isfinite(found->second.interval_s)
              ? nullptr
-             : &at->second;
+             : &found->second;
 }
 
 // A line of `series` as a rate, in `unit` per second, with a point at the end of each interval of the chart.
@@ -62,15 +62,16 @@ SavingCharts saving_charts(const SavingRuns& arm, double until_s, std::vector<st
   const Record& record = arm.first();
   const Series* const slow = series_of(record, kSlowWritten);
   if (slow == nullptr) return charts;
-  const std::string of =
+  const std::string run_note =
       arm.runs.size() > 1 ? fmt::format(" (the first of {} runs)", arm.runs.size()) : std::string();
-  charts.rates.title = "Written, saved " + saved_how(record, arm.arm) + of;
+  charts.rates.title = "Written, saved " + saved_how(record, arm.arm) + run_note;
   charts.rates.summary = charts.rates.title + ", a line for each tier, and above it the steps";
   charts.rates.y_label = rate_unit(output);
   charts.rates.x_label = charts.steps.x_label = "seconds";
   constexpr double kMostPoints = 100000;
-  const auto fits = static_cast<std::size_t>(std::min(until_s / slow->interval_s + 0.5, kMostPoints));
-  const std::size_t points = std::max(slow->values.size(), fits);
+  const auto interval_count =
+      static_cast<std::size_t>(std::min(until_s / slow->interval_s + 0.5, kMostPoints));
+  const std::size_t points = std::max(slow->values.size(), interval_count);
   for (std::size_t i = 0; i < points; ++i)
     charts.rates.x.push_back(static_cast<double>(i + 1) * slow->interval_s);
   const auto add = [&](const Series& series, std::string_view role, std::string_view ceiling) {
@@ -83,7 +84,7 @@ SavingCharts saving_charts(const SavingRuns& arm, double until_s, std::vector<st
   if (const Series* const fast = series_of(record, kFastWritten)) add(*fast, "burst_buffer", "fast");
   const Series* const steps = series_of(record, kStepsEnded);
   if (steps == nullptr) return charts;
-  charts.steps.title = "Steps, saved " + saved_how(record, arm.arm) + of;
+  charts.steps.title = "Steps, saved " + saved_how(record, arm.arm) + run_note;
   charts.steps.summary = charts.steps.title + ": where a save holds it there are none";
   charts.steps.y_label = "steps/s";
   charts.steps.half_height = true;

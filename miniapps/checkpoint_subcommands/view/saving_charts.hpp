@@ -18,7 +18,7 @@ struct SavingCharts {
 };
 SavingCharts saving_charts(const SavingRuns& arm, double until_s, std::vector<std::string>& tiers,
                            const Output& output);
-// The seconds that saving_charts() would show.
+// The length in seconds of the run that saving_charts() shows.
 double saving_length_s(const SavingRuns& arm);
 
 }  // namespace penstock::report

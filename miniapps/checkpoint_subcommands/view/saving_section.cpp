@@ -25,26 +25,26 @@ using Kind = HtmlTable::Kind;
 
 template <class Metric>
 std::string seconds_of(const SavingRuns& row, const Metric& metric) {
-  return or_dash(row.middle(metric), format_seconds);
+  return or_dash(row.median_of(metric), format_seconds);
 }
 
 std::optional<double> longest_block(const SavingRuns& runs) {
-  const std::vector<double> blocks = samples_of(runs.runs, kBlock);
+  const std::vector<double> blocks = samples_of(runs.runs, kBlockTime);
   if (blocks.empty()) return std::nullopt;  // every save was skipped
   return percentile(blocks, 100);
 }
 
 std::string block_bars(const std::string& title, const std::vector<SavingRuns>& rows, PageState& state) {
-  const bool ceilings = std::any_of(rows.begin(), rows.end(),
-                                    [](const SavingRuns& row) { return allowed_block_s(row).has_value(); });
+  const bool has_ceilings = std::any_of(
+      rows.begin(), rows.end(), [](const SavingRuns& row) { return allowed_block_s(row).has_value(); });
   std::vector<Bar> bars;
   for (const SavingRuns& row : rows) {
-    const double median_s = row.middle(kBlock).value_or(0);
+    const double median_s = row.median_of(kBlockTime).value_or(0);
     const double allowed_s = std::min(median_s, allowed_block_s(row).value_or(0));
     Bar bar{row.name, {}};
-    if (ceilings) bar.segments.push_back({"busy", "what its tier's ceiling allows", allowed_s});
+    if (has_ceilings) bar.segments.push_back({"busy", "what its tier's ceiling allows", allowed_s});
     bar.segments.push_back(
-        {"starved", ceilings ? "more, up to the median" : "up to the median", median_s - allowed_s});
+        {"starved", has_ceilings ? "more, up to the median" : "up to the median", median_s - allowed_s});
     bar.segments.push_back(
         {"blocked", "more, up to the longest", longest_block(row).value_or(median_s) - median_s});
     bars.push_back(std::move(bar));
@@ -69,25 +69,25 @@ HtmlTable block_table(const std::string& title, const std::vector<SavingRuns>& r
                    {"runs", Kind::number, ""},
                    {"records", Kind::number, ""}});
   for (const SavingRuns& row : rows) {
-    const bool hold = ceilings_hold(row.runs);
-    const auto middle = [&](const MetricInfo& metric) { return row.middle(metric); };
-    const auto allowed = allowed_block_s(row);
-    const auto drain = middle(kDrainRate);
-    const auto share = middle(kDrainOfCeiling);
-    const auto overlap = middle(kDrainOverlap);
-    const auto inflation = middle(kStepInflation);
+    const bool ceilings_valid = ceilings_hold(row.runs);
+    const auto median = [&](const MetricInfo& metric) { return row.median_of(metric); };
+    const auto allowed_s = allowed_block_s(row);
+    const auto drain = median(kDrainRate);
+    const auto share = median(kDrainOfCeiling);
+    const auto overlap = median(kDrainOverlap);
+    const auto inflation = median(kStepInflation);
     std::vector<Markup> cells;
     for (const std::string& cell :
-         {row.name, seconds_of(row, kBlock), or_dash(longest_block(row), format_seconds),
-          or_dash(allowed, format_seconds), seconds_of(row, kFast), seconds_of(row, kDurable),
-          drain ? format_rate(*drain, output) : "-", share && hold ? format_percent(*share) : "-",
+         {row.name, seconds_of(row, kBlockTime), or_dash(longest_block(row), format_seconds),
+          or_dash(allowed_s, format_seconds), seconds_of(row, kTimeToFast), seconds_of(row, kTimeToDurable),
+          drain ? format_rate(*drain, output) : "-", share && ceilings_valid ? format_percent(*share) : "-",
           or_dash(overlap, format_percent), or_dash(inflation, format_ratio), format_number(row.sum(kSkips)),
           std::to_string(row.runs.size())})
       cells.push_back(text(cell));
-    std::vector<std::size_t> numbers;
-    for (const Record* const record : row.runs) numbers.push_back(state.number_of(*record));
-    std::sort(numbers.begin(), numbers.end());
-    cells.push_back({record_ranges_html(numbers)});
+    std::vector<std::size_t> record_numbers;
+    for (const Record* const record : row.runs) record_numbers.push_back(state.number_of(*record));
+    std::sort(record_numbers.begin(), record_numbers.end());
+    cells.push_back({record_ranges_html(record_numbers)});
     table.row(std::move(cells));
   }
   return table;
@@ -122,14 +122,14 @@ HtmlTable written_table(const SavingGroup& group, const Output& output) {
       const auto series = arm.first().series.find(std::string(name));
       if (series == arm.first().series.end() || series->second.interval_s <= 0) continue;
       std::vector<double> rates;
-      double all = 0;
+      double total_bytes = 0;
       for (const double bytes : series->second.values) {
-        all += bytes;
+        total_bytes += bytes;
         if (bytes > 0) rates.push_back(bytes / series->second.interval_s);
       }
-      table.row({saved_how(arm.first(), arm.arm), role_name(arm.first(), role), format_bytes(all, output),
-                 format_rate(median(rates), output), format_rate(percentile(rates, 100), output),
-                 format_seconds(series->second.interval_s)});
+      table.row({saved_how(arm.first(), arm.arm), role_name(arm.first(), role),
+                 format_bytes(total_bytes, output), format_rate(median(rates), output),
+                 format_rate(percentile(rates, 100), output), format_seconds(series->second.interval_s)});
     }
   return table;
 }
@@ -141,7 +141,7 @@ std::string rows_html(const std::string& title, const std::vector<SavingRuns>& r
 }
 
 // The arms next to each other, with the same time scale.
-std::string over_time(const SavingGroup& group, PageState& state) {
+std::string charts_over_time(const SavingGroup& group, PageState& state) {
   double until_s = 0;
   for (const SavingRuns& arm : group.arms) until_s = std::max(until_s, saving_length_s(arm));
   std::string stacks;
@@ -161,7 +161,7 @@ std::vector<SavingRuns> trainings(std::span<const Record> records) {
   std::vector<SavingRuns> rows;
   for (const TrainGroup& group : train_groups(records))
     for (const auto& [prefetch, record] : group.at)
-      if (find_metric(*record, kBlock) != nullptr)
+      if (find_metric(*record, kBlockTime) != nullptr)
         rows.push_back({"",
                         {record},
                         fmt::format("{}, prefetch {}, {}", group.title, prefetch, saved_how(*record, ""))});
@@ -186,7 +186,7 @@ std::string saving_section(std::span<const Record> records, PageState& state) {
     const std::vector<SavingRuns>& arms = groups[i].arms;
     out += part_html(
         i, group_anchor("checkpoints", i), title,
-        rows_html(title, arms, lost_table(title, arms).html(), state) + over_time(groups[i], state));
+        rows_html(title, arms, lost_table(title, arms).html(), state) + charts_over_time(groups[i], state));
   }
   if (!singles.empty())
     out += part_html(0, "checkpoints-saves", "single saves", rows_html("single saves", singles, "", state));

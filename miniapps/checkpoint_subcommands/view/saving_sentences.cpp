@@ -24,58 +24,61 @@ std::string shorter_or_longer(double ratio) {
 }
 
 // Returns "from one pair", or the number of pairs and the range of their ratios.
-std::string spread_of(const ShorterBy& by) {
-  return by.ratio.pairs == 1 ? "from one pair"
-                             : fmt::format("by the median of {} pairs, which lie between {} and {}",
-                                           by.ratio.pairs, format_ratio(by.least), format_ratio(by.most));
+std::string spread_of(const ShorterBy& shorter) {
+  return shorter.ratio.pairs == 1
+             ? "from one pair"
+             : fmt::format("by the median of {} pairs, which lie between {} and {}", shorter.ratio.pairs,
+                           format_ratio(shorter.least_ratio), format_ratio(shorter.most_ratio));
 }
 
 // How much shorter the ceilings would allow the saves to be. If the gain is larger, says that a ceiling was
 // too low. Otherwise "" if a ceiling is unknown or invalid, or if the saves do not pass through a fast tier.
-std::string allowed_text(const ShorterBy& by, const SavingRuns& arm, const Output& output) {
-  const std::string ceilings =
+std::string allowed_text(const ShorterBy& shorter, const SavingRuns& arm, const Output& output) {
+  const std::string ceilings_text =
       fmt::format("hat either tier takes at best ({} and {} {})",
-                  format_rate(arm.middle(kCeilingOf.with("fast")).value_or(0), output),
-                  format_rate(arm.middle(kCeilingOf.with("slow")).value_or(0), output), rate_unit(output));
-  if (by.ceiling_too_low)
+                  format_rate(arm.median_of(kCeilingOf.with("fast")).value_or(0), output),
+                  format_rate(arm.median_of(kCeilingOf.with("slow")).value_or(0), output), rate_unit(output));
+  if (shorter.ceiling_too_low)
     return fmt::format(
         " That is more than w{} would allow: a ceiling was measured too low, or direct saves met a slower "
         "tier than it.",
-        ceilings);
-  return by.allowed ? fmt::format(" W{} would allow {}.", ceilings, shorter_or_longer(*by.allowed)) : "";
+        ceilings_text);
+  return shorter.allowed
+             ? fmt::format(" W{} would allow {}.", ceilings_text, shorter_or_longer(*shorter.allowed))
+             : "";
 }
 
 void describe_block(const SavingGroup& group, const Output& output, std::vector<Sentence>& out) {
   for (const SavingRuns& arm : group.arms) {
-    const auto by = shorter_than_direct(group, arm);
-    const auto held = arm.middle(kBlock);
-    if (!by || !held) continue;
+    const auto shorter = shorter_than_direct(group, arm);
+    const auto block_s = arm.median_of(kBlockTime);
+    if (!shorter || !block_s) continue;
     const SavingRuns& direct = *group.find("direct");
-    const std::string times =
-        fmt::format("{} instead of {}", format_seconds(*held), format_seconds(*direct.middle(kBlock)));
+    const std::string times_text = fmt::format("{} instead of {}", format_seconds(*block_s),
+                                               format_seconds(*direct.median_of(kBlockTime)));
     const std::string how = saved_how(arm.first(), arm.arm);
-    const std::string straight = saved_how(direct.first(), "direct");
-    const std::string allowed = allowed_text(*by, arm, output);
+    const std::string direct_way = saved_how(direct.first(), "direct");
+    const std::string allowed = allowed_text(*shorter, arm, output);
     const std::string skipped = skipped_text(arm);
-    const bool sure = by->ratio.pairs > 1 && skipped.empty() && !by->ceiling_too_low;
-    const Tone tone = sure ? Tone::finding : Tone::caution;
-    if (by->ratio.pairs > 1 && !by->is_significant())
+    const bool is_certain = shorter->ratio.pairs > 1 && skipped.empty() && !shorter->ceiling_too_low;
+    const Tone tone = is_certain ? Tone::finding : Tone::caution;
+    if (shorter->ratio.pairs > 1 && !shorter->is_significant())
       add_sentence(out, tone, "saving.block",
                    "Saving {} {} and {} cannot be told apart by how long it holds the training: "
                    "{}, {}{}.{}",
-                   group.name, how, straight, times, spread_of(*by), skipped, allowed);
+                   group.name, how, direct_way, times_text, spread_of(*shorter), skipped, allowed);
     else
       add_sentence(out, tone, "saving.block", "Saving {} {} holds the training {} than {}: {}, {}{}.{}",
-                   group.name, how, shorter_or_longer(by->ratio.median), straight, times, spread_of(*by),
-                   skipped, allowed);
+                   group.name, how, shorter_or_longer(shorter->ratio.median), direct_way, times_text,
+                   spread_of(*shorter), skipped, allowed);
   }
 }
 
 void describe_drain(const SavingRuns& subject, const Output& output, std::vector<Sentence>& out) {
-  const auto rate = subject.middle(kDrainRate);
+  const auto rate = subject.median_of(kDrainRate);
   if (!rate) return;
-  const auto share = subject.middle(kDrainOfCeiling);
-  const auto overlap = subject.middle(kDrainOverlap);
+  const auto share = subject.median_of(kDrainOfCeiling);
+  const auto overlap = subject.median_of(kDrainOverlap);
   add_sentence(
       out, Tone::finding, "saving.drain", "Checkpoints of {} drained to {} at {} {}{}{}.", subject.name,
       role_name(subject.first(), "checkpoint"), format_rate(*rate, output), rate_unit(output),
@@ -87,7 +90,7 @@ void describe_drain(const SavingRuns& subject, const Output& output, std::vector
 }
 
 void describe_inflation(const SavingRuns& subject, std::vector<Sentence>& out) {
-  const auto inflation = subject.middle(kStepInflation);
+  const auto inflation = subject.median_of(kStepInflation);
   if (!inflation || *inflation <= 1 + kSlowerSteps) return;
   add_sentence(out, Tone::finding, "saving.inflation",
                "While a checkpoint of {} drained, a step took {} longer.", subject.name,
@@ -104,13 +107,13 @@ void describe_misses(const SavingRuns& subject, std::vector<Sentence>& out) {
                  failures == 1 ? "" : "s", subject.name);
 }
 
-// A caution if something was faster than its ceiling. Not if the record has that as its verdict, which is
-// shown anyway.
+// Adds a caution if a save or a drain was faster than its ceiling. Adds none if a record already has this as
+// its verdict, which is shown anyway.
 void describe_ceilings(const SavingRuns& subject, std::vector<Sentence>& out) {
-  const bool known = std::any_of(subject.runs.begin(), subject.runs.end(), [](const Record* record) {
+  const bool already_told = std::any_of(subject.runs.begin(), subject.runs.end(), [](const Record* record) {
     return record->verdict == Verdict::ceiling_invalid;
   });
-  if (known || ceilings_hold(subject.runs)) return;
+  if (already_told || ceilings_hold(subject.runs)) return;
   add_sentence(out, Tone::caution, "saving.ceiling",
                "Checkpoints of {} were saved or drained faster than the best that was measured "
                "of their tier: nothing is said of ceilings.",
@@ -118,9 +121,9 @@ void describe_ceilings(const SavingRuns& subject, std::vector<Sentence>& out) {
 }
 
 void describe_losses(const SavingRuns& subject, std::vector<Sentence>& out) {
-  const auto process = subject.middle(kLostWork.with("process"));
-  const auto node = subject.middle(kLostWork.with("node"));
-  const auto power = subject.middle(kLostWork.with("power"));
+  const auto process = subject.median_of(kLostWork.with("process"));
+  const auto node = subject.median_of(kLostWork.with("node"));
+  const auto power = subject.median_of(kLostWork.with("power"));
   if (!process || !node || !power) return;
   std::string lost = format_seconds(*process);
   if (*process == *node && *node == *power)
@@ -131,17 +134,18 @@ void describe_losses(const SavingRuns& subject, std::vector<Sentence>& out) {
   else
     lost += fmt::format(" when processes end, {} when the node is lost, {} when power fails",
                         format_seconds(*node), format_seconds(*power));
-  const std::vector<double> most = samples_of(subject.runs, kMostLostWork.with("power"));
-  add_sentence(out, Tone::finding, "saving.lost", "A failure takes on average this much work of {}: {}{}.",
-               subject.name, lost,
-               most.empty() ? ""
-                            : fmt::format(" (at most {})",
-                                          format_seconds(*std::max_element(most.begin(), most.end()))));
+  const std::vector<double> largest = samples_of(subject.runs, kMostLostWork.with("power"));
+  add_sentence(
+      out, Tone::finding, "saving.lost", "A failure takes on average this much work of {}: {}{}.",
+      subject.name, lost,
+      largest.empty()
+          ? ""
+          : fmt::format(" (at most {})", format_seconds(*std::max_element(largest.begin(), largest.end()))));
 }
 
 void describe_advice(const SavingRuns& subject, std::vector<Sentence>& out) {
-  const auto young = subject.middle(kIntervalYoung);
-  const auto daly = subject.middle(kIntervalDaly);
+  const auto young = subject.median_of(kIntervalYoung);
+  const auto daly = subject.median_of(kIntervalDaly);
   const auto mtbf = parameter_number(subject.first(), "mtbf_s");
   if (!young || !daly || !mtbf) return;
   add_sentence(out, Tone::finding, "saving.advice",
@@ -159,25 +163,25 @@ void describe_all(const SavingRuns& subject, const Output& output, std::vector<S
 }
 
 // How long the saves blocked a training.
-void describe_held(const SavingRuns& subject, std::vector<Sentence>& out) {
-  const std::vector<double> blocks = samples_of(subject.runs, kBlock);
-  const double wall = metric_value(subject.first(), shared_metrics::kWall).value_or(0);
-  const double all_s = subject.sum(kBlock);
+void describe_blocking(const SavingRuns& subject, std::vector<Sentence>& out) {
+  const std::vector<double> blocks = samples_of(subject.runs, kBlockTime);
+  const double wall_s = metric_value(subject.first(), shared_metrics::kWall).value_or(0);
+  const double blocked_s = subject.sum(kBlockTime);
   add_sentence(out, Tone::finding, "saving.held",
                "Saving {} held {} for {}{}: {} save{}, {} each by the median, {} the longest.",
-               saved_how(subject.first(), ""), subject.name, format_seconds(all_s),
-               wall > 0 ? fmt::format(" ({} of the wall)", format_percent(all_s / wall)) : "", blocks.size(),
-               blocks.size() == 1 ? "" : "s", format_seconds(*subject.middle(kBlock)),
+               saved_how(subject.first(), ""), subject.name, format_seconds(blocked_s),
+               wall_s > 0 ? fmt::format(" ({} of the wall)", format_percent(blocked_s / wall_s)) : "",
+               blocks.size(), blocks.size() == 1 ? "" : "s", format_seconds(*subject.median_of(kBlockTime)),
                format_seconds(*std::max_element(blocks.begin(), blocks.end())));
 }
 
 // How long one save took; the median if it was repeated.
-void describe_once(const SavingRuns& save, const Output& output, std::vector<Sentence>& out) {
-  const std::optional<double> durable = save.middle(kDurable);
-  const std::optional<double> bytes = save.middle(kBytes);
-  if (!durable || !bytes || *durable <= 0) return;
+void describe_single_save(const SavingRuns& save, const Output& output, std::vector<Sentence>& out) {
+  const std::optional<double> durable_s = save.median_of(kTimeToDurable);
+  const std::optional<double> bytes = save.median_of(kBytes);
+  if (!durable_s || !bytes || *durable_s <= 0) return;
   add_sentence(out, Tone::finding, "saving.once", "Saving {} took {} until it was durable: {} {}.", save.name,
-               format_seconds(*durable), format_rate(*bytes / *durable, output), rate_unit(output));
+               format_seconds(*durable_s), format_rate(*bytes / *durable_s, output), rate_unit(output));
 }
 
 }  // namespace
@@ -190,21 +194,21 @@ void describe_saving(const std::vector<SavingGroup>& groups, const std::vector<S
     for (const SavingRuns& arm : group.arms)
       describe_all({arm.arm, arm.runs, group.name + " " + arm.name}, output, out);
   });
-  const std::size_t single = out.size();
+  const std::size_t first_single = out.size();
   for (const SavingRuns& save : singles) {
-    describe_once(save, output, out);
+    describe_single_save(save, output, out);
     describe_misses(save, out);
   }
-  link_sentences("checkpoints-saves", single, out);
-  const std::size_t before = out.size();
+  link_sentences("checkpoints-saves", first_single, out);
+  const std::size_t first_training = out.size();
   for (const TrainGroup& group : trained)
     for (const auto& [prefetch, record] : group.at) {
-      if (find_metric(*record, kBlock) == nullptr) continue;
+      if (find_metric(*record, kBlockTime) == nullptr) continue;
       const SavingRuns subject{"", {record}, fmt::format("{} with prefetch {}", group.title, prefetch)};
-      describe_held(subject, out);
+      describe_blocking(subject, out);
       describe_all(subject, output, out);
     }
-  link_sentences("checkpoints-trainings", before, out);
+  link_sentences("checkpoints-trainings", first_training, out);
 }
 
 }  // namespace penstock::verdicts

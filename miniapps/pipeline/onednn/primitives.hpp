@@ -14,27 +14,28 @@ using PoolForward = dnnl::pooling_forward;
 using PoolBackward = dnnl::pooling_backward;
 
 template <class Primitive, class... Words>
-typename Primitive::primitive_desc described(const engine& where, const Words&... words) {
-  return typename Primitive::primitive_desc(where, words...);
+typename Primitive::primitive_desc forward_desc(const engine& cpu, const Words&... words) {
+  return typename Primitive::primitive_desc(cpu, words...);
 }
-// The description of a backward pass; oneDNN needs the forward description for it.
+// Describes a backward pass, for which oneDNN needs the description of the forward pass.
 template <class Primitive, class Forward, class... Words>
-typename Primitive::primitive_desc described_after(const Forward& forward, const engine& where,
-                                                   const Words&... words) {
-  return typename Primitive::primitive_desc(where, words..., forward);
+typename Primitive::primitive_desc backward_desc(const Forward& forward, const engine& cpu,
+                                                 const Words&... words) {
+  return typename Primitive::primitive_desc(cpu, words..., forward);
 }
 
-inline dnnl::eltwise_forward::primitive_desc relu_forward(const engine& where, const memory::desc& of) {
-  return {where, dnnl::prop_kind::forward_training, dnnl::algorithm::eltwise_relu_use_dst_for_bwd, of, of};
+inline dnnl::eltwise_forward::primitive_desc relu_forward(const engine& cpu, const memory::desc& layout) {
+  return {cpu, dnnl::prop_kind::forward_training, dnnl::algorithm::eltwise_relu_use_dst_for_bwd, layout,
+          layout};
 }
 inline dnnl::eltwise_backward::primitive_desc relu_backward(
-    const dnnl::eltwise_forward::primitive_desc& forward, const engine& where, const memory::desc& of) {
-  return {where, dnnl::algorithm::eltwise_relu_use_dst_for_bwd, of, of, of, 0.0F, 0.0F, forward};
+    const dnnl::eltwise_forward::primitive_desc& forward, const engine& cpu, const memory::desc& layout) {
+  return {cpu, dnnl::algorithm::eltwise_relu_use_dst_for_bwd, layout, layout, layout, 0.0F, 0.0F, forward};
 }
 
-// a + scale * b; both have the layout `of`.
-inline dnnl::sum::primitive_desc added(const engine& where, const memory::desc& of, float scale) {
-  return {where, of, {1.0F, scale}, {of, of}};
+// Describes the sum a + scale * b of two arrays with this layout.
+inline dnnl::sum::primitive_desc scaled_sum(const engine& cpu, const memory::desc& layout, float scale) {
+  return {cpu, layout, {1.0F, scale}, {layout, layout}};
 }
 
 #else
@@ -43,29 +44,29 @@ using PoolForward = dnnl::pooling_v2_forward;
 using PoolBackward = dnnl::pooling_v2_backward;
 
 template <class Primitive, class... Words>
-typename Primitive::primitive_desc described(const engine& where, const Words&... words) {
-  return typename Primitive::primitive_desc(typename Primitive::desc(words...), where);
+typename Primitive::primitive_desc forward_desc(const engine& cpu, const Words&... words) {
+  return typename Primitive::primitive_desc(typename Primitive::desc(words...), cpu);
 }
-// The description of a backward pass; oneDNN needs the forward description for it.
+// Describes a backward pass, for which oneDNN needs the description of the forward pass.
 template <class Primitive, class Forward, class... Words>
-typename Primitive::primitive_desc described_after(const Forward& forward, const engine& where,
-                                                   const Words&... words) {
-  return typename Primitive::primitive_desc(typename Primitive::desc(words...), where, forward);
+typename Primitive::primitive_desc backward_desc(const Forward& forward, const engine& cpu,
+                                                 const Words&... words) {
+  return typename Primitive::primitive_desc(typename Primitive::desc(words...), cpu, forward);
 }
 
-inline dnnl::eltwise_forward::primitive_desc relu_forward(const engine& where, const memory::desc& of) {
-  return described<dnnl::eltwise_forward>(where, dnnl::prop_kind::forward_training,
-                                          dnnl::algorithm::eltwise_relu_use_dst_for_bwd, of);
+inline dnnl::eltwise_forward::primitive_desc relu_forward(const engine& cpu, const memory::desc& layout) {
+  return forward_desc<dnnl::eltwise_forward>(cpu, dnnl::prop_kind::forward_training,
+                                             dnnl::algorithm::eltwise_relu_use_dst_for_bwd, layout);
 }
 inline dnnl::eltwise_backward::primitive_desc relu_backward(
-    const dnnl::eltwise_forward::primitive_desc& forward, const engine& where, const memory::desc& of) {
-  return described_after<dnnl::eltwise_backward>(forward, where,
-                                                 dnnl::algorithm::eltwise_relu_use_dst_for_bwd, of, of);
+    const dnnl::eltwise_forward::primitive_desc& forward, const engine& cpu, const memory::desc& layout) {
+  return backward_desc<dnnl::eltwise_backward>(forward, cpu, dnnl::algorithm::eltwise_relu_use_dst_for_bwd,
+                                               layout, layout);
 }
 
-// a + scale * b; both have the layout `of`.
-inline dnnl::sum::primitive_desc added(const engine& where, const memory::desc& of, float scale) {
-  return {of, {1.0F, scale}, {of, of}, where};
+// Describes the sum a + scale * b of two arrays with this layout.
+inline dnnl::sum::primitive_desc scaled_sum(const engine& cpu, const memory::desc& layout, float scale) {
+  return {layout, {1.0F, scale}, {layout, layout}, cpu};
 }
 
 #endif

@@ -46,11 +46,11 @@ struct LayerJobs {
 memory::desc layout(const Dims& dims, Tag tag) {
   return {dims, memory::data_type::f32, tag};
 }
-memory::desc any(const Dims& dims) {
+memory::desc any_desc(const Dims& dims) {
   return layout(dims, Tag::any);
 }
 
-// The side of the output of a sliding window.
+// The side, in pixels, of the output of a sliding window.
 memory::dim window_output_side(memory::dim side, const Layer& layer) {
   return (side + 2 * static_cast<memory::dim>(layer.padding) - static_cast<memory::dim>(layer.kernel)) /
              static_cast<memory::dim>(layer.stride) +
@@ -58,12 +58,12 @@ memory::dim window_output_side(memory::dim side, const Layer& layer) {
 }
 
 memory::dim product(const Dims& dims, std::size_t from) {
-  memory::dim all = 1;
-  for (std::size_t i = from; i < dims.size(); ++i) all *= dims[i];
-  return all;
+  memory::dim result = 1;
+  for (std::size_t i = from; i < dims.size(); ++i) result *= dims[i];
+  return result;
 }
 
-std::span<float> numbers(const memory& of) {
+std::span<float> floats_of(const memory& of) {
   return {static_cast<float*>(of.get_data_handle()), of.get_desc().get_size() / sizeof(float)};
 }
 
@@ -73,20 +73,20 @@ class OneDnnTrainer final : public NetworkTrainer {
   Result<double> step(std::span<const float> pictures, std::span<const std::uint32_t> labels) override;
 
  private:
-  void convolution(const Layer& layer);
-  void max_pool(const Layer& layer);
-  void dense(const Layer& layer);
+  void add_convolution(const Layer& layer);
+  void add_max_pool(const Layer& layer);
+  void add_dense(const Layer& layer);
   void flatten();
   template <class Forward, class BackData, class BackWeights>
-  void weighted(const Layer& layer, const Dims& weight_dims, const Dims& dims,
-                const typename Forward::primitive_desc& forward,
-                const typename BackData::primitive_desc& back_data,
-                const typename BackWeights::primitive_desc& back_weights);
+  void add_weighted(const Layer& layer, const Dims& weight_dims, const Dims& dims,
+                    const typename Forward::primitive_desc& forward,
+                    const typename BackData::primitive_desc& back_data,
+                    const typename BackWeights::primitive_desc& back_weights);
 
-  memory room(const memory::desc& desc);
+  memory zeroed(const memory::desc& desc);
   memory drawn_weights(const Dims& dims, const memory::desc& desc);
-  memory laid_out(std::vector<Job>& jobs, const memory& from, const memory::desc& wanted);
-  void update(std::vector<Job>& jobs, const memory& weights, const memory& gradient);
+  memory in_layout(std::vector<Job>& jobs, const memory& from, const memory::desc& wanted);
+  void add_weight_update(std::vector<Job>& jobs, const memory& weights, const memory& gradient);
   Result<void> run(const std::vector<Job>& jobs);
   double loss_and_gradient(std::span<const std::uint32_t> labels);
 
@@ -94,30 +94,30 @@ class OneDnnTrainer final : public NetworkTrainer {
   const RandomStream random_;
   dnnl::engine engine_{dnnl::engine::kind::cpu, 0};
   dnnl::stream stream_{engine_};
-  memory input_;            // memory of the current batch
-  Tensor last_;             // the output of the last of layers_
-  std::size_t number_ = 0;  // number of the network's layer that is being made
+  memory input_;                  // the current batch, in its caller's memory
+  Tensor output_;                 // the output of the last of layers_
+  std::size_t layer_number_ = 0;  // number of the network's layer that is being made
   std::vector<LayerJobs> layers_;
 };
 
 OneDnnTrainer::OneDnnTrainer(const TrainerRequest& request)
     : request_(request), random_(request.seed, "train.network") {
   const auto side = static_cast<memory::dim>(request.network.side);
-  last_.dims = {static_cast<memory::dim>(request.samples), kPictureChannels, side, side};
-  input_ = memory(layout(last_.dims, request.axes == Axes::nhwc ? Tag::nhwc : Tag::nchw), engine_,
+  output_.dims = {static_cast<memory::dim>(request.samples), kPictureChannels, side, side};
+  input_ = memory(layout(output_.dims, request.axes == Axes::nhwc ? Tag::nhwc : Tag::nchw), engine_,
                   DNNL_MEMORY_NONE);
-  last_.value = input_;
-  for (number_ = 0; number_ < request.network.layers.size(); ++number_) {
-    const Layer& layer = request.network.layers[number_];
+  output_.value = input_;
+  for (layer_number_ = 0; layer_number_ < request.network.layers.size(); ++layer_number_) {
+    const Layer& layer = request.network.layers[layer_number_];
     switch (layer.kind) {
       case Layer::Kind::convolution:
-        convolution(layer);
+        add_convolution(layer);
         break;
       case Layer::Kind::max_pool:
-        max_pool(layer);
+        add_max_pool(layer);
         break;
       case Layer::Kind::dense:
-        dense(layer);
+        add_dense(layer);
         break;
     }
   }
@@ -125,52 +125,54 @@ OneDnnTrainer::OneDnnTrainer(const TrainerRequest& request)
 }
 
 // Touches the memory, so that no step pays for the first touch.
-memory OneDnnTrainer::room(const memory::desc& desc) {
-  memory made(desc, engine_);
-  std::memset(made.get_data_handle(), 0, desc.get_size());
-  return made;
+memory OneDnnTrainer::zeroed(const memory::desc& desc) {
+  memory result(desc, engine_);
+  std::memset(result.get_data_handle(), 0, desc.get_size());
+  return result;
 }
 
 memory OneDnnTrainer::drawn_weights(const Dims& dims, const memory::desc& desc) {
-  memory plain(layout(dims, dims.size() == 4 ? Tag::oihw : Tag::oi), engine_);
+  memory plain_weights(layout(dims, dims.size() == 4 ? Tag::oihw : Tag::oi), engine_);
   const auto bound = std::sqrt(3.0F / static_cast<float>(product(dims, 1)));
-  const RandomStream own = random_.substream(number_);
+  const RandomStream stream = random_.substream(layer_number_);
   std::uint64_t n = 0;
-  for (float& weight : numbers(plain)) weight = bound * (2 * static_cast<float>(own.uniform(n++)) - 1);
-  memory weights = room(desc);
-  dnnl::reorder(plain, weights).execute(stream_, plain, weights);
+  for (float& weight : floats_of(plain_weights))
+    weight = bound * (2 * static_cast<float>(stream.uniform(n++)) - 1);
+  memory weights = zeroed(desc);
+  dnnl::reorder(plain_weights, weights).execute(stream_, plain_weights, weights);
   stream_.wait();
   return weights;
 }
 
 // Returns `from` itself, or a copy of it in the wanted layout.
-memory OneDnnTrainer::laid_out(std::vector<Job>& jobs, const memory& from, const memory::desc& wanted) {
+memory OneDnnTrainer::in_layout(std::vector<Job>& jobs, const memory& from, const memory::desc& wanted) {
   if (from.get_desc() == wanted) return from;
-  memory to = room(wanted);
-  jobs.push_back({dnnl::reorder(from, to), {{DNNL_ARG_FROM, from}, {DNNL_ARG_TO, to}}});
-  return to;
+  memory copy = zeroed(wanted);
+  jobs.push_back({dnnl::reorder(from, copy), {{DNNL_ARG_FROM, from}, {DNNL_ARG_TO, copy}}});
+  return copy;
 }
 
-void OneDnnTrainer::update(std::vector<Job>& jobs, const memory& weights, const memory& gradient) {
-  const memory same = laid_out(jobs, gradient, weights.get_desc());
-  jobs.push_back(
-      {dnnl::sum(onednn::added(engine_, weights.get_desc(), -request_.rate)),
-       {{DNNL_ARG_MULTIPLE_SRC, weights}, {DNNL_ARG_MULTIPLE_SRC + 1, same}, {DNNL_ARG_DST, weights}}});
+void OneDnnTrainer::add_weight_update(std::vector<Job>& jobs, const memory& weights, const memory& gradient) {
+  const memory aligned_gradient = in_layout(jobs, gradient, weights.get_desc());
+  jobs.push_back({dnnl::sum(onednn::scaled_sum(engine_, weights.get_desc(), -request_.rate)),
+                  {{DNNL_ARG_MULTIPLE_SRC, weights},
+                   {DNNL_ARG_MULTIPLE_SRC + 1, aligned_gradient},
+                   {DNNL_ARG_DST, weights}}});
 }
 
 // Adds a layer with weights, whose output has the dimensions `dims`.
 template <class Forward, class BackData, class BackWeights>
-void OneDnnTrainer::weighted(const Layer& layer, const Dims& weight_dims, const Dims& dims,
-                             const typename Forward::primitive_desc& forward,
-                             const typename BackData::primitive_desc& back_data,
-                             const typename BackWeights::primitive_desc& back_weights) {
-  const Tensor in = last_;
+void OneDnnTrainer::add_weighted(const Layer& layer, const Dims& weight_dims, const Dims& dims,
+                                 const typename Forward::primitive_desc& forward,
+                                 const typename BackData::primitive_desc& back_data,
+                                 const typename BackWeights::primitive_desc& back_weights) {
+  const Tensor in = output_;
   LayerJobs jobs;
   const memory weights = drawn_weights(weight_dims, forward.weights_desc());
-  const memory bias = room(forward.bias_desc());
-  const Tensor out{dims, room(forward.dst_desc()), room(forward.dst_desc())};
+  const memory bias = zeroed(forward.bias_desc());
+  const Tensor out{dims, zeroed(forward.dst_desc()), zeroed(forward.dst_desc())};
 
-  const memory source = laid_out(jobs.forward, in.value, forward.src_desc());
+  const memory source = in_layout(jobs.forward, in.value, forward.src_desc());
   jobs.forward.push_back({Forward(forward),
                           {{DNNL_ARG_SRC, source},
                            {DNNL_ARG_WEIGHTS, weights},
@@ -186,122 +188,126 @@ void OneDnnTrainer::weighted(const Layer& layer, const Dims& weight_dims, const 
          {{DNNL_ARG_DST, out.value}, {DNNL_ARG_DIFF_DST, out.gradient}, {DNNL_ARG_DIFF_SRC, out.gradient}}});
   }
   if (in.learns()) {
-    const bool direct = in.gradient.get_desc() == back_data.diff_src_desc();
-    const memory to = direct ? in.gradient : room(back_data.diff_src_desc());
-    const memory from = laid_out(backward, out.gradient, back_data.diff_dst_desc());
-    const memory with = laid_out(backward, weights, back_data.weights_desc());
+    const bool same_layout = in.gradient.get_desc() == back_data.diff_src_desc();
+    const memory target_gradient = same_layout ? in.gradient : zeroed(back_data.diff_src_desc());
+    const memory source_gradient = in_layout(backward, out.gradient, back_data.diff_dst_desc());
+    const memory weights_copy = in_layout(backward, weights, back_data.weights_desc());
     backward.push_back({BackData(back_data),
-                        {{DNNL_ARG_DIFF_DST, from}, {DNNL_ARG_WEIGHTS, with}, {DNNL_ARG_DIFF_SRC, to}}});
-    if (!direct)
-      backward.push_back({dnnl::reorder(to, in.gradient), {{DNNL_ARG_FROM, to}, {DNNL_ARG_TO, in.gradient}}});
+                        {{DNNL_ARG_DIFF_DST, source_gradient},
+                         {DNNL_ARG_WEIGHTS, weights_copy},
+                         {DNNL_ARG_DIFF_SRC, target_gradient}}});
+    if (!same_layout)
+      backward.push_back({dnnl::reorder(target_gradient, in.gradient),
+                          {{DNNL_ARG_FROM, target_gradient}, {DNNL_ARG_TO, in.gradient}}});
   }
-  const memory weights_gradient = room(back_weights.diff_weights_desc());
-  const memory bias_gradient = room(back_weights.diff_bias_desc());
-  const memory seen = laid_out(backward, in.value, back_weights.src_desc());
-  const memory told = laid_out(backward, out.gradient, back_weights.diff_dst_desc());
+  const memory weights_gradient = zeroed(back_weights.diff_weights_desc());
+  const memory bias_gradient = zeroed(back_weights.diff_bias_desc());
+  const memory input = in_layout(backward, in.value, back_weights.src_desc());
+  const memory output_gradient = in_layout(backward, out.gradient, back_weights.diff_dst_desc());
   backward.push_back({BackWeights(back_weights),
-                      {{DNNL_ARG_SRC, seen},
-                       {DNNL_ARG_DIFF_DST, told},
+                      {{DNNL_ARG_SRC, input},
+                       {DNNL_ARG_DIFF_DST, output_gradient},
                        {DNNL_ARG_DIFF_WEIGHTS, weights_gradient},
                        {DNNL_ARG_DIFF_BIAS, bias_gradient}}});
-  update(backward, weights, weights_gradient);
-  update(backward, bias, bias_gradient);
-  last_ = out;
+  add_weight_update(backward, weights, weights_gradient);
+  add_weight_update(backward, bias, bias_gradient);
+  output_ = out;
   layers_.push_back(std::move(jobs));
 }
 
-void OneDnnTrainer::convolution(const Layer& layer) {
+void OneDnnTrainer::add_convolution(const Layer& layer) {
   const auto outputs = static_cast<memory::dim>(layer.outputs);
   const auto kernel = static_cast<memory::dim>(layer.kernel);
   const Dims stride(2, static_cast<memory::dim>(layer.stride));
   const Dims padding(2, static_cast<memory::dim>(layer.padding));
-  const Dims& in = last_.dims;
+  const Dims& in = output_.dims;
   const Dims out{in[0], outputs, window_output_side(in[2], layer), window_output_side(in[3], layer)};
   const Dims weights{outputs, in[1], kernel, kernel};
   const memory::desc bias = layout({outputs}, Tag::x);
 
-  const auto forward = onednn::described<dnnl::convolution_forward>(
-      engine_, prop_kind::forward_training, algorithm::convolution_auto, any(in), any(weights), bias,
-      any(out), stride, padding, padding);
-  const auto back_data = onednn::described_after<dnnl::convolution_backward_data>(
-      forward, engine_, algorithm::convolution_auto, any(in), any(weights), any(out), stride, padding,
-      padding);
-  const auto back_weights = onednn::described_after<dnnl::convolution_backward_weights>(
-      forward, engine_, algorithm::convolution_auto, any(in), any(weights), bias, any(out), stride, padding,
-      padding);
-  weighted<dnnl::convolution_forward, dnnl::convolution_backward_data, dnnl::convolution_backward_weights>(
-      layer, weights, out, forward, back_data, back_weights);
+  const auto forward = onednn::forward_desc<dnnl::convolution_forward>(
+      engine_, prop_kind::forward_training, algorithm::convolution_auto, any_desc(in), any_desc(weights),
+      bias, any_desc(out), stride, padding, padding);
+  const auto back_data = onednn::backward_desc<dnnl::convolution_backward_data>(
+      forward, engine_, algorithm::convolution_auto, any_desc(in), any_desc(weights), any_desc(out), stride,
+      padding, padding);
+  const auto back_weights = onednn::backward_desc<dnnl::convolution_backward_weights>(
+      forward, engine_, algorithm::convolution_auto, any_desc(in), any_desc(weights), bias, any_desc(out),
+      stride, padding, padding);
+  add_weighted<dnnl::convolution_forward, dnnl::convolution_backward_data,
+               dnnl::convolution_backward_weights>(layer, weights, out, forward, back_data, back_weights);
 }
 
-void OneDnnTrainer::max_pool(const Layer& layer) {
+void OneDnnTrainer::add_max_pool(const Layer& layer) {
   const Dims kernel(2, static_cast<memory::dim>(layer.kernel));
   const Dims stride(2, static_cast<memory::dim>(layer.stride));
   const Dims padding(2, static_cast<memory::dim>(layer.padding));
   const Dims dense(2, 0);
-  const Dims& in = last_.dims;
+  const Dims& in = output_.dims;
   const Dims dims{in[0], in[1], window_output_side(in[2], layer), window_output_side(in[3], layer)};
-  const memory::desc from = last_.value.get_desc();
-  const auto forward =
-      onednn::described<onednn::PoolForward>(engine_, prop_kind::forward_training, algorithm::pooling_max,
-                                             from, any(dims), stride, kernel, dense, padding, padding);
-  const Tensor out{dims, room(forward.dst_desc()), room(forward.dst_desc())};
-  const memory where = room(forward.workspace_desc());
+  const memory::desc from = output_.value.get_desc();
+  const auto forward = onednn::forward_desc<onednn::PoolForward>(engine_, prop_kind::forward_training,
+                                                                 algorithm::pooling_max, from, any_desc(dims),
+                                                                 stride, kernel, dense, padding, padding);
+  const Tensor out{dims, zeroed(forward.dst_desc()), zeroed(forward.dst_desc())};
+  const memory workspace = zeroed(forward.workspace_desc());
   LayerJobs jobs;
   jobs.forward.push_back(
       {onednn::PoolForward(forward),
-       {{DNNL_ARG_SRC, last_.value}, {DNNL_ARG_DST, out.value}, {DNNL_ARG_WORKSPACE, where}}});
-  if (last_.learns()) {
-    const auto backward = onednn::described_after<onednn::PoolBackward>(
+       {{DNNL_ARG_SRC, output_.value}, {DNNL_ARG_DST, out.value}, {DNNL_ARG_WORKSPACE, workspace}}});
+  if (output_.learns()) {
+    const auto backward = onednn::backward_desc<onednn::PoolBackward>(
         forward, engine_, algorithm::pooling_max, from, forward.dst_desc(), stride, kernel, dense, padding,
         padding);
     jobs.backward.push_back({onednn::PoolBackward(backward),
                              {{DNNL_ARG_DIFF_DST, out.gradient},
-                              {DNNL_ARG_DIFF_SRC, last_.gradient},
-                              {DNNL_ARG_WORKSPACE, where}}});
+                              {DNNL_ARG_DIFF_SRC, output_.gradient},
+                              {DNNL_ARG_WORKSPACE, workspace}}});
   }
-  last_ = out;
+  output_ = out;
   layers_.push_back(std::move(jobs));
 }
 
 // Makes one row for each sample, with its numbers in the order channel, height, width.
 void OneDnnTrainer::flatten() {
-  const Dims rows{last_.dims[0], product(last_.dims, 1)};
-  const memory value = room(layout(last_.dims, Tag::nchw));
-  const auto seen_as_rows = [&](const memory& of) {
+  const Dims rows{output_.dims[0], product(output_.dims, 1)};
+  const memory value = zeroed(layout(output_.dims, Tag::nchw));
+  const auto as_rows = [&](const memory& of) {
     return memory(layout(rows, Tag::nc), engine_, of.get_data_handle());
   };
   LayerJobs jobs;
   jobs.forward.push_back(
-      {dnnl::reorder(last_.value, value), {{DNNL_ARG_FROM, last_.value}, {DNNL_ARG_TO, value}}});
-  Tensor out{rows, seen_as_rows(value), {}};
-  if (last_.learns()) {
-    const memory gradient = room(value.get_desc());
-    jobs.backward.push_back({dnnl::reorder(gradient, last_.gradient),
-                             {{DNNL_ARG_FROM, gradient}, {DNNL_ARG_TO, last_.gradient}}});
-    out.gradient = seen_as_rows(gradient);
+      {dnnl::reorder(output_.value, value), {{DNNL_ARG_FROM, output_.value}, {DNNL_ARG_TO, value}}});
+  Tensor out{rows, as_rows(value), {}};
+  if (output_.learns()) {
+    const memory gradient = zeroed(value.get_desc());
+    jobs.backward.push_back({dnnl::reorder(gradient, output_.gradient),
+                             {{DNNL_ARG_FROM, gradient}, {DNNL_ARG_TO, output_.gradient}}});
+    out.gradient = as_rows(gradient);
   }
-  last_ = out;
+  output_ = out;
   layers_.push_back(std::move(jobs));
 }
 
-void OneDnnTrainer::dense(const Layer& layer) {
-  if (last_.dims.size() != 2) flatten();
+void OneDnnTrainer::add_dense(const Layer& layer) {
+  if (output_.dims.size() != 2) flatten();
   const auto outputs = static_cast<memory::dim>(layer.outputs);
-  const memory::desc in = layout(last_.dims, Tag::nc);
-  const Dims dims{last_.dims[0], outputs};
+  const memory::desc in = layout(output_.dims, Tag::nc);
+  const Dims dims{output_.dims[0], outputs};
   const memory::desc out = layout(dims, Tag::nc);
-  const Dims weight_dims{outputs, last_.dims[1]};
+  const Dims weight_dims{outputs, output_.dims[1]};
   const memory::desc weights = layout(weight_dims, Tag::oi);
   const memory::desc bias = layout({outputs}, Tag::x);
 
-  const auto forward = onednn::described<dnnl::inner_product_forward>(engine_, prop_kind::forward_training,
-                                                                      in, weights, bias, out);
+  const auto forward = onednn::forward_desc<dnnl::inner_product_forward>(engine_, prop_kind::forward_training,
+                                                                         in, weights, bias, out);
   const auto back_data =
-      onednn::described_after<dnnl::inner_product_backward_data>(forward, engine_, in, weights, out);
+      onednn::backward_desc<dnnl::inner_product_backward_data>(forward, engine_, in, weights, out);
   const auto back_weights =
-      onednn::described_after<dnnl::inner_product_backward_weights>(forward, engine_, in, weights, bias, out);
-  weighted<dnnl::inner_product_forward, dnnl::inner_product_backward_data,
-           dnnl::inner_product_backward_weights>(layer, weight_dims, dims, forward, back_data, back_weights);
+      onednn::backward_desc<dnnl::inner_product_backward_weights>(forward, engine_, in, weights, bias, out);
+  add_weighted<dnnl::inner_product_forward, dnnl::inner_product_backward_data,
+               dnnl::inner_product_backward_weights>(layer, weight_dims, dims, forward, back_data,
+                                                     back_weights);
 }
 
 // Softmax and cross entropy: returns the mean loss over the samples and sets the gradient of the last layer.
@@ -310,15 +316,15 @@ double OneDnnTrainer::loss_and_gradient(std::span<const std::uint32_t> labels) {
   const auto samples = static_cast<double>(labels.size());
   double loss = 0;
   for (std::size_t i = 0; i < labels.size(); ++i) {
-    const std::span<const float> said = numbers(last_.value).subspan(i * classes, classes);
-    const std::span<float> gradient = numbers(last_.gradient).subspan(i * classes, classes);
-    const double most = *std::ranges::max_element(said);
+    const std::span<const float> outputs = floats_of(output_.value).subspan(i * classes, classes);
+    const std::span<float> gradient = floats_of(output_.gradient).subspan(i * classes, classes);
+    const double largest = *std::ranges::max_element(outputs);
     double sum = 0;
-    for (const float one : said) sum += std::exp(one - most);
-    loss += std::log(sum) + most - said[labels[i]];
-    for (std::size_t of = 0; of < classes; ++of)
-      gradient[of] =
-          static_cast<float>((std::exp(said[of] - most) / sum - (of == labels[i] ? 1.0 : 0.0)) / samples);
+    for (const float output : outputs) sum += std::exp(output - largest);
+    loss += std::log(sum) + largest - outputs[labels[i]];
+    for (std::size_t c = 0; c < classes; ++c)
+      gradient[c] =
+          static_cast<float>((std::exp(outputs[c] - largest) / sum - (c == labels[i] ? 1.0 : 0.0)) / samples);
   }
   return loss / samples;
 }
@@ -334,7 +340,7 @@ Result<void> OneDnnTrainer::run(const std::vector<Job>& jobs) {
 
 // Turns exceptions of oneDNN into errors of Penstock.
 template <class Action>
-auto caught(Action action) -> decltype(action()) {
+auto catch_dnnl_errors(Action action) -> decltype(action()) {
   try {
     return action();
   } catch (const dnnl::error& error) {
@@ -347,7 +353,7 @@ auto caught(Action action) -> decltype(action()) {
 }
 
 Result<double> OneDnnTrainer::step(std::span<const float> pictures, std::span<const std::uint32_t> labels) {
-  return caught([&]() -> Result<double> {
+  return catch_dnnl_errors([&]() -> Result<double> {
     input_.set_data_handle(const_cast<float*>(pictures.data()));  // the primitives only read it
     for (const LayerJobs& layer : layers_) PENSTOCK_TRY(run(layer.forward));
     const double loss = loss_and_gradient(labels);
@@ -356,13 +362,13 @@ Result<double> OneDnnTrainer::step(std::span<const float> pictures, std::span<co
   });
 }
 
-// oneDNN usually has threads of OpenMP, from one of several libraries: all have this function.
+// oneDNN usually computes with OpenMP threads. All libraries of OpenMP have omp_set_num_threads().
 Result<void> set_threads(unsigned threads) {
-  void* const found = ::dlsym(RTLD_DEFAULT, "omp_set_num_threads");
-  if (found == nullptr)
+  void* const set_num_threads = ::dlsym(RTLD_DEFAULT, "omp_set_num_threads");
+  if (set_num_threads == nullptr)
     return make_error(Errc::unsupported,
                       "this oneDNN does not say how to set its threads: leave out threads=");
-  reinterpret_cast<void (*)(int)>(found)(static_cast<int>(threads));
+  reinterpret_cast<void (*)(int)>(set_num_threads)(static_cast<int>(threads));
   return success();
 }
 
@@ -370,7 +376,7 @@ Result<void> set_threads(unsigned threads) {
 
 Result<std::unique_ptr<NetworkTrainer>> make_onednn_trainer(const TrainerRequest& request) {
   if (request.threads != 0) PENSTOCK_TRY(set_threads(request.threads));
-  return caught([&]() -> Result<std::unique_ptr<NetworkTrainer>> {
+  return catch_dnnl_errors([&]() -> Result<std::unique_ptr<NetworkTrainer>> {
     return std::unique_ptr<NetworkTrainer>(std::make_unique<OneDnnTrainer>(request));
   });
 }

@@ -11,16 +11,16 @@
 namespace penstock::verdicts {
 namespace {
 
-std::string value_text(double value, bool busy) {
-  return busy ? format_percent(value) : format_number(value) + " samples/s";
+std::string value_text(double value, bool is_utilization) {
+  return is_utilization ? format_percent(value) : format_number(value) + " samples/s";
 }
 
 }  // namespace
 
 void describe_grids(const std::vector<TrainGrid>& grids, std::vector<Sentence>& out) {
   describe_each("training-grid", grids, out, [&](const TrainGrid& grid) {
-    const bool busy = grid_shows_utilization(grid);
-    const MetricInfo metric = busy ? train_metrics::kUtilization : train_metrics::kSampleRate;
+    const bool shows_utilization = grid_shows_utilization(grid);
+    const MetricInfo metric = shows_utilization ? train_metrics::kUtilization : train_metrics::kSampleRate;
     const auto value = [&](const Record* record) { return *metric_value(*record, metric); };
     RecordList cells;  // in the order of threads, then of prefetch
     for (const auto& [threads, row] : grid.at)
@@ -30,22 +30,23 @@ void describe_grids(const std::vector<TrainGrid>& grids, std::vector<Sentence>& 
     const Record* const best = *std::max_element(
         cells.begin(), cells.end(), [&](const Record* a, const Record* b) { return value(a) < value(b); });
     if (value(best) <= 0) return;
-    const Record* const enough = *std::find_if(cells.begin(), cells.end(), [&](const Record* cell) {
-      return value(cell) >= (1 - kSameRate) * value(best);
+    const Record* const fewest_enough = *std::find_if(cells.begin(), cells.end(), [&](const Record* cell) {
+      return value(cell) >= (1 - kSameRateTolerance) * value(best);
     });
     const std::uint64_t threads = *whole_number(*best, "threads", 1);
-    const std::uint64_t fewest = *whole_number(*enough, "threads", 1);
-    const std::string what = busy ? "keep the accelerator busy" : "deliver";
+    const std::uint64_t fewest_threads = *whole_number(*fewest_enough, "threads", 1);
+    const std::string what = shows_utilization ? "keep the accelerator busy" : "deliver";
     std::string text = fmt::format("{} with prefetch {} {} {}{}, the most that was measured for {}",
                                    threads_text(threads), *train_prefetch(*best),
-                                   threads == 1 && busy ? "keeps the accelerator busy"
-                                   : threads == 1       ? "delivers"
-                                                        : what,
-                                   value_text(value(best), busy), busy ? " of the time" : "", grid.title);
-    if (enough != best)
-      text += fmt::format("; {} with prefetch {} come{} within {} of that ({})", threads_text(fewest),
-                          *train_prefetch(*enough), fewest == 1 ? "s" : "", format_percent(kSameRate),
-                          value_text(value(enough), busy));
+                                   threads == 1 && shows_utilization ? "keeps the accelerator busy"
+                                   : threads == 1                    ? "delivers"
+                                                                     : what,
+                                   value_text(value(best), shows_utilization),
+                                   shows_utilization ? " of the time" : "", grid.title);
+    if (fewest_enough != best)
+      text += fmt::format("; {} with prefetch {} come{} within {} of that ({})", threads_text(fewest_threads),
+                          *train_prefetch(*fewest_enough), fewest_threads == 1 ? "s" : "",
+                          format_percent(kSameRateTolerance), value_text(value(fewest_enough), shows_utilization));
     out.push_back({Tone::finding, "grid", text + "."});
   });
 }

@@ -14,7 +14,8 @@
 namespace penstock {
 namespace {
 
-// The tiers other than the data's, such as "checkpoint root". A key also has their options.
+// Lists the tiers other than the data's, by `member`: "checkpoint root" for "name"; "spec" adds their
+// options.
 std::string other_tiers(const Record& record, std::string_view member) {
   std::string text;
   for (const auto& [role, tier] : record.tiers.items())
@@ -46,10 +47,10 @@ std::string train_title(const Record& record) {
 // The values by which train records may differ, as text; one row for each record.
 std::vector<std::vector<std::string>> train_texts(std::span<const Record* const> records,
                                                   std::string_view also_varying = "") {
-  // The title has the app. The cache has a column of its own, with its real state.
-  std::vector<std::string_view> apart = varying_parameters(also_varying);
-  apart.insert(apart.end(), {"app", "cache"});
-  std::vector<std::vector<std::string>> rows = work_rows(records, apart);
+  // The title has the app already. The cache gets a column of its own, with its real state.
+  std::vector<std::string_view> left_out = varying_parameters(also_varying);
+  left_out.insert(left_out.end(), {"app", "cache"});
+  std::vector<std::vector<std::string>> rows = work_rows(records, left_out);
   for (std::size_t i = 0; i < rows.size(); ++i) {
     const Record& record = *records[i];
     const std::string state = cache_state(record);
@@ -134,13 +135,13 @@ std::optional<double> input_wait_per_step(const Record& record) {
   if (wait == nullptr) return std::nullopt;
   if (wait->per == "step") {
     double sum = 0;
-    std::size_t known = 0;
+    std::size_t finite_samples = 0;
     for (const double sample : wait->samples) {
       if (!std::isfinite(sample)) continue;
       sum += sample;
-      ++known;
+      ++finite_samples;
     }
-    return sum / static_cast<double>(known);
+    return sum / static_cast<double>(finite_samples);
   }
   const auto steps = metric_value(record, train_metrics::kSteps);
   if (!steps || *steps <= 0) return std::nullopt;
@@ -148,13 +149,13 @@ std::optional<double> input_wait_per_step(const Record& record) {
 }
 
 std::optional<double> hidden_by_prefetch(const TrainGroup& group, std::uint64_t prefetch) {
-  const auto none = group.at.find(0);
-  const auto some = group.at.find(prefetch);
-  if (prefetch == 0 || none == group.at.end() || some == group.at.end()) return std::nullopt;
-  const auto without = input_wait_per_step(*none->second);
-  const auto with = input_wait_per_step(*some->second);
-  if (!without || !with || *without <= 0) return std::nullopt;
-  return 1 - *with / *without;
+  const auto unprefetched = group.at.find(0);
+  const auto prefetched = group.at.find(prefetch);
+  if (prefetch == 0 || unprefetched == group.at.end() || prefetched == group.at.end()) return std::nullopt;
+  const auto wait_without = input_wait_per_step(*unprefetched->second);
+  const auto wait_with = input_wait_per_step(*prefetched->second);
+  if (!wait_without || !wait_with || *wait_without <= 0) return std::nullopt;
+  return 1 - *wait_with / *wait_without;
 }
 
 }  // namespace penstock

@@ -95,21 +95,21 @@ std::string stages_html(const TrainGroup& group, PageState& state) {
 std::string overlap_bars(const TrainGroup& group, PageState& state) {
   std::vector<Bar> bars;
   for (const auto& [prefetch, record] : group.at) {
-    const auto read = metric_value(*record, kReadMerged);
-    const auto steps = metric_value(*record, kTrainMerged);
-    const auto both = metric_value(*record, kReadTrainOverlap);
-    const auto wall = metric_value(*record, shared_metrics::kWall);
-    if (!read || !steps || !both || !wall) continue;
+    const auto read_s = metric_value(*record, kReadMerged);
+    const auto steps_s = metric_value(*record, kTrainMerged);
+    const auto overlap_s = metric_value(*record, kReadTrainOverlap);
+    const auto wall_s = metric_value(*record, shared_metrics::kWall);
+    if (!read_s || !steps_s || !overlap_s || !wall_s) continue;
     bars.push_back({fmt::format("prefetch {}", prefetch),
-                    {{"busy", "steps alone", std::max(0.0, *steps - *both)},
-                     {"both", "steps and reading", *both},
-                     {"starved", "reading alone", std::max(0.0, *read - *both)},
-                     {"idle", "neither", std::max(0.0, *wall - *read - *steps + *both)}}});
+                    {{"busy", "steps alone", std::max(0.0, *steps_s - *overlap_s)},
+                     {"both", "steps and reading", *overlap_s},
+                     {"starved", "reading alone", std::max(0.0, *read_s - *overlap_s)},
+                     {"idle", "neither", std::max(0.0, *wall_s - *read_s - *steps_s + *overlap_s)}}});
   }
   return bars.empty() ? "" : state.add_bars("Reading and steps in the timeline of " + group.title, bars);
 }
 
-// A table of reading, by merged intervals and by their sum.
+// A table of the time spent in reading: as merged intervals, and summed over the workers.
 std::string timeline_html(const TrainGroup& group, PageState& state) {
   const std::string rate(rate_unit(state.output));
   HtmlTable table(
@@ -125,10 +125,10 @@ std::string timeline_html(const TrainGroup& group, PageState& state) {
   for (const auto& [prefetch, record] : group.at) {
     const auto read = metric_value(*record, kReadMerged);
     if (!read) continue;
-    const auto both = metric_value(*record, kReadTrainOverlap);
+    const auto overlap = metric_value(*record, kReadTrainOverlap);
     table.row({std::to_string(prefetch), format_seconds(*read),
                or_dash(metric_value(*record, kReadShare), format_percent),
-               both && *read > 0 ? format_percent(*both / *read) : "-",
+               overlap && *read > 0 ? format_percent(*overlap / *read) : "-",
                or_dash(metric_value(*record, kReadSummed), format_seconds),
                or_dash(metric_value(*record, kTrainMerged), format_seconds),
                rate_or_dash(metric_value(*record, kReadMergedRate), state.output),
@@ -154,11 +154,11 @@ std::string waterfalls_html(const TrainGroup& group, PageState& state) {
 
 // A heat map: utilization of the accelerator, or samples/s if no record has a nominal step.
 std::string grid_html(const TrainGrid& grid, PageState& state) {
-  const bool busy = grid_shows_utilization(grid);
+  const bool is_utilization = grid_shows_utilization(grid);
   HeatMap map;
-  map.title = grid.title + (busy ? ": how busy the accelerator was" : ": samples/s");
+  map.title = grid.title + (is_utilization ? ": how busy the accelerator was" : ": samples/s");
   map.row_label = "threads";
-  double most = 0;
+  double largest = 0;
   for (const std::uint64_t prefetch : grid.prefetches)
     map.column_names.push_back(fmt::format("prefetch {}", prefetch));
   for (const auto& [threads, row] : grid.at) {
@@ -168,16 +168,16 @@ std::string grid_html(const TrainGrid& grid, PageState& state) {
       HeatCell cell;
       if (const auto at = row.find(prefetch); at != row.end()) {
         cell.record = at->second;
-        cell.value = metric_value(*at->second, busy ? kUtilization : kSampleRate);
+        cell.value = metric_value(*at->second, is_utilization ? kUtilization : kSampleRate);
       }
-      if (cell.value) cell.text = busy ? format_percent(*cell.value) : format_number(*cell.value);
-      most = std::max(most, cell.value.value_or(0));
+      if (cell.value) cell.text = is_utilization ? format_percent(*cell.value) : format_number(*cell.value);
+      largest = std::max(largest, cell.value.value_or(0));
       map.cells.back().push_back(std::move(cell));
     }
   }
-  map.highest = busy ? 1 : most;
-  map.lowest_text = busy ? "0%" : "0";
-  map.highest_text = busy ? "100%" : format_number(most);
+  map.highest = is_utilization ? 1 : largest;
+  map.lowest_text = is_utilization ? "0%" : "0";
+  map.highest_text = is_utilization ? "100%" : format_number(largest);
   return heat_map_html(map, state);
 }
 

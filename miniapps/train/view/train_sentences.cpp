@@ -20,28 +20,28 @@ namespace {
 using namespace train_metrics;
 
 void describe_prefetch(const TrainGroup& group, std::vector<Sentence>& out) {
-  const auto none = group.at.find(0);
-  const auto without = none == group.at.end() ? std::nullopt : input_wait_per_step(*none->second);
+  const auto without = group.at.find(0);
+  const auto wait_without = without == group.at.end() ? std::nullopt : input_wait_per_step(*without->second);
   for (const auto& [prefetch, record] : group.at) {
     if (prefetch == 0) continue;
-    const auto with = input_wait_per_step(*record);
-    bool busy = record->verdict == Verdict::client_bound;
+    const auto wait_with = input_wait_per_step(*record);
+    bool too_busy = record->verdict == Verdict::client_bound;
     if (const auto hidden = hidden_by_prefetch(group, prefetch)) {
       const std::string waited =
           fmt::format("{}, {} ahead: the accelerator waited {} a step instead of {}", group.title,
-                      prefetch == 1 ? "1 batch" : fmt::format("{} batches", prefetch), format_seconds(*with),
-                      format_seconds(*without));
-      busy |= none->second->verdict == Verdict::client_bound;
-      add_sentence(out, busy ? Tone::caution : Tone::finding, "prefetch",
+                      prefetch == 1 ? "1 batch" : fmt::format("{} batches", prefetch),
+                      format_seconds(*wait_with), format_seconds(*wait_without));
+      too_busy |= without->second->verdict == Verdict::client_bound;
+      add_sentence(out, too_busy ? Tone::caution : Tone::finding, "prefetch",
                    "Prefetching took away {} of the waiting ({}){}.",
                    *hidden >= 0 ? format_percent(*hidden) : "none", waited,
-                   busy ? ", in cells where this machine was too busy to emulate the accelerator" : "");
+                   too_busy ? ", in cells where this machine was too busy to emulate the accelerator" : "");
     } else if (const auto overlap = metric_value(*record, kInputOverlap); overlap && *overlap >= 0) {
-      add_sentence(out, busy ? Tone::caution : Tone::finding, "prefetch",
+      add_sentence(out, too_busy ? Tone::caution : Tone::finding, "prefetch",
                    "Prefetching hid {} of the input's own time behind the steps ({}, prefetch {}; its own "
                    "time is that of the same pipeline without an accelerator){}.",
                    format_percent(*overlap), group.title, prefetch,
-                   busy ? ", where this machine was too busy to emulate the accelerator" : "");
+                   too_busy ? ", where this machine was too busy to emulate the accelerator" : "");
     }
   }
 }
@@ -70,42 +70,43 @@ std::vector<std::pair<double, std::string>> lost_parts(const Record& record) {
 
 // Names the rank that the others waited for, if it was the same in most steps.
 std::string slowest_rank(const Record& record) {
-  constexpr double kMostly = 0.8;
-  constexpr double kStepsThatTell = 10;
+  constexpr double kLeastShare = 0.8;
+  constexpr double kLeastSteps = 10;
   const auto rank = metric_value(record, kStragglerRank);
-  const auto last = metric_value(record, kStragglerSteps);
+  const auto last_steps = metric_value(record, kStragglerSteps);
   const auto steps = metric_value(record, kSteps);
   const auto ranks = parameter_number(record, "ranks");
-  if (!rank || !last || steps.value_or(0) < kStepsThatTell || *last < kMostly * *steps ||
+  if (!rank || !last_steps || steps.value_or(0) < kLeastSteps || *last_steps < kLeastShare * *steps ||
       ranks.value_or(0) < 2)
     return "";
   return fmt::format(" The others waited for rank {:.0f}, which was the last at {} of its steps.", *rank,
-                     format_percent(*last / *steps));
+                     format_percent(*last_steps / *steps));
 }
 
 // With burn=, steps get longer if other programs use the processors. That time is recorded as lost at the
 // barrier.
-std::string lost_to(const std::string& place, const Record& record) {
+std::string loss_name(const std::string& place, const Record& record) {
   if (place != "barrier" || !burns_processors(record)) return place;
   return several_accelerators(record) ? "barrier and longer steps" : "longer steps";
 }
 
-// Where utilization was lost: only for accelerators with a nominal step, and only losses of at least 1%.
+// Describes where utilization was lost: only for accelerators with a nominal step, and only losses of at
+// least 1%.
 void describe_lost(const TrainGroup& group, std::uint64_t prefetch, const Record& record,
                    std::vector<Sentence>& out) {
-  constexpr double kWorthAWord = 0.01;
+  constexpr double kLeastLostShare = 0.01;
   const auto wall = metric_value(record, shared_metrics::kWall);
   if (!metric_value(record, kUtilization) || !wall || *wall <= 0) return;
   double sum_s = 0;
   bool straggled = false;
   std::vector<std::string> parts;
-  for (const auto& [lost_s, to] : lost_parts(record)) {
+  for (const auto& [lost_s, cause] : lost_parts(record)) {
     sum_s += lost_s;
-    if (lost_s < kWorthAWord * *wall) continue;
-    straggled |= to == "straggler";
-    parts.push_back(fmt::format("{} to {}", format_percent(lost_s / *wall), lost_to(to, record)));
+    if (lost_s < kLeastLostShare * *wall) continue;
+    straggled |= cause == "straggler";
+    parts.push_back(fmt::format("{} to {}", format_percent(lost_s / *wall), loss_name(cause, record)));
   }
-  if (sum_s < kWorthAWord * *wall || parts.empty()) return;
+  if (sum_s < kLeastLostShare * *wall || parts.empty()) return;
   add_sentence(
       out, Tone::finding, "lost",
       "With prefetch {}, the accelerator of {} lost {} of its time, the first batch included: {}.{}{}",
@@ -116,65 +117,65 @@ void describe_lost(const TrainGroup& group, std::uint64_t prefetch, const Record
                                : "");
 }
 
-// What a run with one more accelerator showed.
+// Describes what a run with one more accelerator showed.
 std::string with_one_more(const Record& record) {
   if (parameter_number(record, "accelerators_at_most"))
     return " (a step of more would need more samples than an epoch has)";
-  const std::string by = parameter_text(record, "one_more_missed_by");
-  if (by == "client") return "; with one more this machine was too busy to emulate them";
-  if (by == "memory") return "; this machine has no memory for the batches of one more";
-  const auto more = metric_value(record, kOneMore);
-  return more ? fmt::format("; with one more it was {}", format_percent(*more)) : "";
+  const std::string missed_by = parameter_text(record, "one_more_missed_by");
+  if (missed_by == "client") return "; with one more this machine was too busy to emulate them";
+  if (missed_by == "memory") return "; this machine has no memory for the batches of one more";
+  const auto utilization = metric_value(record, kWithOneMore);
+  return utilization ? fmt::format("; with one more it was {}", format_percent(*utilization)) : "";
 }
 
-// How many accelerators were fed. Only the record of a search has this.
+// Describes how many accelerators were fed, which only the record of a search has.
 void describe_fed(const TrainGroup& group, std::uint64_t prefetch, const Record& record,
                   std::vector<Sentence>& out) {
-  const auto fed = metric_value(record, kAcceleratorsFed);
+  const auto fed_number = metric_value(record, kAcceleratorsFed);
   const auto threshold = parameter_number(record, "au");
   const auto step = parameter_number(record, "step_s");
-  const Metric* const busy = find_metric(record, kUtilization);
-  if (!fed || !threshold || !step || busy == nullptr) return;
-  if (*fed < 1) {
-    const bool client = parameter_text(record, "one_more_missed_by") == "client";
-    const double least = *std::min_element(busy->samples.begin(), busy->samples.end());
+  const Metric* const utilization = find_metric(record, kUtilization);
+  if (!fed_number || !threshold || !step || utilization == nullptr) return;
+  if (*fed_number < 1) {
+    const bool machine_missed = parameter_text(record, "one_more_missed_by") == "client";
+    const double least = *std::min_element(utilization->samples.begin(), utilization->samples.end());
     add_sentence(out, Tone::caution, "fed",
                  "With prefetch {}, not even one accelerator with steps of {} is known to be fed by {}: {}.",
                  prefetch, format_seconds(*step), group.title,
-                 client ? "this machine was too busy to emulate it"
-                        : fmt::format("it was busy {} of the time where {} was asked for",
-                                      format_percent(least), format_percent(*threshold)));
+                 machine_missed ? "this machine was too busy to emulate it"
+                                : fmt::format("it was busy {} of the time where {} was asked for",
+                                              format_percent(least), format_percent(*threshold)));
     return;
   }
-  const std::string by = parameter_text(record, "one_more_missed_by");
-  const bool by_machine =
-      by == "client" || by == "memory" || parameter_number(record, "accelerators_at_most");
+  const std::string limited_by = parameter_text(record, "one_more_missed_by");
+  const bool limited_by_machine =
+      limited_by == "client" || limited_by == "memory" || parameter_number(record, "accelerators_at_most");
   add_sentence(out, Tone::finding, "fed",
                "With prefetch {}, {} feeds {}{:.0f} accelerator{} with steps of {}: all were busy at "
                "least {} of the time, in {} runs in a row{}.",
-               prefetch, group.title, by_machine ? "at least " : "", *fed, *fed == 1 ? "" : "s",
-               format_seconds(*step), format_percent(*threshold), busy->samples.size(),
-               with_one_more(record));
+               prefetch, group.title, limited_by_machine ? "at least " : "", *fed_number,
+               *fed_number == 1 ? "" : "s", format_seconds(*step), format_percent(*threshold),
+               utilization->samples.size(), with_one_more(record));
 }
 
 // Explains a difference between Penstock's AU and DLIO's.
 std::string au_difference_text(const Record& record, double dlio_utilization) {
-  constexpr double kWorthAWord = 0.02;
-  const auto own = metric_value(record, kUtilization);
-  if (!own || std::abs(*own - dlio_utilization) < kWorthAWord) return "";
+  constexpr double kLeastDifference = 0.02;
+  const auto utilization = metric_value(record, kUtilization);
+  if (!utilization || std::abs(*utilization - dlio_utilization) < kLeastDifference) return "";
   return fmt::format(
       " Its steps begin when the training's thread has taken their batch, and its epochs count alike, "
       "however "
       "short they are; for an accelerator that has a batch as soon as it is ready it is {}.",
-      format_percent(*own));
+      format_percent(*utilization));
 }
 
-// The AU that DLIO would calculate from the same steps.
+// Describes the AU that DLIO would calculate from the same steps.
 void describe_dlio(const TrainGroup& group, std::uint64_t /*prefetch*/, const Record& record,
                    std::vector<Sentence>& out) {
   const auto dlio_utilization = metric_value(record, kUtilizationDlio);
-  const auto asked = parameter_number(record, "au");
-  if (parameter_text(record, "app") != "dlio" || !dlio_utilization || !asked) return;
+  const auto required_au = parameter_number(record, "au");
+  if (parameter_text(record, "app") != "dlio" || !dlio_utilization || !required_au) return;
   if (*dlio_utilization <= 0) {
     add_sentence(out, Tone::caution, "dlio",
                  "DLIO's own arithmetic has no AU for {}, whose epochs have one step; this is not an MLPerf "
@@ -185,32 +186,32 @@ void describe_dlio(const TrainGroup& group, std::uint64_t /*prefetch*/, const Re
   add_sentence(out, Tone::caution, "dlio",
                "DLIO's own arithmetic makes AU {} of these steps, {} than the {} that {} asks for; this is "
                "not an MLPerf Storage result.{}",
-               format_percent(*dlio_utilization), *dlio_utilization < *asked ? "less" : "no less",
-               format_percent(*asked), group.title, au_difference_text(record, *dlio_utilization));
+               format_percent(*dlio_utilization), *dlio_utilization < *required_au ? "less" : "no less",
+               format_percent(*required_au), group.title, au_difference_text(record, *dlio_utilization));
 }
 
-// Samples at the end of each epoch that fill no step. Mentioned if they are many.
+// Mentions the samples that fill no step at the ends of epochs, if they are many.
 void describe_tail(const TrainGroup& group, std::uint64_t prefetch, const Record& record,
                    std::vector<Sentence>& out) {
-  constexpr double kMany = 0.1;
-  const auto dropped = metric_value(record, kDroppedTail);
-  const auto rate = metric_value(record, kSampleRate);
+  constexpr double kLeastTailShare = 0.1;
+  const auto dropped_samples = metric_value(record, kDroppedTail);
+  const auto sample_rate = metric_value(record, kSampleRate);
   const auto wall = metric_value(record, shared_metrics::kWall);
-  if (!dropped || !rate || !wall) return;
-  const double share = *dropped / std::max(*dropped + *rate * *wall, 1.0);
-  if (share < kMany) return;
-  const bool skipped = metric_value(record, kSkippedSamples).value_or(0) > 0;
+  if (!dropped_samples || !sample_rate || !wall) return;
+  const double share = *dropped_samples / std::max(*dropped_samples + *sample_rate * *wall, 1.0);
+  if (share < kLeastTailShare) return;
+  const bool has_skipped = metric_value(record, kSkippedSamples).value_or(0) > 0;
   add_sentence(out, Tone::caution, "tail",
                "With prefetch {}, {} of the samples of {} filled no step at the ends of "
                "epochs, and were left out: {}.",
                prefetch, format_percent(share), group.title,
-               skipped ? "batches with bad samples are completed by such as no batch ahead has "
-                         "yet, of which a smaller --prefetch leaves more"
-                       : "choose a --batch that divides an epoch");
+               has_skipped ? "batches with bad samples are completed by such as no batch ahead has "
+                             "yet, of which a smaller --prefetch leaves more"
+                           : "choose a --batch that divides an epoch");
 }
 
-// "1", "2 and 3", "2 to 5", for rising numbers.
-std::string runs_of(const std::vector<std::size_t>& numbers) {
+// Joins rising numbers to ranges: "1", "2 and 3", "2 to 5".
+std::string number_ranges(const std::vector<std::size_t>& numbers) {
   std::vector<std::string> parts;
   for (std::size_t i = 0; i < numbers.size();) {
     std::size_t end = i + 1;
@@ -225,22 +226,22 @@ std::string runs_of(const std::vector<std::size_t>& numbers) {
   return enumerate(parts);
 }
 
-// An epoch without bytes from devices measured this machine's memory. A warning, unless the user asked for a
-// warm cache.
+// Warns of epochs without bytes from devices, unless the user asked for a warm cache: they measured this
+// machine's memory.
 void describe_cached_epochs(const TrainGroup& group, std::uint64_t prefetch, const Record& record,
                             std::vector<Sentence>& out) {
   constexpr double kServedFromMemory = 0.01;
   const Metric* const fractions = find_metric(record, kEpochDeviceBytes);
   if (fractions == nullptr || parameter_text(record, "cache") == "warm") return;
-  std::vector<std::size_t> cached;
+  std::vector<std::size_t> cached_epochs;
   for (std::size_t i = 0; i < fractions->samples.size(); ++i)
-    if (fractions->samples[i] < kServedFromMemory) cached.push_back(i + 1);
-  if (cached.empty()) return;
+    if (fractions->samples[i] < kServedFromMemory) cached_epochs.push_back(i + 1);
+  if (cached_epochs.empty()) return;
   add_sentence(out, Tone::caution, "cached_epochs",
                "Epoch{} {} of {} (prefetch {}) came from this machine's memory: devices and "
                "servers moved less than {} of the bytes, so {} nothing about the tier.",
-               cached.size() == 1 ? "" : "s", runs_of(cached), group.title, prefetch,
-               format_percent(kServedFromMemory), cached.size() == 1 ? "it says" : "they say");
+               cached_epochs.size() == 1 ? "" : "s", number_ranges(cached_epochs), group.title, prefetch,
+               format_percent(kServedFromMemory), cached_epochs.size() == 1 ? "it says" : "they say");
 }
 
 // The stage with the largest busy share limits the others, if it was busy more than half of its time.
@@ -252,40 +253,40 @@ void describe_bottleneck(const TrainGroup& group, std::vector<Sentence>& out) {
   const auto share = [](const StageTally& stage) {
     return stage.total_s() > 0 ? stage.busy_s / stage.total_s() : 0;
   };
-  const auto most = std::max_element(stages.begin(), stages.end(),
-                                     [&](const auto& a, const auto& b) { return share(a) < share(b); });
+  const auto busiest = std::max_element(stages.begin(), stages.end(),
+                                        [&](const auto& a, const auto& b) { return share(a) < share(b); });
   // For an accelerator, utilization decides: it does not count the wait for the first batch and work between
   // steps.
   constexpr double kNearlyAlways = 0.9;
-  if (share(*most) <= 0.5 ||
-      (most->stage == "accelerator" && metric_value(*record, kUtilization).value_or(1) < kNearlyAlways))
+  if (share(*busiest) <= 0.5 ||
+      (busiest->stage == "accelerator" && metric_value(*record, kUtilization).value_or(1) < kNearlyAlways))
     return;
   out.push_back(
       {Tone::finding, "bottleneck",
-       most->stage == "accelerator"
+       busiest->stage == "accelerator"
            ? fmt::format("With prefetch {}, the accelerator is the bottleneck of {}.", prefetch, group.title)
            : fmt::format("With prefetch {}, {} is the bottleneck of {}: its threads were busy {} of "
                          "their time.",
-                         prefetch, most->stage, group.title, format_percent(share(*most)))});
+                         prefetch, busiest->stage, group.title, format_percent(share(*busiest)))});
 }
 
-std::string size_of(double bytes) {
+std::string size_text(double bytes) {
   return format_size(static_cast<std::uint64_t>(std::max(0.0, bytes)));
 }
 
-// The time of validation between steps.
+// Describes the time of validation between steps.
 void describe_validation(const TrainGroup& group, std::uint64_t prefetch, const Record& record,
                          std::vector<Sentence>& out) {
   const double wall = metric_value(record, shared_metrics::kWall).value_or(0);
   const auto passes = metric_value(record, kValidationPasses);
-  const auto seconds = metric_value(record, kValidation);
-  if (!passes || !seconds || wall <= 0) return;
+  const auto validation_s = metric_value(record, kValidation);
+  if (!passes || !validation_s || wall <= 0) return;
   add_sentence(out, Tone::finding, "validation",
                "With prefetch {}, {} was validated {}, on {} samples in all: {} between its "
                "steps ({} of the wall).",
                prefetch, group.title, *passes == 1 ? "once" : fmt::format("{} times", *passes),
-               metric_value(record, kValidationSamples).value_or(0), format_seconds(*seconds),
-               format_percent(*seconds / wall));
+               metric_value(record, kValidationSamples).value_or(0), format_seconds(*validation_s),
+               format_percent(*validation_s / wall));
 }
 
 void describe_checkpoints(const TrainGroup& group, std::uint64_t prefetch, const Record& record,
@@ -300,59 +301,60 @@ void describe_checkpoints(const TrainGroup& group, std::uint64_t prefetch, const
                "each. It wrote {} and "
                "read {}{}.",
                prefetch, group.title, saves->samples.size(), format_seconds(all_s),
-               format_percent(all_s / wall), format_seconds(saves->value()), size_of(bytes),
-               size_of(metric_value(record, shared_metrics::kTierBytesRead).value_or(0)),
+               format_percent(all_s / wall), format_seconds(saves->value()), size_text(bytes),
+               size_text(metric_value(record, shared_metrics::kTierBytesRead).value_or(0)),
                metric_value(record, kInputAlone) ? ", the runs without an accelerator included" : "");
 }
 
-// For apps that load whole files: their rate, next to the rate as the reproduced study calculates it.
+// Describes the read rate of apps that load whole files, next to the rate as the reproduced study calculates
+// it.
 void describe_files(const TrainGroup& group, std::uint64_t prefetch, const Record& record,
                     std::vector<Sentence>& out) {
   const auto files = metric_value(record, kFileReads);
-  const auto corrected = metric_value(record, kCorrectedRate);
-  const auto published = metric_value(record, kPublishedRate);
-  if (!files || !corrected || !published || *corrected <= 0) return;
+  const auto corrected_rate = metric_value(record, kCorrectedRate);
+  const auto published_rate = metric_value(record, kPublishedRate);
+  if (!files || !corrected_rate || !published_rate || *corrected_rate <= 0) return;
   add_sentence(out, Tone::finding, "file_reads",
                "With prefetch {}, {} loaded {} files, {} of them to validate, at {}/s while it read; "
                "as the published study counts bytes that is {}/s.",
                prefetch, group.title, *files,
-               metric_value(record, kFileReadsOf.with("validation")).value_or(0), size_of(*corrected),
-               size_of(*published));
+               metric_value(record, kFileReadsOf.with("validation")).value_or(0), size_text(*corrected_rate),
+               size_text(*published_rate));
 }
 
 void describe_loss(const TrainGroup& group, std::uint64_t prefetch, const Record& record,
                    std::vector<Sentence>& out) {
-  const auto first = metric_value(record, accelerator_metrics::kLossFirst);
-  const auto last = metric_value(record, accelerator_metrics::kLossLast);
-  if (!first || !last) return;
+  const auto first_loss = metric_value(record, accelerator_metrics::kLossFirst);
+  const auto last_loss = metric_value(record, accelerator_metrics::kLossLast);
+  if (!first_loss || !last_loss) return;
   add_sentence(out, Tone::finding, "loss", "With prefetch {}, the loss of {} went from {:.3g} to {:.3g}.",
-               prefetch, group.title, *first, *last);
+               prefetch, group.title, *first_loss, *last_loss);
 }
 
-// The time of reading, in all and during steps, or why the timeline is incomplete. A wait for a processor
-// within a read counts as reading.
+// Describes the time of reading, in all and during steps, or says why the timeline is incomplete. A wait for
+// a processor within a read counts as reading.
 void describe_timeline(const TrainGroup& group, std::uint64_t prefetch, const Record& record,
                        std::vector<Sentence>& out) {
   const auto spans = metric_value(record, kSpans);
-  const auto dropped = metric_value(record, kDroppedSpans);
-  if (spans && dropped && *dropped > 0)
+  const auto dropped_spans = metric_value(record, kDroppedSpans);
+  if (spans && dropped_spans && *dropped_spans > 0)
     add_sentence(out, Tone::caution, "timeline",
                  "With prefetch {}, the timeline of {} lacks {} of its spans, for which it had no memory: "
                  "merged times are left out (--timeline-memory).",
-                 prefetch, group.title, format_percent(*dropped / (*spans + *dropped)));
-  const auto read = metric_value(record, kReadMerged);
-  const auto share = metric_value(record, kReadShare);
-  const auto both = metric_value(record, kReadTrainOverlap);
-  if (!read || !share || !both || *read <= 0) return;
-  const std::string under =
+                 prefetch, group.title, format_percent(*dropped_spans / (*spans + *dropped_spans)));
+  const auto read_s = metric_value(record, kReadMerged);
+  const auto read_share = metric_value(record, kReadShare);
+  const auto overlap_s = metric_value(record, kReadTrainOverlap);
+  if (!read_s || !read_share || !overlap_s || *read_s <= 0) return;
+  const std::string under_steps =
       metric_value(record, kTrainMerged).value_or(0) > 0
-          ? fmt::format(", {} of it while the accelerator computed", format_percent(*both / *read))
+          ? fmt::format(", {} of it while the accelerator computed", format_percent(*overlap_s / *read_s))
           : "";
   add_sentence(
       out, Tone::finding, "timeline",
       "With prefetch {}, at least one worker of {} was reading {} of the time ({}){}; that is not how "
       "long the device was busy, because a read that waits for a processor counts as one.",
-      prefetch, group.title, format_percent(*share), format_seconds(*read), under);
+      prefetch, group.title, format_percent(*read_share), format_seconds(*read_s), under_steps);
 }
 
 }  // namespace

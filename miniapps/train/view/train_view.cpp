@@ -23,20 +23,20 @@ void add_superseded_trainings(std::span<const Record> records, std::set<const Re
     for (const auto& [prefetch, record] : group.at) out.erase(record);
 }
 
-// "alexnet on disk with prefetch 4"; with the threads, "alexnet on disk at 4 threads with prefetch 4", if
-// they differ.
+// Names records "alexnet on disk with prefetch 4", or "alexnet on disk at 4 threads with prefetch 4" if their
+// threads differ.
 std::vector<std::string> train_names(ShownRecords records) {
   std::set<std::uint64_t> threads;
   for (const Record* const record : records) threads.insert(verdicts::threads_of(*record).value_or(0));
   std::vector<std::string> names;
   for (const Record* const record : records) {
     const std::string app = parameter_text(*record, "app");
-    const auto own = verdicts::threads_of(*record);
+    const auto count = verdicts::threads_of(*record);
     const auto prefetch = parameter_number(*record, "prefetch");
     names.push_back(
         prefetch ? fmt::format(
                        "{} on {}{} with prefetch {:.0f}", app.empty() ? "training" : app, tier_name(*record),
-                       threads.size() > 1 && own ? " at " + verdicts::threads_text(*own) : "", *prefetch)
+                       threads.size() > 1 && count ? " at " + verdicts::threads_text(*count) : "", *prefetch)
                  : record->command);
   }
   return names;
@@ -58,29 +58,29 @@ std::vector<std::string> train_tiles(std::span<const Record> records, report::Pa
   for (const TrainGroup& group : train_groups(records)) {
     if (group.at.empty()) continue;
     const std::uint64_t prefetch = group.at.rbegin()->first;
-    const bool believed = std::all_of(group.at.begin(), group.at.end(), [](const auto& cell) {
+    const bool none_client_bound = std::all_of(group.at.begin(), group.at.end(), [](const auto& cell) {
       return cell.second->verdict != Verdict::client_bound;
     });
-    if (const auto hidden = hidden_by_prefetch(group, prefetch); hidden && *hidden > 0 && believed)
+    if (const auto hidden = hidden_by_prefetch(group, prefetch); hidden && *hidden > 0 && none_client_bound)
       tiles.push_back(
           report::tile_html(fmt::format("{:.0f}", *hidden * 100), "%",
                             fmt::format("of the waiting for input gone by prefetching, {}", group.title), 2));
-    double most = -1;
-    std::uint64_t at = 0;
+    double best = -1;
+    std::uint64_t best_prefetch = 0;
     for (const auto& [other, measured] : group.at)
-      if (const auto busy = metric_value(*measured, train_metrics::kUtilization); busy && *busy > most) {
-        most = *busy;
-        at = other;
+      if (const auto busy = metric_value(*measured, train_metrics::kUtilization); busy && *busy > best) {
+        best = *busy;
+        best_prefetch = other;
       }
-    if (most >= 0)
-      tiles.push_back(
-          report::tile_html(fmt::format("{:.0f}", most * 100), "%",
-                            fmt::format("accelerator busy at best, {}, prefetch {}", group.title, at), 2));
+    if (best >= 0)
+      tiles.push_back(report::tile_html(
+          fmt::format("{:.0f}", best * 100), "%",
+          fmt::format("accelerator busy at best, {}, prefetch {}", group.title, best_prefetch), 2));
   }
   return tiles;
 }
 
-constexpr MetricInfo kTrainHeadline[] = {saving_metrics::kBlock, shared_metrics::kWall};
+constexpr MetricInfo kTrainHeadline[] = {saving_metrics::kBlockTime, shared_metrics::kWall};
 
 }  // namespace
 

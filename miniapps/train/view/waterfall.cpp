@@ -18,26 +18,26 @@ using namespace saving_metrics;
 
 constexpr double kLeastShownShare = 0.0005;  // share of the wall: smaller losses get no row
 
-struct Place {
+struct LossCause {
   std::string_view name;
-  std::string_view words;
+  std::string_view text;
 };
-// In the order of the pipeline.
-constexpr std::array<Place, 10> kPlaces{{{"read", "opening and reading"},
-                                         {"decode", "decoding"},
-                                         {"resize", "resizing"},
-                                         {"transpose", "transposing"},
-                                         {"normalise", "normalising"},
-                                         {"transform", "transforming"},
-                                         {"collate", "the last samples of a batch"},
-                                         {"queue", "handing over"},
-                                         {"straggler", "other ranks at work"},
-                                         {"barrier", "meeting at the barrier"}}};
+// The causes of lost time, in the order of the pipeline.
+constexpr std::array<LossCause, 10> kLossCauses{{{"read", "opening and reading"},
+                                                 {"decode", "decoding"},
+                                                 {"resize", "resizing"},
+                                                 {"transpose", "transposing"},
+                                                 {"normalise", "normalising"},
+                                                 {"transform", "transforming"},
+                                                 {"collate", "the last samples of a batch"},
+                                                 {"queue", "handing over"},
+                                                 {"straggler", "other ranks at work"},
+                                                 {"barrier", "meeting at the barrier"}}};
 
-std::size_t place_of(std::string_view name) {
-  return static_cast<std::size_t>(
-      std::find_if(kPlaces.begin(), kPlaces.end(), [&](const Place& place) { return place.name == name; }) -
-      kPlaces.begin());
+std::size_t cause_index(std::string_view name) {
+  return static_cast<std::size_t>(std::find_if(kLossCauses.begin(), kLossCauses.end(),
+                                               [&](const LossCause& cause) { return cause.name == name; }) -
+                                  kLossCauses.begin());
 }
 
 // Steps that burn processors end when their work is done. Time beyond their nominal time is recorded as lost
@@ -46,12 +46,12 @@ std::string loss_text(std::string_view name, const Record& record) {
   if (name == "barrier" && burns_processors(record))
     return several_accelerators(record) ? "meeting at the barrier, and longer steps"
                                         : "steps that lacked processors";
-  const std::size_t place = place_of(name);
-  return std::string(place < kPlaces.size() ? kPlaces[place].words : name);
+  const std::size_t index = cause_index(name);
+  return std::string(index < kLossCauses.size() ? kLossCauses[index].text : name);
 }
 
-bool saves(const Record& record) {
-  return find_metric(record, kModelSave) != nullptr || find_metric(record, kBlock) != nullptr;
+bool saves_checkpoints(const Record& record) {
+  return find_metric(record, kModelSave) != nullptr || find_metric(record, kBlockTime) != nullptr;
 }
 
 // A bar that begins where the bar above it ends.
@@ -65,33 +65,33 @@ std::string bar(double before_s, double length_s, double wall_s, std::string_vie
 }  // namespace
 
 Waterfall waterfall_of(const Record& record) {
-  Waterfall fall;
-  fall.wall_s = metric_value(record, shared_metrics::kWall).value_or(0);
+  Waterfall waterfall;
+  waterfall.wall_s = metric_value(record, shared_metrics::kWall).value_or(0);
   const auto busy_s = metric_value(record, kStageBusy.with("accelerator"));
-  if (fall.wall_s <= 0 || !busy_s || !metric_value(record, kUtilization)) return {};
-  fall.computing_s = *busy_s / std::max(1.0, parameter_number(record, "ranks").value_or(1));
+  if (waterfall.wall_s <= 0 || !busy_s || !metric_value(record, kUtilization)) return {};
+  waterfall.computing_s = *busy_s / std::max(1.0, parameter_number(record, "ranks").value_or(1));
   const std::string prefix = kLost.with("");
   std::vector<std::pair<std::size_t, LostTime>> lost;
   for (const auto& [name, metric] : record.metrics)
     if (name.starts_with(prefix))
       lost.push_back(
-          {place_of(name.substr(prefix.size())),
+          {cause_index(name.substr(prefix.size())),
            {loss_text(name.substr(prefix.size()), record), metric_value(record, name).value_or(0)}});
   if (lost.empty()) return {};
   std::stable_sort(lost.begin(), lost.end(), [](const auto& a, const auto& b) { return a.first < b.first; });
-  for (auto& [place, loss] : lost) fall.losses.push_back(std::move(loss));
-  fall.losses.push_back({"validating", metric_value(record, kValidation).value_or(0)});
-  double rest_s = fall.wall_s - fall.computing_s;
-  for (const LostTime& loss : fall.losses) rest_s -= loss.seconds;
-  fall.losses.push_back({saves(record) ? "saving checkpoints" : "other", rest_s});
-  std::erase_if(fall.losses,
-                [&](const LostTime& loss) { return loss.seconds < kLeastShownShare * fall.wall_s; });
-  return fall;
+  for (auto& [place, loss] : lost) waterfall.losses.push_back(std::move(loss));
+  waterfall.losses.push_back({"validating", metric_value(record, kValidation).value_or(0)});
+  double rest_s = waterfall.wall_s - waterfall.computing_s;
+  for (const LostTime& loss : waterfall.losses) rest_s -= loss.seconds;
+  waterfall.losses.push_back({saves_checkpoints(record) ? "saving checkpoints" : "other", rest_s});
+  std::erase_if(waterfall.losses,
+                [&](const LostTime& loss) { return loss.seconds < kLeastShownShare * waterfall.wall_s; });
+  return waterfall;
 }
 
 std::string waterfall_html(const std::string& title, const Record& record, PageState& state) {
-  const Waterfall fall = waterfall_of(record);
-  if (fall.losses.empty()) return "";
+  const Waterfall waterfall = waterfall_of(record);
+  if (waterfall.losses.empty()) return "";
   HtmlTable table(title, {{"", HtmlTable::Kind::words, ""},
                           {"time", HtmlTable::Kind::number, ""},
                           {"of the wall", HtmlTable::Kind::number, ""},
@@ -100,17 +100,17 @@ std::string waterfall_html(const std::string& title, const Record& record, PageS
   const auto add = [&](const std::string& words, double seconds, double before_s, std::string_view kind) {
     table.row({text(words),
                text(format_seconds(seconds)),
-               text(format_percent(seconds / fall.wall_s)),
-               {bar(before_s, seconds, fall.wall_s, kind)}});
-    rows.push_back({words, plain_number(seconds), plain_number(seconds / fall.wall_s)});
+               text(format_percent(seconds / waterfall.wall_s)),
+               {bar(before_s, seconds, waterfall.wall_s, kind)}});
+    rows.push_back({words, plain_number(seconds), plain_number(seconds / waterfall.wall_s)});
   };
-  add("from the start to the end of the last step", fall.wall_s, 0, "whole");
-  double left_s = fall.wall_s;
-  for (const LostTime& loss : fall.losses) {
+  add("from the start to the end of the last step", waterfall.wall_s, 0, "whole");
+  double left_s = waterfall.wall_s;
+  for (const LostTime& loss : waterfall.losses) {
     left_s -= loss.seconds;
     add("- " + loss.cause, loss.seconds, left_s, "starved");
   }
-  add("= the accelerator computed", fall.computing_s, 0, "busy");
+  add("= the accelerator computed", waterfall.computing_s, 0, "busy");
   table.set_class_and_button(
       "waterfall", state.add_sheet(title, {"what", "seconds", "share of the wall"}, std::move(rows)));
   return table.html();

@@ -15,12 +15,12 @@ namespace penstock::report {
 struct Waterfall {
   double wall_s = 0;
   std::vector<LostTime> losses;  // in the pipeline's order; only losses that took time
-  double computing_s = 0;        // the rest: the time of all steps, the mean of the ranks
+  double computing_s = 0;        // the time of all steps; the mean of the ranks
 };
 
-// From wall_s, lost_s.*, validation_s and stage_busy_s.accelerator of a train record. The rest of the wall
-// becomes a loss of its own: the time of checkpoints, or almost 0 without them. Returns no losses if the
-// record lacks the metrics.
+// Calculated from wall_s, lost_s.*, validation_s and stage_busy_s.accelerator of a train record. The rest of
+// the wall becomes a loss of its own: the time of checkpoints, or almost 0 without them. Returns no losses if
+// the record lacks the metrics.
 Waterfall waterfall_of(const Record& record);
 
 // Returns "" if there is nothing to draw.

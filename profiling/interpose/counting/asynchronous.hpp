@@ -1,4 +1,4 @@
-// Asynchronous I/O, which runs without a wrapped call: POSIX aio, the kernel's aio and io_uring.
+// Asynchronous I/O, whose operations run outside of wrapped calls: POSIX aio, the kernel's aio and io_uring.
 //
 // Threads: the thread that ends the process, forks or changes the recording.
 // Memory: nothing is allocated on the program's heap.
@@ -6,23 +6,24 @@
 
 namespace penstock::interpose {
 
-// Before the process ends or executes another program, and before recording ends: counts operations that have
-// ended but whose results the program has not asked for. No lock is held on entry; each table's lock is
-// taken, and the counting may wait in Update.
+// Called before the process ends or executes another program, and before recording ends: counts operations
+// that have ended but whose results the program has not asked for. No lock is held on entry; each table's
+// lock is taken, and the counting may wait in Update.
 void count_finished_aio() noexcept;
 void count_finished_kernel_aio() noexcept;
 void count_finished_rings() noexcept;
-inline void count_finished_asynchronous() noexcept {
+inline void count_finished_async_io() noexcept {
   count_finished_aio();
   count_finished_kernel_aio();
   count_finished_rings();
 }
-// In a fork's child, and when recording begins: forgets all operations. Those of a parent do not belong to
-// its child. The tables' locks are reset, not taken: their owners may not exist, or may wait for this thread.
+// Called in a fork's child, and when recording begins: forgets all operations. Those of a parent do not
+// belong to its child. The tables' locks are reset, not taken: their owners may not exist, or may wait for
+// this thread.
 void forget_aio() noexcept;
 void forget_kernel_aio() noexcept;
 void forget_rings() noexcept;
-inline void forget_asynchronous() noexcept {
+inline void forget_async_io() noexcept {
   forget_aio();
   forget_kernel_aio();
   forget_rings();

@@ -1,13 +1,13 @@
 // The table of asynchronous operations, for the wrappers of POSIX aio and of the kernel's aio.
 //
 // Threads: any thread.
-// Locks: none is held on entry. begin() asks for the descriptor's file before it takes lock_, because that
-// may take file_lock. end() counts after it has released lock_. Only count_ended() counts under lock_: it may
-// then wait in Update for a change of the session. So the thread that changes the session must not wait for
-// lock_.
+// Locks: none is held on entry. begin() looks up the descriptor's file before it takes lock_, because the
+// lookup may take file_lock. end() counts after it has released lock_. Only count_ended() counts under lock_:
+// it may then wait in Update for a change of the session. So the thread that changes the session must not
+// wait for lock_.
 // Memory: from the kernel, at the first operation.
-// Signals: any handler may call it. If its own thread holds lock_, held() is false: a new operation counts as
-// dropped, and the end of one is not counted.
+// Signals: any handler may call it. If its own thread holds lock_, has_lock() is false: a new operation
+// counts as dropped, and the end of an operation is not counted.
 // Forks: a child frees the lock and empties the table (forget_all()).
 #include "profiling/interpose/counting/blocks.hpp"
 
@@ -22,7 +22,7 @@
 namespace penstock::interpose {
 
 namespace {
-constexpr std::uint32_t kMost = 65536;  // most operations in flight
+constexpr std::uint32_t kMostPending = 65536;  // operations in flight at once
 
 std::uint64_t key_of(const void* block) noexcept {
   return reinterpret_cast<std::uint64_t>(block);
@@ -35,9 +35,9 @@ void AsyncOperations::begin(ThreadLog& log, const void* block, penstock_call cal
   const LockGuard lock(lock_);
   std::uint32_t index = 0;
   if (lock.has_lock()) {
-    pending_.make(kMost);
-    if (const std::uint32_t before = pending_.find(key_of(block)); before != 0) {
-      pending_.remove(before);  // it has ended, but the program never asked for the result
+    pending_.allocate(kMostPending);
+    if (const std::uint32_t old_index = pending_.find(key_of(block)); old_index != 0) {
+      pending_.remove(old_index);  // the old operation has ended, but the program never asked for its result
       count_drop(session.header->dropped_operations);
     }
     index = pending_.add(key_of(block));
@@ -46,13 +46,13 @@ void AsyncOperations::begin(ThreadLog& log, const void* block, penstock_call cal
     count_drop(session.header->dropped_operations);
     return;
   }
-  Pending& one = pending_.at(index);
-  one.file = file;
-  one.fd = fd;
-  one.call = call;
-  one.offset = offset;
-  one.length = length;
-  one.begin = ticks();
+  Pending& pending = pending_.at(index);
+  pending.file = file;
+  pending.fd = fd;
+  pending.call = call;
+  pending.offset = offset;
+  pending.length = length;
+  pending.begin = ticks();
 }
 
 bool AsyncOperations::find_and_remove(const void* block, Pending& removed) noexcept {
@@ -66,39 +66,39 @@ bool AsyncOperations::find_and_remove(const void* block, Pending& removed) noexc
   return true;
 }
 
-void AsyncOperations::count_result(ThreadLog& log, const Pending& one, std::int64_t result) noexcept {
-  Operation operation{.call = one.call,
+void AsyncOperations::count_result(ThreadLog& log, const Pending& pending, std::int64_t result) noexcept {
+  Operation operation{.call = pending.call,
                       .layer = layer_,
                       .failed = result < 0 ? static_cast<int>(-result) : 0,
-                      .offset = one.offset,
-                      .begin = one.begin,
+                      .offset = pending.offset,
+                      .begin = pending.begin,
                       .end = ticks()};
-  if (result > 0 && (one.call == PENSTOCK_CALL_READ || one.call == PENSTOCK_CALL_WRITE)) {
+  if (result > 0 && (pending.call == PENSTOCK_CALL_READ || pending.call == PENSTOCK_CALL_WRITE)) {
     operation.length = result;
     const auto bytes = static_cast<std::uint64_t>(result);
     penstock_thread& totals = *log.totals;
-    if (one.call == PENSTOCK_CALL_READ) {
+    if (pending.call == PENSTOCK_CALL_READ) {
       (layer_ == PENSTOCK_POSIX ? totals.kernel_read : totals.ring_read) += bytes;
     } else {
       (layer_ == PENSTOCK_POSIX ? totals.kernel_written : totals.ring_written) += bytes;
     }
   }
-  count_handle(log, one.file, operation);
+  count_handle(log, pending.file, operation);
 }
 
 void AsyncOperations::end(ThreadLog& log, const void* block, std::int64_t result) noexcept {
-  if (Pending one; find_and_remove(block, one)) {
-    count_result(log, one, result);
+  if (Pending pending; find_and_remove(block, pending)) {
+    count_result(log, pending, result);
   }
 }
 
 void AsyncOperations::drop(const void* block) noexcept {
-  Pending one;
-  find_and_remove(block, one);
+  Pending pending;
+  find_and_remove(block, pending);
 }
 
 void AsyncOperations::count_ended(ThreadLog& log,
-                                  bool (*ended)(const Pending& one, std::int64_t& result)) noexcept {
+                                  bool (*ended)(const Pending& pending, std::int64_t& result)) noexcept {
   const LockGuard lock(lock_);
   if (!lock.has_lock()) {
     return;
@@ -123,10 +123,10 @@ void AsyncOperations::forget_all() noexcept {
 }
 
 bool copy_memory(const void* from, void* to, std::size_t bytes) noexcept {
-  iovec here{.iov_base = to, .iov_len = bytes};
-  iovec there{.iov_base = const_cast<void*>(from), .iov_len = bytes};
-  return system_call(SYS_process_vm_readv, system_call(SYS_getpid), as_argument(&here), 1,
-                     as_argument(&there), 1, 0) == static_cast<long>(bytes);
+  iovec target{.iov_base = to, .iov_len = bytes};
+  iovec source{.iov_base = const_cast<void*>(from), .iov_len = bytes};
+  return system_call(SYS_process_vm_readv, system_call(SYS_getpid), as_argument(&target), 1,
+                     as_argument(&source), 1, 0) == static_cast<long>(bytes);
 }
 
 }  // namespace penstock::interpose

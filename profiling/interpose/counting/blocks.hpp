@@ -1,5 +1,5 @@
-// Asynchronous operations in flight, each known by its control block in the program's memory (aiocb, iocb).
-// An operation is in this table from its submission until the program learns that it has ended.
+// Asynchronous operations in flight, each identified by its control block in the program's memory (aiocb,
+// iocb). An operation is in this table from its submission until the program learns that it has ended.
 //
 // Threads: any thread.
 // Locks: each function takes the table's lock, except forget_all(), which resets it.
@@ -14,23 +14,24 @@ namespace penstock::interpose {
 class AsyncOperations {
  public:
   explicit constexpr AsyncOperations(penstock_layer layer) noexcept : layer_(layer) {}
-  // Called before the operation is submitted, because right after that another thread may see its end.
+  // Called before the operation is submitted, because another thread may see its end right after the
+  // submission.
   void begin(ThreadLog& log, const void* block, penstock_call call, int fd, std::int64_t offset,
              std::int64_t length) noexcept;
   // `result`: bytes, or a negated errno. If the operation is in the table, it is counted and removed.
   void end(ThreadLog& log, const void* block, std::int64_t result) noexcept;
-  // Removes an operation that has not started after all.
+  // Removes an operation whose submission has failed.
   void drop(const void* block) noexcept;
-  // Before the process ends: empties the table. `ended` returns whether an operation has ended, and stores
-  // its result; then the operation is counted. The others count as dropped.
-  void count_ended(ThreadLog& log, bool (*ended)(const Pending& one, std::int64_t& result)) noexcept;
+  // Called before the process ends: empties the table. `ended` returns whether an operation has ended, and
+  // stores its result; then the operation is counted. The others count as dropped.
+  void count_ended(ThreadLog& log, bool (*ended)(const Pending& pending, std::int64_t& result)) noexcept;
   // Empties the table and frees the lock. Called in a fork's child, where the operations in the table are the
   // parent's, and when recording begins.
   void forget_all() noexcept;
 
  private:
   bool find_and_remove(const void* block, Pending& removed) noexcept;
-  void count_result(ThreadLog& log, const Pending& one, std::int64_t result) noexcept;
+  void count_result(ThreadLog& log, const Pending& pending, std::int64_t result) noexcept;
 
   const penstock_layer layer_;
   OwnedLock lock_;

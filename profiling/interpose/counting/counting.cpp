@@ -23,38 +23,38 @@ namespace penstock::interpose {
 namespace {
 
 constexpr std::array<SizeBucket, 65> make_size_buckets() {
-  constexpr std::uint64_t kLimits[PENSTOCK_SIZE_BUCKETS - 1] = {
+  constexpr std::uint64_t kBucketLimits[PENSTOCK_SIZE_BUCKETS - 1] = {
       100, 1024, 10240, 102400, 1U << 20U, 4194304, 10485760, 104857600, 1073741824};
-  std::array<SizeBucket, 65> made;
+  std::array<SizeBucket, 65> buckets;
   std::size_t bucket = 0;
   for (std::size_t width = 0; width <= 64; ++width) {
-    made[width] = {.limit = ~std::uint64_t{0}, .bucket = bucket};
+    buckets[width] = {.limit = ~std::uint64_t{0}, .bucket = bucket};
     // If a limit has this number of binary digits, the bucket changes above the limit.
-    if (bucket < PENSTOCK_SIZE_BUCKETS - 1 && std::size_t(std::bit_width(kLimits[bucket])) == width) {
-      made[width].limit = kLimits[bucket];
+    if (bucket < PENSTOCK_SIZE_BUCKETS - 1 && std::size_t(std::bit_width(kBucketLimits[bucket])) == width) {
+      buckets[width].limit = kBucketLimits[bucket];
       bucket += 1;
     }
   }
-  return made;
+  return buckets;
 }
 
 }  // namespace
 
 constinit const std::array<SizeBucket, 65> size_buckets = make_size_buckets();
 
-// Called by Update's constructor, in the outermost update of the thread, with `updating` set. It clears the
-// mark while it waits; otherwise the changing thread would wait for this one for ever. The order inside the
-// loop is the one that Update explains: the mark is stored (sequentially consistent) before `changes` is read
-// again. The changing thread itself never calls this: it makes no Update and has all signals blocked.
+// Called by Update's constructor, in the outermost update of the thread, with `update_mark` set. It clears
+// the mark while it waits; otherwise the changing thread would wait for this one for ever. The order inside
+// the loop is the one that Update explains: the mark is stored (sequentially consistent) before `changes` is
+// read again. The changing thread itself never calls this: it makes no Update and has all signals blocked.
 void follow_session(ThreadLog& log, const char* top) noexcept {
   while (session.changes.load(std::memory_order_seq_cst)) {
-    log.updating = nullptr;
+    log.update_mark = nullptr;
     while (session.changes.load(std::memory_order_acquire)) {
       system_call(SYS_sched_yield);
     }
-    __atomic_store_n(&log.updating, top, __ATOMIC_SEQ_CST);
+    __atomic_store_n(&log.update_mark, top, __ATOMIC_SEQ_CST);
   }
-  if (log.retired && log.owner != nullptr && !log.ending &&
+  if (log.is_retired && log.owner != nullptr && !log.is_ending &&
       session.state.load(std::memory_order_acquire) == SessionState::running) {
     begin_in_session(log);
   }
@@ -63,16 +63,16 @@ void follow_session(ThreadLog& log, const char* top) noexcept {
 // Called in a handler that interrupted an update of its own thread. A further handler may interrupt this one,
 // so an entry is claimed by an atomic exchange before it is written. The entries are read only by the
 // outermost update, after all handlers have returned.
-void Update::defer(const ThreadLog::Deferred& one) noexcept {
-  std::uint32_t at = log_.deferred_count;
+void Update::defer(const ThreadLog::Deferred& deferred) noexcept {
+  std::uint32_t index = log_.deferred_count;
   do {
-    if (at >= ThreadLog::kMaxDeferred) {
+    if (index >= ThreadLog::kMaxDeferred) {
       count_drop(session.header->dropped_operations);
       return;
     }
-  } while (!__atomic_compare_exchange_n(&log_.deferred_count, &at, at + 1, false, __ATOMIC_RELAXED,
+  } while (!__atomic_compare_exchange_n(&log_.deferred_count, &index, index + 1, false, __ATOMIC_RELAXED,
                                         __ATOMIC_RELAXED));
-  log_.deferred[at] = one;
+  log_.deferred[index] = deferred;
 }
 
 void Update::defer(std::uint64_t file, std::uint64_t name, const Operation& operation) noexcept {
@@ -83,23 +83,23 @@ void Update::defer(std::uint64_t file, std::uint64_t name, const Operation& oper
 // and the file table are in use now. Device and inode are stored to detect whether the number refers to
 // another file by then.
 void Update::defer(int fd, const Operation& operation) noexcept {
-  struct stat about {};
-  if (!inspect(fd, "", about)) {
+  struct stat status {};
+  if (!inspect(fd, "", status)) {
     count_drop(session.header->unnamed);
     return;
   }
-  ThreadLog::Deferred one{.operation = operation,
-                          .by_descriptor = true,
-                          .fd = fd,
-                          .device = about.st_dev,
-                          .number = about.st_ino};
+  ThreadLog::Deferred deferred{.operation = operation,
+                               .by_descriptor = true,
+                               .fd = fd,
+                               .device = status.st_dev,
+                               .inode = status.st_ino};
   const bool moves = operation.call == PENSTOCK_CALL_READ || operation.call == PENSTOCK_CALL_WRITE;
   if (moves && operation.offset < 0) {
     // The call has been made, so the position is after the bytes that it moved.
     const long end_offset = system_call(SYS_lseek, fd, 0, SEEK_CUR);
-    one.operation.offset = end_offset < operation.length ? 0 : end_offset - operation.length;
+    deferred.operation.offset = end_offset < operation.length ? 0 : end_offset - operation.length;
   }
-  defer(one);
+  defer(deferred);
 }
 
 namespace {
@@ -115,26 +115,26 @@ penstock_counters* count_of_descriptor(ThreadLog& log, int fd, const Operation& 
     }
     return nullptr;
   }
-  add_to(*c, operation);
+  add_operation(*c, operation);
   record_segment(log, c->file, operation);
   return c;
 }
 
-void count_deferred(ThreadLog& log, const ThreadLog::Deferred& one) noexcept {
-  const Operation& operation = one.operation;
-  if (one.by_descriptor) {
-    struct stat about {};
+void count_deferred(ThreadLog& log, const ThreadLog::Deferred& deferred) noexcept {
+  const Operation& operation = deferred.operation;
+  if (deferred.by_descriptor) {
+    struct stat status {};
     // The names of a retired log are in a file that has ended. A new description would refer to such a name,
     // but other threads would look it up in the file that they continue with.
-    if (!log.retired && inspect(one.fd, "", about) && about.st_dev == one.device &&
-        about.st_ino == one.number) {
-      count_of_descriptor(log, one.fd, operation);
+    if (!log.is_retired && inspect(deferred.fd, "", status) && status.st_dev == deferred.device &&
+        status.st_ino == deferred.inode) {
+      count_of_descriptor(log, deferred.fd, operation);
     } else {
       count_drop(session.header->dropped_operations);
     }
     return;
   }
-  count_of_file(log, {.file = one.file, .name = one.name}, operation);
+  count_of_file(log, {.file = deferred.file, .name = deferred.name}, operation);
 }
 
 }  // namespace
@@ -147,7 +147,7 @@ penstock_counters* count_of_file(ThreadLog& log, const FileRecord& file,
     count_drop(session.header->dropped_operations);
     return nullptr;
   }
-  add_to(*c, operation);
+  add_operation(*c, operation);
   record_segment(log, file.file, operation);
   return c;
 }
@@ -177,7 +177,7 @@ penstock_counters* count_and_record(ThreadLog& log, int fd, penstock_counters& c
     return count_slowly(log, fd, operation);
   }
   const OuterUpdate update(log);
-  add_to(counters, operation);
+  add_operation(counters, operation);
   add_segment(log, counters.file, operation);
   return &counters;
 }
@@ -201,7 +201,7 @@ penstock_counters* count_slowly(ThreadLog& log, int fd, const Operation& operati
 // Called by close_and_count(), before the program's call. A nested handler must not touch the log's spare
 // description, which the interrupted update may be using; forget() gives the description to the shared lists
 // instead.
-penstock_counters* forget_counted(ThreadLog& log, int fd) noexcept {
+penstock_counters* forget_before_close(ThreadLog& log, int fd) noexcept {
   const Description* description = description_of(fd);
   if (description == nullptr) [[unlikely]] {
     return nullptr;
@@ -211,10 +211,10 @@ penstock_counters* forget_counted(ThreadLog& log, int fd) noexcept {
     forget(fd);
     return nullptr;
   }
-  const ThreadLog::Cached& known = cache_entry(log, fd, PENSTOCK_POSIX);
-  penstock_counters* c = known.counters;
+  const ThreadLog::Cached& cached = cache_entry(log, fd, PENSTOCK_POSIX);
+  penstock_counters* c = cached.counters;
   if (c == nullptr || !can_count(*c, PENSTOCK_CALL_CLOSE) ||
-      known.tag != cache_tag(description->serial.load(std::memory_order_relaxed), PENSTOCK_POSIX))
+      cached.tag != cache_tag(description->serial.load(std::memory_order_relaxed), PENSTOCK_POSIX))
       [[unlikely]] {
     c = find_counters(log, fd, PENSTOCK_POSIX, PENSTOCK_CALL_CLOSE);
   }
@@ -224,12 +224,12 @@ penstock_counters* forget_counted(ThreadLog& log, int fd) noexcept {
 
 namespace {
 
-// Corrects the kind of a name that was taken for a regular file. Within an update. The store is atomic
-// because other processes read the file while it is written. It does nothing for a retired log: the log's
+// Corrects the kind of a name that was taken for a regular file. Called within an update. The store is atomic
+// because other processes read the file while it is written. Does nothing for a retired log: the log's
 // offsets are those of the previous file, but at_offset() uses the current file.
 [[gnu::cold]] void store_file_kind(const ThreadLog& log, const penstock_counters& c,
                                    penstock_file_kind kind) noexcept {
-  if (c.name == 0 || log.retired) {
+  if (c.name == 0 || log.is_retired) {
     return;
   }
   auto* name = at_offset<penstock_name>(c.name);
@@ -254,7 +254,7 @@ void count_name(ThreadLog& log, const AbsoluteName& name, const Operation& opera
     }
     return;
   }
-  add_to(*c, operation);
+  add_operation(*c, operation);
   if (kind != PENSTOCK_REGULAR) {
     store_file_kind(log, *c, kind);
   } else if (size > 0) {
@@ -300,22 +300,22 @@ void count_open(ThreadLog& log, int at, const char* path, int flags, int fd,
   }
   note_moment(operation.end);
   AbsoluteName& name = log.name;
-  bool named = absolute_name(at, path, name);
+  bool is_named = absolute_name(at, path, name);
   if (fd < 0) [[unlikely]] {
-    if (named) {
+    if (is_named) {
       count_name(log, name, operation, PENSTOCK_REGULAR, -1);
     }
     return;
   }
 #ifdef O_TMPFILE
-  const bool nameless = (flags & O_TMPFILE) == O_TMPFILE;  // `path` names the directory
+  const bool is_nameless = (flags & O_TMPFILE) == O_TMPFILE;  // `path` names the directory
 #else
-  const bool nameless = false;
+  const bool is_nameless = false;
 #endif
-  if (!named || name.had_parent_parts || nameless || names_descriptor(name)) [[unlikely]] {
-    named = name_of_descriptor(fd, name) && name.text[0] == '/';
+  if (!is_named || name.had_parent_parts || is_nameless || names_descriptor(name)) [[unlikely]] {
+    is_named = name_of_descriptor(fd, name) && name.text[0] == '/';
   }
-  if (named) [[likely]] {
+  if (is_named) [[likely]] {
     log.files.prefetch(name.file, operation.layer);
   }
   Description* description = log.spare.make();
@@ -324,18 +324,18 @@ void count_open(ThreadLog& log, int at, const char* path, int flags, int fd,
     count_drop(session.header->dropped_operations);
     return;
   }
-  description->kind = (flags & O_DIRECTORY) != 0 && !nameless ? PENSTOCK_DIRECTORY : PENSTOCK_REGULAR;
+  description->kind = (flags & O_DIRECTORY) != 0 && !is_nameless ? PENSTOCK_DIRECTORY : PENSTOCK_REGULAR;
   description->appends = (flags & O_APPEND) != 0;
   penstock_counters* c = nullptr;
-  if (named) [[likely]] {
+  if (is_named) [[likely]] {
     description->file = name.file;
-    const bool to_write = (flags & O_ACCMODE) != O_RDONLY;
+    const bool opened_to_write = (flags & O_ACCMODE) != O_RDONLY;
     c = counters_of(log,
                     {.file = name.file,
                      .text = name.text,
                      .length = name.length,
                      .kind = static_cast<penstock_file_kind>(description->kind)},
-                    operation.layer, to_write ? PENSTOCK_CALL_WRITE : operation.call, operation.begin);
+                    operation.layer, opened_to_write ? PENSTOCK_CALL_WRITE : operation.call, operation.begin);
     if (c == nullptr) [[unlikely]] {
       count_drop(session.header->dropped_operations);
     } else {
@@ -343,11 +343,11 @@ void count_open(ThreadLog& log, int at, const char* path, int flags, int fd,
       if (description->kind == PENSTOCK_DIRECTORY) [[unlikely]] {
         store_file_kind(log, *c, PENSTOCK_DIRECTORY);
       }
-      add_to(*c, operation);
+      add_operation(*c, operation);
       record_segment(log, name.file, operation);
     }
   }
-  // If there is no room, the tag is 0, which no description has: the next operation tries again.
+  // If there is no room, the tag is 0. No description has that tag, so the next operation tries again.
   ThreadLog::Cached& entry = cache_entry(log, fd, operation.layer);
   entry.counters = c;
   entry.tag = c == nullptr && description->file != 0
@@ -356,8 +356,9 @@ void count_open(ThreadLog& log, int at, const char* path, int flags, int fd,
   describe(fd, description);
 }
 
-// Called by the wrappers of fclose(), fflush() and closedir(). Null in a nested handler.
-penstock_counters* counters_now(ThreadLog& log, int fd, penstock_layer layer, penstock_call call) noexcept {
+// Called by the wrappers of fclose(), fflush() and closedir(). Returns null in a nested handler.
+penstock_counters* current_counters(ThreadLog& log, int fd, penstock_layer layer,
+                                    penstock_call call) noexcept {
   Update update(log);
   return update.nested() ? nullptr : find_counters(log, fd, layer, call);
 }
@@ -367,29 +368,29 @@ namespace {
 // Whether the descriptor's file is still the one that the description names, even if by another path. Within
 // an update, because it uses log.name. It makes up to three system calls, none of which affects the program.
 bool still_refers_to(ThreadLog& log, int fd, const Description& description) noexcept {
-  AbsoluteName& text = log.name;
-  if (name_of_descriptor(fd, text) && text.file == description.file) {
+  AbsoluteName& current_name = log.name;
+  if (name_of_descriptor(fd, current_name) && current_name.file == description.file) {
     return true;
   }
-  if (description.name == 0 || log.retired) {
+  if (description.name == 0 || log.is_retired) {
     return false;
   }
   const auto* name = at_offset<penstock_name>(description.name);
-  if (name->length >= AbsoluteName::kRoom) {
+  if (name->length >= AbsoluteName::kMostBytes) {
     return false;
   }
-  memcpy(text.text, name + 1, name->length);
-  text.text[name->length] = 0;
-  struct stat open_file {};
-  struct stat named_file {};
-  return inspect(fd, "", open_file) && inspect(AT_FDCWD, text.text, named_file) &&
-         open_file.st_dev == named_file.st_dev && open_file.st_ino == named_file.st_ino;
+  memcpy(current_name.text, name + 1, name->length);
+  current_name.text[name->length] = 0;
+  struct stat open_status {};
+  struct stat named_status {};
+  return inspect(fd, "", open_status) && inspect(AT_FDCWD, current_name.text, named_status) &&
+         open_status.st_dev == named_status.st_dev && open_status.st_ino == named_status.st_ino;
 }
 
 }  // namespace
 
 // Called after fstat() has returned the kind. Does nothing in a nested handler.
-void note_other_file(ThreadLog& log, int fd) noexcept {
+void note_not_regular(ThreadLog& log, int fd) noexcept {
   const Update update(log);
   Description* description = description_of(fd);
   if (update.nested() || description == nullptr || description->kind != PENSTOCK_REGULAR) {
@@ -405,7 +406,7 @@ void note_other_file(ThreadLog& log, int fd) noexcept {
   }
 }
 
-// May ask /proc and take a block (file_lock). Nested in a handler it only looks the descriptor up.
+// May read /proc and take a block (file_lock). Nested in a handler it only looks the descriptor up.
 Description* description_from_proc(ThreadLog& log, int fd) noexcept {
   if (fd < 0) {
     return nullptr;

@@ -44,12 +44,12 @@ struct SizeBucket {
 extern const std::array<SizeBucket, 65> size_buckets;
 
 inline std::size_t size_bucket(std::uint64_t bytes) noexcept {
-  const SizeBucket& at = size_buckets[std::bit_width(bytes)];
-  return at.bucket + (bytes > at.limit ? 1 : 0);
+  const SizeBucket& entry = size_buckets[std::bit_width(bytes)];
+  return entry.bucket + (bytes > entry.limit ? 1 : 0);
 }
 
-// Whether the counters have the brief form (penstock_brief), which is enough for most files; the others have
-// the whole form.
+// Whether the counters are brief ones (penstock_brief), which are enough for most files. All other counters
+// are whole ones.
 inline bool is_brief(const penstock_counters& c) noexcept {
   return c.form == PENSTOCK_BRIEF || c.form == PENSTOCK_CONTINUED;
 }
@@ -59,8 +59,8 @@ inline penstock_brief& as_brief(penstock_counters& c) noexcept {
 inline const penstock_brief& as_brief(const penstock_counters& c) noexcept {
   return reinterpret_cast<const penstock_brief&>(c);
 }
-// Calls `work` with the counters as the struct of their form.
-[[gnu::always_inline]] inline auto in_its_form(auto& c, auto work) noexcept {
+// Calls `work` with the counters as a penstock_brief or a penstock_counters, according to their form.
+[[gnu::always_inline]] inline auto visit_counters(auto& c, auto work) noexcept {
   if (is_brief(c)) [[likely]] {
     return work(as_brief(c));
   }
@@ -73,23 +73,23 @@ template <typename Count>
   count = static_cast<Count>(count + (is_so ? 1U : 0U));
 }
 
-// Stores the file's size if it is larger than the known one.
+// Stores the file's size if it is larger than the size that was stored before.
 [[gnu::always_inline]] inline void note_size(penstock_counters& c, std::uint64_t size) noexcept {
-  in_its_form(c, [size](auto& fields) { fields.size = size > fields.size ? size : fields.size; });
+  visit_counters(c, [size](auto& fields) { fields.size = size > fields.size ? size : fields.size; });
 }
 
 [[gnu::always_inline]] inline void add_read(penstock_counters& c, std::int64_t offset, std::int64_t bytes,
                                             std::uint64_t begin, std::uint64_t end) noexcept {
-  in_its_form(c, [=](auto& fields) {
-    const auto last = static_cast<std::int64_t>(fields.last_read);
+  visit_counters(c, [=](auto& fields) {
+    const auto last_byte = static_cast<std::int64_t>(fields.last_read);
     add_one(fields.reads);
-    add_one(fields.sequential_reads, offset > last);
-    add_one(fields.consecutive_reads, offset == last + 1);
+    add_one(fields.sequential_reads, offset > last_byte);
+    add_one(fields.consecutive_reads, offset == last_byte + 1);
     fields.last_read = static_cast<std::uint64_t>(offset + bytes - 1);
     fields.bytes_read += static_cast<std::uint64_t>(bytes);
-    const auto reached = static_cast<std::uint64_t>(offset + bytes);
-    if (reached > fields.size && bytes != 0) [[unlikely]] {  // a read of 0 bytes may be past the end
-      fields.size = reached;
+    const auto end_offset = static_cast<std::uint64_t>(offset + bytes);
+    if (end_offset > fields.size && bytes != 0) [[unlikely]] {  // a read of 0 bytes may be past the end
+      fields.size = end_offset;
     }
     add_one(fields.read_sizes[size_bucket(static_cast<std::uint64_t>(bytes))]);
     if constexpr (std::is_same_v<decltype(fields), penstock_counters&>) {
@@ -104,18 +104,18 @@ template <typename Count>
   });
 }
 
-// Whole counters only: can_count() and counters_of() never give brief ones for a write.
+// Only for whole counters: can_count() and counters_of() never choose brief ones for a write.
 inline void add_write(penstock_counters& c, std::int64_t offset, std::int64_t bytes, std::uint64_t begin,
                       std::uint64_t end) noexcept {
-  const auto last = static_cast<std::int64_t>(c.last_written);
+  const auto last_byte = static_cast<std::int64_t>(c.last_written);
   c.writes += 1;
-  c.sequential_writes += offset > last ? 1U : 0U;
-  c.consecutive_writes += offset == last + 1 ? 1U : 0U;
+  c.sequential_writes += offset > last_byte ? 1U : 0U;
+  c.consecutive_writes += offset == last_byte + 1 ? 1U : 0U;
   c.last_written = static_cast<std::uint64_t>(offset + bytes - 1);
   c.bytes_written += static_cast<std::uint64_t>(bytes);
-  const auto reached = static_cast<std::uint64_t>(offset + bytes);
-  if (reached > c.size && bytes != 0) {
-    c.size = reached;
+  const auto end_offset = static_cast<std::uint64_t>(offset + bytes);
+  if (end_offset > c.size && bytes != 0) {
+    c.size = end_offset;
   }
   c.write_sizes[size_bucket(static_cast<std::uint64_t>(bytes))] += 1;
   c.read_write_switches += c.last_was == 1 ? 1U : 0U;
@@ -126,14 +126,14 @@ inline void add_write(penstock_counters& c, std::int64_t offset, std::int64_t by
 }
 
 // Adds a call that is neither a read nor a write.
-[[gnu::always_inline]] inline void add_other(penstock_counters& c, const Operation& operation) noexcept {
+[[gnu::always_inline]] inline void add_other_call(penstock_counters& c, const Operation& operation) noexcept {
   if (operation.call == PENSTOCK_CALL_SYNC) {
     c.syncs += 1;  // only whole counters get here (needs_whole_counters()); brief ones have no `syncs`
   } else if (operation.call == PENSTOCK_CALL_MAP) {
     c.maps += 1;
     c.mapped_bytes += static_cast<std::uint64_t>(operation.length);
   }
-  in_its_form(c, [&operation](auto& fields) {
+  visit_counters(c, [&operation](auto& fields) {
     switch (operation.call) {
       case PENSTOCK_CALL_OPEN:
         add_one(fields.opens);
@@ -160,19 +160,19 @@ inline void add_write(penstock_counters& c, std::int64_t offset, std::int64_t by
 }
 
 // Adds an operation to counters that fit it (can_count()). A failed one counts only as a failure.
-[[gnu::always_inline]] inline void add_to(penstock_counters& c, const Operation& operation) noexcept {
+[[gnu::always_inline]] inline void add_operation(penstock_counters& c, const Operation& operation) noexcept {
   if (operation.failed != 0) [[unlikely]] {
-    in_its_form(c, [](auto& fields) { fields.failures += 1; });
+    visit_counters(c, [](auto& fields) { fields.failures += 1; });
   } else if (operation.call == PENSTOCK_CALL_READ) {
     add_read(c, operation.offset, operation.length, operation.begin, operation.end);
   } else if (operation.call == PENSTOCK_CALL_WRITE) {
     add_write(c, operation.offset, operation.length, operation.begin, operation.end);
   } else {
-    add_other(c, operation);
+    add_other_call(c, operation);
   }
 }
 
-// Records the call as a segment if tracing is on. Within an Update, because it may take another block.
+// Records the call as a segment if tracing is on. Called within an Update, because it may take another block.
 [[gnu::always_inline]] inline void record_segment(ThreadLog& log, std::uint64_t file,
                                                   const Operation& operation) noexcept {
   if (segments_wanted()) [[unlikely]] {
@@ -181,15 +181,15 @@ inline void add_write(penstock_counters& c, std::int64_t offset, std::int64_t by
   }
 }
 
-// Counts the operations that handlers deferred, in an update of its own after the one they interrupted. If
-// their session has ended meanwhile, they are dropped.
+// Counts the operations that handlers deferred. Makes its own update, after the one that the handlers
+// interrupted. If their session has ended meanwhile, they are dropped.
 [[gnu::cold]] void count_all_deferred(ThreadLog& log) noexcept;
 
 // Waits while another thread changes the session, and then moves the log to the session that runs, if there
-// is one. On return `updating` is `top` again. May block, so only outermost updates call it.
+// is one. On return `update_mark` is `top` again. May block, so only outermost updates call it.
 [[gnu::cold]] void follow_session(ThreadLog& log, const char* top) noexcept;
 
-// An update of this thread's log. It marks the log (`updating`), for two readers of the mark:
+// An update of this thread's log. It marks the log (`update_mark`), for two readers of the mark:
 //
 // - A handler in the same thread sees the mark. It is called nested, and defers its operation instead of
 //   changing half-changed data. Signal fences are enough for that: they keep the compiler from moving the
@@ -205,21 +205,21 @@ class Update {
     // A handler's stack frames have lower addresses than the update that it interrupted. So a mark that is
     // not above this frame was left by a handler that ended with longjmp(), and is overwritten. A handler on
     // an alternate stack above this thread's own stack is therefore not recognised.
-    nested_ = log.updating != nullptr && log.updating > top;
-    if (!nested_) [[likely]] {
-      log.updating = top;
+    is_nested_ = log.update_mark != nullptr && log.update_mark > top;
+    if (!is_nested_) [[likely]] {
+      log.update_mark = top;
     }
     std::atomic_signal_fence(std::memory_order_seq_cst);
-    if ((session.changes.load(std::memory_order_relaxed) || log.retired) && !nested_) [[unlikely]] {
+    if ((session.changes.load(std::memory_order_relaxed) || log.is_retired) && !is_nested_) [[unlikely]] {
       follow_session(log, top);
     }
   }
   ~Update() {
     std::atomic_signal_fence(std::memory_order_seq_cst);
-    if (!nested_) [[likely]] {
+    if (!is_nested_) [[likely]] {
       // The mark is cleared first, and then the count is read. A handler that runs in between counts its
       // operation itself. A handler that ran before has increased the count, which is seen here.
-      log_.updating = nullptr;
+      log_.update_mark = nullptr;
       std::atomic_signal_fence(std::memory_order_seq_cst);
       if (log_.deferred_count != 0) [[unlikely]] {
         count_all_deferred(log_);
@@ -228,34 +228,34 @@ class Update {
   }
   Update(const Update&) = delete;
   Update& operator=(const Update&) = delete;
-  // True if it interrupted another update of this thread: then only defer() is allowed.
-  bool nested() const noexcept { return nested_; }
-  // For a handler: takes no lock and no memory. If there is no room, the operation is dropped.
+  // True if this update interrupted another one of the same thread: then only defer() is allowed.
+  bool nested() const noexcept { return is_nested_; }
+  // For a handler: takes no lock and allocates no memory. If there is no room, the operation is dropped.
   void defer(std::uint64_t file, std::uint64_t name, const Operation& operation) noexcept;
-  // For a handler, and for a descriptor that is not described: /proc is asked after the update. The operation
+  // For a handler whose descriptor is not described: it is looked up in /proc after the update. The operation
   // is dropped if the descriptor refers to another file by then. An offset of -1 means the descriptor's
   // position.
   void defer(int fd, const Operation& operation) noexcept;
 
  private:
-  void defer(const ThreadLog::Deferred& one) noexcept;
+  void defer(const ThreadLog::Deferred& deferred) noexcept;
 
   ThreadLog& log_;
-  bool nested_;
+  bool is_nested_;
 };
 
-// A cheaper Update. It is allowed if no update is marked (log.updating is null) and if only memory is written
-// that is mapped already. It need not check session.changes: a file that has ended stays mapped while a log
-// refers to it.
+// A cheaper Update. It is allowed if no update is marked (log.update_mark is null) and if only memory is
+// written that is mapped already. It need not check session.changes: a file that has ended stays mapped while
+// a log refers to it.
 class OuterUpdate {
  public:
   explicit OuterUpdate(ThreadLog& log) noexcept : log_(log) {
-    log.updating = stack_top();
+    log.update_mark = stack_top();
     std::atomic_signal_fence(std::memory_order_seq_cst);
   }
   ~OuterUpdate() {
     std::atomic_signal_fence(std::memory_order_seq_cst);
-    log_.updating = nullptr;
+    log_.update_mark = nullptr;
     std::atomic_signal_fence(std::memory_order_seq_cst);
     if (log_.deferred_count != 0) [[unlikely]] {
       count_all_deferred(log_);
@@ -268,8 +268,8 @@ class OuterUpdate {
   ThreadLog& log_;
 };
 
-// Called when count() cannot use its cached counters. Either the descriptor is not in the table, or the
-// counters are another file's or full, or this thread is already inside an Update (a handler).
+// Called when count() cannot use its cached counters: the descriptor is not in the table, the counters belong
+// to another file or are full, or this thread is already inside an Update (a handler).
 [[gnu::noinline]] penstock_counters* count_slowly(ThreadLog& log, int fd,
                                                   const Operation& operation) noexcept;
 // The rest of count() if calls are traced (--trace).
@@ -279,19 +279,19 @@ class OuterUpdate {
 inline std::uint64_t cache_tag(std::uint64_t serial, penstock_layer layer) noexcept {
   return serial * 8 + static_cast<std::uint64_t>(layer);
 }
-// The entry of the log's cache for this descriptor and layer. It may have another one's counters: the tag
-// decides.
+// The entry of the log's cache for this descriptor and layer. The entry may have counters of another
+// descriptor or layer: its tag shows to which it belongs.
 inline ThreadLog::Cached& cache_entry(ThreadLog& log, int fd, penstock_layer layer) noexcept {
-  return log.cache[(static_cast<unsigned>(fd) + unsigned{layer} * 97U) % ThreadLog::kCached];
+  return log.cache[(static_cast<unsigned>(fd) + unsigned{layer} * 97U) % ThreadLog::kCacheEntries];
 }
 
 // After this many calls of one kind another entry is started, so that no counter overflows. The limits leave
 // room for handlers: between can_count() and the addition they may add to the same entry.
 constexpr std::uint32_t kMostOperations = 1U << 31U;
-constexpr std::uint32_t kMostInBrief = 192;
+constexpr std::uint32_t kMostBriefCalls = 192;
 // The number of calls of this kind so far. Only for kinds that brief counters can count.
 template <typename Counters>
-[[gnu::always_inline]] inline std::uint32_t calls_of(const Counters& c, penstock_call call) noexcept {
+[[gnu::always_inline]] inline std::uint32_t call_count(const Counters& c, penstock_call call) noexcept {
   switch (call) {
     case PENSTOCK_CALL_OPEN:
       return c.opens;
@@ -307,7 +307,7 @@ template <typename Counters>
       return c.other;
   }
 }
-inline std::uint32_t whole_calls_of(const penstock_counters& c, penstock_call call) noexcept {
+inline std::uint32_t whole_call_count(const penstock_counters& c, penstock_call call) noexcept {
   switch (call) {
     case PENSTOCK_CALL_WRITE:
       return c.writes;
@@ -316,7 +316,7 @@ inline std::uint32_t whole_calls_of(const penstock_counters& c, penstock_call ca
     case PENSTOCK_CALL_MAP:
       return c.maps;
     default:
-      return calls_of(c, call);
+      return call_count(c, call);
   }
 }
 // Whether only whole counters can count this kind of call.
@@ -326,9 +326,9 @@ inline bool needs_whole_counters(penstock_call call) noexcept {
 // Whether the call may be added to these counters; if not, counters_of() makes another entry.
 inline bool can_count(const penstock_counters& c, penstock_call call) noexcept {
   if (c.form == PENSTOCK_BRIEF) [[likely]] {
-    return !needs_whole_counters(call) && calls_of(as_brief(c), call) < kMostInBrief;
+    return !needs_whole_counters(call) && call_count(as_brief(c), call) < kMostBriefCalls;
   }
-  return c.form != PENSTOCK_CONTINUED && whole_calls_of(c, call) < kMostOperations;
+  return c.form != PENSTOCK_CONTINUED && whole_call_count(c, call) < kMostOperations;
 }
 
 // Counts an operation on a descriptor. Returns the counters that it was added to; they are valid until the
@@ -340,11 +340,11 @@ inline bool can_count(const penstock_counters& c, penstock_call call) noexcept {
 [[gnu::always_inline]] inline penstock_counters* count(ThreadLog& log, int fd,
                                                        const Operation& operation) noexcept {
   const Description* description = description_of(fd);
-  const ThreadLog::Cached& known = cache_entry(log, fd, operation.layer);
-  penstock_counters* counters = known.counters;
+  const ThreadLog::Cached& cached = cache_entry(log, fd, operation.layer);
+  penstock_counters* counters = cached.counters;
   if (description == nullptr ||
-      known.tag != cache_tag(description->serial.load(std::memory_order_relaxed), operation.layer) ||
-      log.updating != nullptr || (counters != nullptr && !can_count(*counters, operation.call)))
+      cached.tag != cache_tag(description->serial.load(std::memory_order_relaxed), operation.layer) ||
+      log.update_mark != nullptr || (counters != nullptr && !can_count(*counters, operation.call)))
       [[unlikely]] {
     const Operation copy = operation;
     return count_slowly(log, fd, copy);
@@ -357,18 +357,20 @@ inline bool can_count(const penstock_counters& c, penstock_call call) noexcept {
     return count_and_record(log, fd, *counters, copy);
   }
   const OuterUpdate update(log);
-  add_to(*counters, operation);
+  add_operation(*counters, operation);
   return counters;
 }
 
 // Called within an update: counts an operation on a file. Null if there is no room, which counts as a drop.
 penstock_counters* count_of_file(ThreadLog& log, const FileRecord& file, const Operation& operation) noexcept;
 // The descriptor's counters that fit `call`, for an operation that is counted after the descriptor is closed.
-// Null: none.
-penstock_counters* counters_now(ThreadLog& log, int fd, penstock_layer layer, penstock_call call) noexcept;
-// The counters for the close of a descriptor; null: none. Called before the close. The descriptor is
-// forgotten at once: after the close another thread may get the same number for another file.
-penstock_counters* forget_counted(ThreadLog& log, int fd) noexcept;
+// Null if there are none.
+penstock_counters* current_counters(ThreadLog& log, int fd, penstock_layer layer,
+                                    penstock_call call) noexcept;
+// Returns the counters to which the close of a descriptor will be added; null: none. Called before the close.
+// The descriptor is forgotten at once: after the close another thread may get the same number for another
+// file.
+penstock_counters* forget_before_close(ThreadLog& log, int fd) noexcept;
 [[gnu::always_inline]] inline void count_in_counters(ThreadLog& log, penstock_counters& counters,
                                                      const Operation& operation) noexcept {
   Update update(log);
@@ -377,7 +379,7 @@ penstock_counters* forget_counted(ThreadLog& log, int fd) noexcept;
     update.defer(counters.file, counters.name, copy);
     return;
   }
-  add_to(counters, operation);
+  add_operation(counters, operation);
   record_segment(log, counters.file, operation);
 }
 
@@ -387,11 +389,11 @@ template <penstock_call kCall>
                                                std::int64_t offset, std::int64_t bytes, std::uint64_t begin,
                                                std::uint64_t end) noexcept {
   const Description* description = description_of(fd);
-  const ThreadLog::Cached& known = cache_entry(log, fd, layer);
-  penstock_counters* counters = known.counters;
+  const ThreadLog::Cached& cached = cache_entry(log, fd, layer);
+  penstock_counters* counters = cached.counters;
   if (description == nullptr ||
-      known.tag != cache_tag(description->serial.load(std::memory_order_relaxed), layer) ||
-      log.updating != nullptr || (counters != nullptr && !can_count(*counters, kCall))) [[unlikely]] {
+      cached.tag != cache_tag(description->serial.load(std::memory_order_relaxed), layer) ||
+      log.update_mark != nullptr || (counters != nullptr && !can_count(*counters, kCall))) [[unlikely]] {
     count_slowly(
         log, fd,
         {.call = kCall, .layer = layer, .offset = offset, .length = bytes, .begin = begin, .end = end});
@@ -414,7 +416,8 @@ template <penstock_call kCall>
   }
 }
 
-// For bytes that the kernel adds to rchar or wchar; it does so for every kind of descriptor.
+// Add bytes that the kernel adds to rchar or wchar of /proc/PID/io, which it does for every kind of
+// descriptor.
 inline void add_kernel_read(ThreadLog& log, std::int64_t bytes) noexcept {
   log.totals->kernel_read += static_cast<std::uint64_t>(bytes);
 }
@@ -432,8 +435,8 @@ void count_open(ThreadLog& log, int at, const char* path, int flags, int fd,
                 const Operation& operation) noexcept;
 // The descriptor's file was taken for a regular file when it was opened by name. It turned out to be a pipe,
 // a socket or a device.
-[[gnu::cold]] void note_other_file(ThreadLog& log, int fd) noexcept;
-// Asks /proc for a descriptor's file. Null if /proc has no answer, and in a nested handler.
+[[gnu::cold]] void note_not_regular(ThreadLog& log, int fd) noexcept;
+// Looks a descriptor's file up in /proc. Null if it is not found, and in a nested handler.
 [[gnu::cold]] Description* description_from_proc(ThreadLog& log, int fd) noexcept;
 // The description of a descriptor, from the table or from /proc; null if neither has it. Any thread, in a
 // wrapper; may wait in Update.

@@ -27,21 +27,21 @@ TEST_F(Deferred, AnOperationWithinAnUpdateIsCountedBehindIt) {
   const Operation read{.call = PENSTOCK_CALL_READ, .offset = 0, .length = 5, .begin = 1, .end = 2};
   {
     // Above every stack frame, so an update seems to run.
-    log->updating = reinterpret_cast<const char*>(std::numeric_limits<std::uintptr_t>::max());
+    log->update_mark = reinterpret_cast<const char*>(std::numeric_limits<std::uintptr_t>::max());
     count_in_counters(*log, *c, read);
     EXPECT_EQ(as_brief(*c).reads, 0U);
     EXPECT_EQ(log->deferred_count, 1U);
-    log->updating = nullptr;
+    log->update_mark = nullptr;
   }
   count_in_counters(*log, *c, read);
   EXPECT_EQ(as_brief(*c).reads, 2U);
   EXPECT_EQ(c->bytes_read, 10U);
   EXPECT_EQ(log->deferred_count, 0U);
   // A longjmp() may leave a mark of an update. It is below this stack frame, and is ignored.
-  log->updating = reinterpret_cast<const char*>(1);
+  log->update_mark = reinterpret_cast<const char*>(1);
   count_in_counters(*log, *c, read);
   EXPECT_EQ(as_brief(*c).reads, 3U);
-  EXPECT_EQ(log->updating, nullptr);
+  EXPECT_EQ(log->update_mark, nullptr);
 }
 
 // Operations of a handler on a descriptor that was opened before recording began.
@@ -63,11 +63,11 @@ class HandlersDescriptor : public InSession {
     InSession::TearDown();
   }
   void read_in_handler(std::int64_t offset, std::int64_t bytes = 5) {
-    log_->updating = reinterpret_cast<const char*>(std::numeric_limits<std::uintptr_t>::max());
+    log_->update_mark = reinterpret_cast<const char*>(std::numeric_limits<std::uintptr_t>::max());
     const Operation read{.call = PENSTOCK_CALL_READ, .offset = offset, .length = bytes, .begin = 1, .end = 2};
     EXPECT_EQ(count(*log_, fd_, read), nullptr);
     EXPECT_EQ(log_->deferred_count, 1U);
-    log_->updating = nullptr;
+    log_->update_mark = nullptr;
   }
   void end_update() {
     { const Update ends(*log_); }
@@ -105,7 +105,7 @@ TEST_F(HandlersDescriptor, IsAskedOfBehindAnUpdateThatKnowsItsCounters) {
   const penstock_counters* c = counters();
   ASSERT_NE(c, nullptr);
   EXPECT_EQ(as_brief(*c).reads, 1U);
-  EXPECT_NE(forget_counted(*log_, kKnown), nullptr);
+  EXPECT_NE(forget_before_close(*log_, kKnown), nullptr);
 }
 
 TEST_F(HandlersDescriptor, ReadFromItsPosition) {
@@ -155,22 +155,22 @@ TEST_F(HandlersDescriptor, WhichIsAPipeIsNoFiles) {
 // The session of the log has ended and no new one runs, so there is no file for names.
 TEST_F(HandlersDescriptor, IsADropWhereTheSessionEndsMeanwhile) {
   read_in_handler(0);
-  log_->retired = true;
+  log_->is_retired = true;
   session.state.store(SessionState::off);
   end_update();
   session.state.store(SessionState::running);
-  log_->retired = false;
+  log_->is_retired = false;
   EXPECT_EQ(description_of(fd_), nullptr);
   EXPECT_EQ(dropped(), dropped_ + 1);
 }
 
 TEST_F(HandlersDescriptor, ThereIsRoomForThatNumberOfCalls) {
-  log_->updating = reinterpret_cast<const char*>(std::numeric_limits<std::uintptr_t>::max());
+  log_->update_mark = reinterpret_cast<const char*>(std::numeric_limits<std::uintptr_t>::max());
   for (std::size_t i = 0; i < ThreadLog::kMaxDeferred + 3; ++i)
     count(*log_, fd_, {.call = PENSTOCK_CALL_READ, .offset = 0, .length = 5, .begin = 1, .end = 2});
   EXPECT_EQ(log_->deferred_count, ThreadLog::kMaxDeferred);
   EXPECT_EQ(dropped(), dropped_ + 3);
-  log_->updating = nullptr;
+  log_->update_mark = nullptr;
   end_update();
   ASSERT_NE(counters(), nullptr);
   EXPECT_EQ(as_brief(*counters()).reads, ThreadLog::kMaxDeferred);

@@ -3,7 +3,7 @@
 // Threads: any thread, in wrappers.
 // Locks: the table has none: each entry is one atomic pointer. Stores release and loads acquire, so that a
 // thread that finds a description finds it filled. The locks of the pool's lists are held for a few
-// instructions; no thread waits for one list (FreeListLock).
+// instructions. No thread waits for a list: it takes another one (FreeListLock).
 // Memory: from the kernel, possibly under a list's lock. Nothing calls malloc.
 // Signals: a handler may call this. It takes another list if its own thread has one locked.
 // Forks: a child that is forked while another thread holds a list's lock uses another list.
@@ -24,28 +24,28 @@ namespace {
 // Free descriptions are in several lists, so that threads that open and close at the same time seldom use the
 // same one. No thread waits for a list: if it is locked, the thread tries the next one. So a handler that
 // interrupts its own thread inside a list does not wait for its own thread.
-constexpr std::size_t kLists = 16;
-constexpr std::size_t kAllocatedAtOnce = 64;
+constexpr std::size_t kFreeLists = 16;
+constexpr std::size_t kDescriptionsPerAllocation = 64;
 struct alignas(64) FreeList {
-  std::atomic_flag locked;
+  std::atomic_flag is_locked;
   Description* first = nullptr;
 };
-FreeList free_lists[kLists];
+FreeList free_lists[kFreeLists];
 thread_local std::size_t last_list __attribute__((tls_model("initial-exec"))) = 0;
 
 // Locks one list as long as it exists. It tries the list first that the thread used last.
 class FreeListLock {
  public:
   FreeListLock() noexcept {
-    for (std::size_t i = last_list;; i = (i + 1) % kLists) {
-      if (!free_lists[i].locked.test_and_set(std::memory_order_acquire)) {
+    for (std::size_t i = last_list;; i = (i + 1) % kFreeLists) {
+      if (!free_lists[i].is_locked.test_and_set(std::memory_order_acquire)) {
         last_list = i;
         list_ = &free_lists[i];
         return;
       }
     }
   }
-  ~FreeListLock() { list_->locked.clear(std::memory_order_release); }
+  ~FreeListLock() { list_->is_locked.clear(std::memory_order_release); }
   FreeListLock(const FreeListLock&) = delete;
   FreeListLock& operator=(const FreeListLock&) = delete;
   Description*& first() noexcept { return list_->first; }
@@ -58,13 +58,13 @@ class FreeListLock {
 // once, so that the shared counter is seldom written.
 constexpr std::uint64_t kReservedSerials = 4096;
 std::uint64_t reserve_serials() noexcept {
-  static constinit std::atomic<std::uint64_t> next{kReservedSerials};
-  return next.fetch_add(kReservedSerials, std::memory_order_relaxed);
+  static constinit std::atomic<std::uint64_t> next_serial{kReservedSerials};
+  return next_serial.fetch_add(kReservedSerials, std::memory_order_relaxed);
 }
 
-// Fills a description that no other thread can find. The serial is stored last: a thread that still has the
-// pointer of the old use sees its serial change only once the fields are the new ones.
-Description* initialised(Description* description, std::uint64_t serial) noexcept {
+// Fills a description that no other thread can find. The serial is stored last: a thread that still has a
+// pointer from the earlier use sees the new serial only when all fields are new.
+Description* initialise(Description* description, std::uint64_t serial) noexcept {
   description->file = 0;
   description->name = 0;
   description->kind = PENSTOCK_REGULAR;
@@ -75,33 +75,34 @@ Description* initialised(Description* description, std::uint64_t serial) noexcep
   return description;
 }
 
-// Null if there is no memory. mmap under the list's lock: other threads take another list meanwhile.
+// Takes a description from a free list, and fills an empty list first. Null if there is no memory. Calls mmap
+// under the list's lock: other threads take another list meanwhile.
 Description* take_free_description() noexcept {
-  FreeListLock list;
-  if (list.first() == nullptr) {
-    void* memory = private_memory(kAllocatedAtOnce * sizeof(Description));
+  FreeListLock free_list;
+  if (free_list.first() == nullptr) {
+    void* memory = private_memory(kDescriptionsPerAllocation * sizeof(Description));
     if (memory == nullptr) {
       return nullptr;
     }
-    auto* fresh = static_cast<Description*>(memory);
-    for (std::size_t i = 0; i < kAllocatedAtOnce; ++i) {
-      new (fresh + i) Description;
-      fresh[i].next_free = i + 1 < kAllocatedAtOnce ? fresh + i + 1 : nullptr;
+    auto* descriptions = static_cast<Description*>(memory);
+    for (std::size_t i = 0; i < kDescriptionsPerAllocation; ++i) {
+      new (descriptions + i) Description;
+      descriptions[i].next_free = i + 1 < kDescriptionsPerAllocation ? descriptions + i + 1 : nullptr;
     }
-    list.first() = fresh;
+    free_list.first() = descriptions;
   }
-  Description* description = list.first();
-  list.first() = description->next_free;
+  Description* description = free_list.first();
+  free_list.first() = description->next_free;
   return description;
 }
 
 void add_to_free_list(Description* description) noexcept {
-  FreeListLock list;
-  description->next_free = list.first();
-  list.first() = description;
+  FreeListLock free_list;
+  description->next_free = free_list.first();
+  free_list.first() = description;
 }
 
-// Drops a reference. True: it was the last one, and only the caller has the description now.
+// Drops a reference. Returns true if it was the last one: then only the caller has the description.
 //
 // The subtraction is atomic even for the last reference: describe_duplicate() may be taking a reference of
 // this description in another thread, and must find 0 then. The acquire makes what other threads did with the
@@ -115,7 +116,7 @@ bool drop_was_last(Description* description) noexcept {
 }
 
 // The page with that number; null if it does not exist. Pages are never freed.
-DescriptorPage* page_at(unsigned number) noexcept {
+DescriptorPage* find_page(unsigned number) noexcept {
   if (number == 0) {
     return &first_descriptors;
   }
@@ -129,18 +130,18 @@ DescriptorPage* page_at(unsigned number) noexcept {
     return nullptr;
   }
   const auto number = static_cast<unsigned>(fd);
-  DescriptorPage& page = *page_at(number / kDescriptorsPerPage);
+  DescriptorPage& page = *find_page(number / kDescriptorsPerPage);
   return page[number % kDescriptorsPerPage].exchange(nullptr, std::memory_order_acq_rel);
 }
 
 // The page of a descriptor, made if necessary; null if there is no memory, or if the number is too large. If
 // two threads make it at once, the second one's exchange fails, and it uses the first one's page.
-DescriptorPage* page_of(unsigned fd) noexcept {
+DescriptorPage* find_or_make_page(unsigned fd) noexcept {
   if (fd < kDescriptorsPerPage) [[likely]] {
     return &first_descriptors;
   }
   const unsigned number = fd / kDescriptorsPerPage;
-  DescriptorPage* page = page_at(number);
+  DescriptorPage* page = find_page(number);
   if (page != nullptr || number >= kDescriptorPages) {
     return page;
   }
@@ -148,9 +149,9 @@ DescriptorPage* page_of(unsigned fd) noexcept {
   if (memory == nullptr) {
     return nullptr;
   }
-  auto* fresh = new (memory) DescriptorPage;
-  if (more_descriptors[number].compare_exchange_strong(page, fresh, std::memory_order_acq_rel)) {
-    return fresh;
+  auto* new_page = new (memory) DescriptorPage;
+  if (more_descriptors[number].compare_exchange_strong(page, new_page, std::memory_order_acq_rel)) {
+    return new_page;
   }
   free_private_memory(memory, sizeof(DescriptorPage));
   return page;
@@ -158,45 +159,45 @@ DescriptorPage* page_of(unsigned fd) noexcept {
 
 }  // namespace
 
-Description* description_in_more_pages(unsigned fd) noexcept {
-  const DescriptorPage* page = page_at(fd / kDescriptorsPerPage);
+Description* description_in_later_page(unsigned fd) noexcept {
+  const DescriptorPage* page = find_page(fd / kDescriptorsPerPage);
   return page == nullptr ? nullptr : (*page)[fd % kDescriptorsPerPage].load(std::memory_order_acquire);
 }
 
-// Costs an atomic addition on a shared counter; the usual path is SpareDescription.
+// Needs an atomic addition on a shared counter; SpareDescription, which most opens use, avoids that.
 Description* make_description() noexcept {
   Description* description = take_free_description();
-  return description == nullptr ? nullptr : initialised(description, reserve_serials());
+  return description == nullptr ? nullptr : initialise(description, reserve_serials());
 }
 
 // Called only within an update of the calling thread's log: otherwise a handler could use the same spare
 // description.
 Description* SpareDescription::make() noexcept {
-  Description* description = spare_ != nullptr ? spare_ : take_free_description();
+  Description* description = spare_description_ != nullptr ? spare_description_ : take_free_description();
   if (description == nullptr) [[unlikely]] {
     return nullptr;
   }
-  spare_ = nullptr;
+  spare_description_ = nullptr;
   if (next_serial_ % kReservedSerials == 0) [[unlikely]] {
     next_serial_ = reserve_serials();
   }
-  return initialised(description, next_serial_++);
+  return initialise(description, next_serial_++);
 }
 
 // Called within an update, never in a nested handler.
 void SpareDescription::forget(int fd) noexcept {
-  Description* before = remove_description(fd);
-  if (before == nullptr || !drop_was_last(before)) {
+  Description* removed = remove_description(fd);
+  if (removed == nullptr || !drop_was_last(removed)) {
     return;
   }
-  if (spare_ == nullptr) [[likely]] {
-    spare_ = before;
+  if (spare_description_ == nullptr) [[likely]] {
+    spare_description_ = removed;
   } else {
-    add_to_free_list(before);
+    add_to_free_list(removed);
   }
 }
 
-// Any thread and any handler. Only the last owner puts the description back into a list.
+// Any thread and any handler may call it. Only the last owner puts the description back into a list.
 void drop_reference(Description* description) noexcept {
   if (drop_was_last(description)) {
     add_to_free_list(description);
@@ -206,25 +207,25 @@ void drop_reference(Description* description) noexcept {
 // The caller's reference moves into the table. If there is no room, the description is dropped, and the
 // descriptor is looked up in /proc at its next use.
 void describe(int fd, Description* description) noexcept {
-  DescriptorPage* page = fd < 0 ? nullptr : page_of(static_cast<unsigned>(fd));
+  DescriptorPage* page = fd < 0 ? nullptr : find_or_make_page(static_cast<unsigned>(fd));
   if (page == nullptr) [[unlikely]] {
     drop_reference(description);
     return;
   }
-  std::atomic<Description*>& at = (*page)[static_cast<unsigned>(fd) % kDescriptorsPerPage];
-  if (at.load(std::memory_order_acquire) == nullptr) [[likely]] {
+  std::atomic<Description*>& slot = (*page)[static_cast<unsigned>(fd) % kDescriptorsPerPage];
+  if (slot.load(std::memory_order_acquire) == nullptr) [[likely]] {
     // Two threads that describe one free number at once lose one description; the memory stays unused.
-    at.store(description, std::memory_order_release);
+    slot.store(description, std::memory_order_release);
     return;
   }
-  if (Description* before = at.exchange(description, std::memory_order_acq_rel); before != nullptr) {
-    drop_reference(before);
+  if (Description* replaced = slot.exchange(description, std::memory_order_acq_rel); replaced != nullptr) {
+    drop_reference(replaced);
   }
 }
 
 void forget(int fd) noexcept {
-  if (Description* before = remove_description(fd); before != nullptr) {
-    drop_reference(before);
+  if (Description* removed = remove_description(fd); removed != nullptr) {
+    drop_reference(removed);
   }
 }
 
@@ -234,28 +235,28 @@ void forget(int fd) noexcept {
 // use already, and the reference is dropped. A number that is forgotten is looked up in /proc at its next
 // use.
 void describe_duplicate(int from, int to) noexcept {
-  Description* shared = description_of(from);
-  std::uint32_t known = shared == nullptr ? 0 : shared->references.load(std::memory_order_relaxed);
-  while (known != 0 && !shared->references.compare_exchange_weak(known, known + 1, std::memory_order_acq_rel,
-                                                                 std::memory_order_relaxed)) {
+  Description* description = description_of(from);
+  std::uint32_t count = description == nullptr ? 0 : description->references.load(std::memory_order_relaxed);
+  while (count != 0 && !description->references.compare_exchange_weak(
+                           count, count + 1, std::memory_order_acq_rel, std::memory_order_relaxed)) {
   }
-  if (known == 0) {
+  if (count == 0) {
     forget(to);
     return;
   }
-  if (description_of(from) != shared) {
-    drop_reference(shared);
+  if (description_of(from) != description) {
+    drop_reference(description);
     forget(to);
     return;
   }
-  describe(to, shared);
+  describe(to, description);
 }
 
 // Called before close_range(), and for all numbers when recording begins in a running process.
 void forget_range(unsigned first, unsigned last) noexcept {
   for (unsigned page = first / kDescriptorsPerPage;
        page < kDescriptorPages && page * kDescriptorsPerPage <= last; ++page) {
-    if (page_at(page) == nullptr) {
+    if (find_page(page) == nullptr) {
       continue;
     }
     for (unsigned i = 0; i < kDescriptorsPerPage; ++i) {
@@ -267,11 +268,11 @@ void forget_range(unsigned first, unsigned last) noexcept {
   }
 }
 
-// Called in a fork's child, at its first counted call. The parent's other threads may have held lists' locks;
-// without this their lists would stay locked for ever.
+// Called in a fork's child, at its first counted call. The parent's other threads may have held locks of
+// lists; if these were not cleared, the lists would stay locked for ever.
 void for_each_description_in_child(void (*visit)(Description& description, void* with), void* with) noexcept {
-  for (FreeList& list : free_lists) {
-    list.locked.clear();
+  for (FreeList& free_list : free_lists) {
+    free_list.is_locked.clear();
   }
   for_each_description_concurrently(visit, with);
 }
@@ -280,9 +281,9 @@ void for_each_description_in_child(void (*visit)(Description& description, void*
 void for_each_description_concurrently(void (*visit)(Description& description, void* with),
                                        void* with) noexcept {
   for (unsigned number = 0; number < kDescriptorPages; ++number) {
-    if (DescriptorPage* page = page_at(number); page != nullptr) {
-      for (std::atomic<Description*>& at : *page) {
-        if (Description* description = at.load(std::memory_order_acquire); description != nullptr) {
+    if (DescriptorPage* page = find_page(number); page != nullptr) {
+      for (std::atomic<Description*>& slot : *page) {
+        if (Description* description = slot.load(std::memory_order_acquire); description != nullptr) {
           visit(*description, with);
         }
       }

@@ -29,12 +29,12 @@ namespace penstock::interpose {
 struct alignas(64) Description {
   std::uint64_t file = 0;  // key of its name; 0: its operations are not counted for a file (a pipe)
   std::uint64_t name = 0;  // offset of its name in this process's session
-  std::atomic<std::uint64_t> serial{0};  // changes when this memory becomes another description
+  std::atomic<std::uint64_t> serial{0};  // changes when this memory is used for another description
   std::atomic<std::int64_t> position{0};
   std::atomic<std::uint32_t> references{0};
   std::uint16_t kind = PENSTOCK_REGULAR;
-  bool appends = false;
-  std::uint32_t last_copy = 0;  // number of the last copy to another session (thread_lives.cpp)
+  bool appends = false;                // opened with O_APPEND
+  std::uint32_t last_copy_number = 0;  // number of the last copy to another session (thread_lives.cpp)
   Description* next_free = nullptr;
 
   // A load and a store are cheaper than one atomic addition. Threads that read through one description at the
@@ -51,12 +51,12 @@ extern DescriptorPage first_descriptors;  // most programs need only this page
 extern std::atomic<DescriptorPage*> more_descriptors[kDescriptorPages];
 
 // Null for a descriptor that is not described (yet).
-Description* description_in_more_pages(unsigned fd) noexcept;
+Description* description_in_later_page(unsigned fd) noexcept;
 // The description of `fd`; null if it is not described (yet). Any thread and any handler; takes no lock.
 inline Description* description_of(int fd) noexcept {
   const auto number = static_cast<unsigned>(fd);
   return number < kDescriptorsPerPage ? first_descriptors[number].load(std::memory_order_acquire)
-                                      : description_in_more_pages(number);
+                                      : description_in_later_page(number);
 }
 
 // A new description, with one reference; null if there is no memory. `serial` is set.
@@ -69,24 +69,25 @@ void drop_reference(Description* description) noexcept;
 // time.
 class SpareDescription {
  public:
-  // Like make_description(), but takes the spare description if there is one.
+  // Does what make_description() does, but uses the spare description if there is one.
   Description* make() noexcept;
-  // Like forget(). If the description has no reference left, it becomes the spare one.
+  // Does what forget() does. If the description has no reference left, it becomes the spare one.
   void forget(int fd) noexcept;
 
  private:
-  Description* spare_ = nullptr;
+  Description* spare_description_ = nullptr;
   std::uint64_t next_serial_ = 0;  // the next serial of those that are reserved for this thread
 };
 
-// fd refers to `description` from now on and takes the caller's reference. The old description loses one.
+// Makes fd refer to `description`. The caller's reference moves into the table. The description that fd had
+// before loses a reference.
 void describe(int fd, Description* description) noexcept;
-// fd does not refer to its description any more. For a close, this is called before the call: afterwards
-// another thread may have the number.
+// Removes fd from the table; its description loses a reference. For a close, this is called before the call:
+// afterwards another thread may have the number.
 void forget(int fd) noexcept;
 // `to` was made by dup() or a similar call from `from`.
 void describe_duplicate(int from, int to) noexcept;
-// forget() for all numbers from first to last (close_range, closefrom).
+// Calls forget() for all numbers from first to last (close_range, closefrom).
 void forget_range(unsigned first, unsigned last) noexcept;
 
 // Calls `visit` for each descriptor that is described, while other threads continue.

@@ -4,7 +4,7 @@
 // Locks: callers hold no lock of this folder, except that the caller of count_handle() may hold the lock of a
 // ring or of AsyncOperations. handles_lock is held for a search, and never while something is counted.
 // Memory: static memory only.
-// Signals: a handler whose own thread holds handles_lock gets held() == false and does nothing.
+// Signals: a handler whose own thread holds handles_lock gets has_lock() == false and does nothing.
 // Forks: a child resets the lock (free_handles_after_fork()).
 #include "profiling/interpose/counting/handles.hpp"
 
@@ -18,21 +18,21 @@ namespace penstock::interpose {
 
 namespace {
 
-constexpr std::size_t kMost = 4096;
+constexpr std::size_t kMostHandles = 4096;
 struct Entry {
   std::uint64_t handle = 0;
   unsigned kind = 0;
-  bool used = false;
+  bool is_used = false;
   HandleFile file;
 };
-Entry entries[kMost];
-std::size_t used_end = 0;  // no entry from here on is in use
+Entry entries[kMostHandles];
+std::size_t used_end = 0;  // the index after the last entry that was ever used
 constinit OwnedLock handles_lock;
 
 // Called under the lock. Null for a handle that is not known.
 Entry* entry_of(unsigned kind, std::uint64_t handle) noexcept {
   for (std::size_t i = 0; i < used_end; ++i) {
-    if (entries[i].used && entries[i].kind == kind && entries[i].handle == handle) {
+    if (entries[i].is_used && entries[i].kind == kind && entries[i].handle == handle) {
       return &entries[i];
     }
   }
@@ -44,27 +44,27 @@ Entry* entry_of(unsigned kind, std::uint64_t handle) noexcept {
 // Called after the library has opened the handle. A handle's number may be used again, so an old entry is
 // replaced.
 void remember_handle(unsigned kind, std::uint64_t handle, HandleFile file) noexcept {
-  const LockGuard hold(handles_lock);
-  if (!hold.has_lock()) {
+  const LockGuard guard(handles_lock);
+  if (!guard.has_lock()) {
     return;
   }
-  Entry* place = entry_of(kind, handle);
-  for (std::size_t i = 0; i < used_end && place == nullptr; ++i) {
-    place = entries[i].used ? nullptr : &entries[i];
+  Entry* entry = entry_of(kind, handle);
+  for (std::size_t i = 0; i < used_end && entry == nullptr; ++i) {
+    entry = entries[i].is_used ? nullptr : &entries[i];
   }
-  if (place == nullptr) {
-    if (used_end == kMost) {
+  if (entry == nullptr) {
+    if (used_end == kMostHandles) {
       return;
     }
-    place = &entries[used_end++];
+    entry = &entries[used_end++];
   }
-  *place = {.handle = handle, .kind = kind, .used = true, .file = file};
+  *entry = {.handle = handle, .kind = kind, .is_used = true, .file = file};
 }
 
 HandleFile find_handle(unsigned kind, std::uint64_t handle) noexcept {
-  const LockGuard hold(handles_lock);
-  const Entry* known = hold.has_lock() ? entry_of(kind, handle) : nullptr;
-  return known == nullptr ? HandleFile{} : known->file;
+  const LockGuard guard(handles_lock);
+  const Entry* entry = guard.has_lock() ? entry_of(kind, handle) : nullptr;
+  return entry == nullptr ? HandleFile{} : entry->file;
 }
 
 // Called in a fork's child, which has one thread. A thread of the parent may have been writing an entry at
@@ -76,18 +76,18 @@ void free_handles_after_fork() noexcept {
 // Called before the close. If the close fails, the handle stays open, and its further operations are not
 // counted in this layer.
 HandleFile forget_handle(unsigned kind, std::uint64_t handle) noexcept {
-  const LockGuard hold(handles_lock);
-  Entry* known = hold.has_lock() ? entry_of(kind, handle) : nullptr;
-  if (known == nullptr) {
+  const LockGuard guard(handles_lock);
+  Entry* entry = guard.has_lock() ? entry_of(kind, handle) : nullptr;
+  if (entry == nullptr) {
     return {};
   }
-  known->used = false;
-  return known->file;
+  entry->is_used = false;
+  return entry->file;
 }
 
 // Called after the library's call. `path` is the program's string. Nested in a handler, the operation is not
 // counted, because log.name is in use.
-HandleFile count_named(ThreadLog& log, const char* path, const Operation& operation) noexcept {
+HandleFile count_named_file(ThreadLog& log, const char* path, const Operation& operation) noexcept {
   Update update(log);
   AbsoluteName& name = log.name;
   if (update.nested() || !absolute_name(AT_FDCWD, path, name)) {

@@ -15,22 +15,22 @@
 namespace penstock::interpose {
 
 struct HandleFile {
-  std::uint64_t file = 0;  // 0: the handle is not known
+  std::uint64_t file = 0;  // key of the file; 0: the handle is not known
   std::uint64_t name = 0;
 };
 
 // `kind` distinguishes the handles of one library from those of another.
 void remember_handle(unsigned kind, std::uint64_t handle, HandleFile file) noexcept;
 HandleFile find_handle(unsigned kind, std::uint64_t handle) noexcept;
-// Before the handle is closed: afterwards another thread may get the same one. Returns the file that it
-// referred to.
+// Called before the handle is closed: afterwards another thread may get a handle with the same number.
+// Returns the file that it referred to.
 HandleFile forget_handle(unsigned kind, std::uint64_t handle) noexcept;
-// In a fork's child: frees the lock, which a thread of the parent may have held.
+// Called in a fork's child: frees the lock, which a thread of the parent may have held.
 void free_handles_after_fork() noexcept;
 
 // Counts an operation on a named file, in a layer above POSIX. Returns the file; its `file` is 0 if the
 // operation was not counted.
-HandleFile count_named(ThreadLog& log, const char* path, const struct Operation& operation) noexcept;
+HandleFile count_named_file(ThreadLog& log, const char* path, const struct Operation& operation) noexcept;
 // Counts an operation on the file of a handle, or on the file of an asynchronous operation.
 void count_handle(ThreadLog& log, const HandleFile& file, const Operation& operation) noexcept;
 

@@ -55,7 +55,7 @@ struct CountersOfForm {
   explicit CountersOfForm(penstock_form form) { c.form = static_cast<std::uint8_t>(form); }
   template <typename Work>
   std::uint64_t ask(Work work) {
-    return in_its_form(c, [&work](auto& kept) { return std::uint64_t{work(kept)}; });
+    return visit_counters(c, [&work](auto& kept) { return std::uint64_t{work(kept)}; });
   }
   std::uint64_t sequential() {
     return ask([](auto& kept) { return kept.sequential_reads; });
@@ -256,7 +256,7 @@ TEST_F(InSession, ARecordThatIsFullIsFollowedByAnother) {
   penstock_counters* brief = now();
   ASSERT_NE(brief, nullptr);
   ASSERT_EQ(brief->form, PENSTOCK_BRIEF);
-  for (unsigned i = 0; i < kMostInBrief; ++i) {
+  for (unsigned i = 0; i < kMostBriefCalls; ++i) {
     EXPECT_EQ(now(), brief);
     add_read(*brief, i * std::int64_t{100}, 100, 1, 2);
   }
@@ -265,10 +265,11 @@ TEST_F(InSession, ARecordThatIsFullIsFollowedByAnother) {
   EXPECT_EQ(whole->form,
             PENSTOCK_WHOLE_CONTINUATION);  // its first read is not the thread's first one of the file
   EXPECT_EQ(whole->name, brief->name);
-  EXPECT_EQ(as_brief(*brief).reads, kMostInBrief);
-  EXPECT_EQ(as_brief(*brief).read_sizes[0], kMostInBrief);
-  EXPECT_EQ(brief->bytes_read, 100U * kMostInBrief);
-  add_read(*whole, std::int64_t{kMostInBrief} * 100, 100, 3, 4);  // continues at the end of the other entry
+  EXPECT_EQ(as_brief(*brief).reads, kMostBriefCalls);
+  EXPECT_EQ(as_brief(*brief).read_sizes[0], kMostBriefCalls);
+  EXPECT_EQ(brief->bytes_read, 100U * kMostBriefCalls);
+  add_read(*whole, std::int64_t{kMostBriefCalls} * 100, 100, 3,
+           4);  // continues at the end of the other entry
   EXPECT_EQ(whole->consecutive_reads, 1U);
   whole->reads = kMostOperations;
   penstock_counters* another = now();
@@ -299,12 +300,12 @@ TEST_F(InSession, BriefOnesTakeNoMoreThanTheyCanCount) {
     penstock_counters* brief = counters_of(*log, record, PENSTOCK_POSIX, call, 1);
     ASSERT_NE(brief, nullptr);
     ASSERT_EQ(brief->form, PENSTOCK_BRIEF);
-    for (unsigned i = 0; i < kMostInBrief; ++i) {
+    for (unsigned i = 0; i < kMostBriefCalls; ++i) {
       EXPECT_TRUE(can_count(*brief, call));
-      add_to(*brief, {.call = call, .offset = 0, .begin = 1, .end = 2});
+      add_operation(*brief, {.call = call, .offset = 0, .begin = 1, .end = 2});
     }
     EXPECT_FALSE(can_count(*brief, call));
-    EXPECT_EQ(calls_of(as_brief(*brief), call), kMostInBrief);
+    EXPECT_EQ(call_count(as_brief(*brief), call), kMostBriefCalls);
     EXPECT_NE(counters_of(*log, record, PENSTOCK_POSIX, call, 3), brief);
   }
 }
@@ -358,7 +359,7 @@ TEST_F(InSession, ADescriptorsCountersFitWhatIsDoneToIt) {
   EXPECT_EQ(later->bytes_written, 7U);
   EXPECT_EQ(later->consecutive_reads, 1U);
   EXPECT_EQ(c->bytes_read + later->bytes_read, 10U);
-  EXPECT_EQ(forget_counted(*log, kDescriptor), later);
+  EXPECT_EQ(forget_before_close(*log, kDescriptor), later);
   EXPECT_EQ(description_of(kDescriptor), nullptr);
 
   count_open(*log, AT_FDCWD, "/opened to be written", O_RDWR, kDescriptor,
@@ -366,7 +367,7 @@ TEST_F(InSession, ADescriptorsCountersFitWhatIsDoneToIt) {
   c = count(*log, kDescriptor, {.call = PENSTOCK_CALL_STAT, .begin = 2, .end = 3});
   ASSERT_NE(c, nullptr);
   EXPECT_EQ(c->form, PENSTOCK_WHOLE);
-  EXPECT_EQ(forget_counted(*log, kDescriptor), c);
+  EXPECT_EQ(forget_before_close(*log, kDescriptor), c);
 }
 
 // A name is copied once, however many descriptors refer to it: at the new offset the old file has no name.

@@ -2,12 +2,12 @@
 //
 // Threads: the program's thread that makes the call. All functions run within an Update of its log, except
 // note_working_directory(), inspect(), is_readable() and is_readable_path(), which any code may call.
-// Locks: none. `directory` is the only variable that several threads write.
+// Locks: none. `newest_directory` is the only variable that several threads write.
 // Memory: static buffers and the caller's. Only functions of libc are called that POSIX allows in handlers,
 // or that only read memory (strchrnul, memmem). snprintf() is avoided, so that neither stdio nor the locale
 // is used.
 // Signals: a nested handler does not build names, because the log's buffer is in use.
-// Everything else is direct system calls, which are not counted.
+// System calls are made directly (system_call()), so they are not counted.
 #include "profiling/interpose/counting/paths.hpp"
 
 #include <errno.h>
@@ -33,19 +33,19 @@ namespace {
 // thread calls chdir(). The copy is complete unless there are eight calls meanwhile. Two threads that call
 // chdir() at the same instant may write to the same buffer. The process has only one directory then, and its
 // next chdir() repairs the name.
-constexpr std::size_t kDirectories = 8;
-constexpr std::size_t kDirectoryRoom = 4096;
-char directories[kDirectories][kDirectoryRoom];
-std::atomic<unsigned> directory{0};
+constexpr std::size_t kDirectoryBuffers = 8;
+constexpr std::size_t kDirectoryBytes = 4096;
+char directories[kDirectoryBuffers][kDirectoryBytes];
+std::atomic<unsigned> newest_directory{0};
 
-// The key of the name. 0 means no file, so it is never a key.
-void finish_name(AbsoluteName& name) noexcept {
+// Computes the key of the name. 0 means "no file", so it is never a key.
+void compute_key(AbsoluteName& name) noexcept {
   name.file = XXH3_64bits(name.text, name.length);
   name.file = name.file == 0 ? 1 : name.file;
 }
 
-// Appends the parts of `path` to the text, which has no "/" at its end ("" is the root). False: it is too
-// long.
+// Appends the parts of `path` to the text, which has no "/" at its end ("" is the root). Returns false if the
+// text becomes too long.
 bool append_parts(AbsoluteName& name, const char* path) noexcept {
   std::size_t length = name.length;
   while (*path != 0) {
@@ -53,18 +53,18 @@ bool append_parts(AbsoluteName& name, const char* path) noexcept {
       ++path;
     }
     const char* end = strchrnul(path, '/');
-    const auto part = static_cast<std::size_t>(end - path);
-    if (part == 2 && path[0] == '.' && path[1] == '.') {
+    const auto part_bytes = static_cast<std::size_t>(end - path);
+    if (part_bytes == 2 && path[0] == '.' && path[1] == '.') {
       name.had_parent_parts = true;
       while (length != 0 && name.text[--length] != '/') {
       }
-    } else if (part != 0 && !(part == 1 && path[0] == '.')) {
-      if (length + 1 + part >= AbsoluteName::kRoom) {
+    } else if (part_bytes != 0 && !(part_bytes == 1 && path[0] == '.')) {
+      if (length + 1 + part_bytes >= AbsoluteName::kMostBytes) {
         return false;
       }
       name.text[length] = '/';
-      memcpy(name.text + length + 1, path, part);
-      length += part + 1;
+      memcpy(name.text + length + 1, path, part_bytes);
+      length += part_bytes + 1;
     }
     path = end;
   }
@@ -73,59 +73,59 @@ bool append_parts(AbsoluteName& name, const char* path) noexcept {
 }
 
 // Copies a path of 16 bytes or more. False if it may have "//" in it, or a part that begins with ".".
-bool copy_plain(char* to, const char* path, std::size_t length) noexcept {
-  Sixteen found{};
-  in_sixteens(length, [&](std::size_t at) {  // also reads one byte after each group of 16; after the last
-                                             // group that is the NUL
-    const Sixteen bytes = sixteen_at(path + at);
-    const Sixteen next_bytes = sixteen_at(path + at + 1);
-    found |= reinterpret_cast<Sixteen>((bytes == '/') & ((next_bytes == '/') | (next_bytes == '.')));
+bool copy_simple_path(char* to, const char* path, std::size_t length) noexcept {
+  SixteenBytes odd_bytes{};
+  // The lambda also reads the byte after each group of 16. After the last group, that byte is the NUL.
+  each_group(length, [&](std::size_t at) {
+    const SixteenBytes bytes = sixteen_at(path + at);
+    const SixteenBytes next_bytes = sixteen_at(path + at + 1);
+    odd_bytes |= reinterpret_cast<SixteenBytes>((bytes == '/') & ((next_bytes == '/') | (next_bytes == '.')));
     memcpy(to + at, &bytes, sizeof(bytes));
   });
   std::uint64_t halves[2];
-  memcpy(halves, &found, sizeof(halves));
+  memcpy(halves, &odd_bytes, sizeof(halves));
   return (halves[0] | halves[1]) == 0;
 }
 
 // Does what append_parts() does, but faster. Most paths can be copied as they are: they have neither "//" nor
 // a part that begins with ".", nor "/" at the end. `path` is the program's memory. If another thread changes
 // it meanwhile, the text is undefined, and so is what the kernel read.
-bool append(AbsoluteName& name, const char* path) noexcept {
+bool append_path(AbsoluteName& name, const char* path) noexcept {
   const std::size_t length = strlen(path);
-  const std::size_t slash = *path == '/' ? 0 : 1;
-  if (length < sizeof(Sixteen) || path[length - 1] == '/' || (slash == 1 && *path == '.') ||
-      name.length + slash + length >= AbsoluteName::kRoom) [[unlikely]] {
+  const std::size_t slash_bytes = *path == '/' ? 0 : 1;
+  if (length < sizeof(SixteenBytes) || path[length - 1] == '/' || (slash_bytes == 1 && *path == '.') ||
+      name.length + slash_bytes + length >= AbsoluteName::kMostBytes) [[unlikely]] {
     return append_parts(name, path);
   }
   char* to = name.text + name.length;
   *to = '/';
-  if (!copy_plain(to + slash, path, length)) [[unlikely]] {
+  if (!copy_simple_path(to + slash_bytes, path, length)) [[unlikely]] {
     return append_parts(name, path);
   }
-  name.length += static_cast<std::uint32_t>(slash + length);
+  name.length += static_cast<std::uint32_t>(slash_bytes + length);
   return true;
 }
 
 // The name of a descriptor is read from the session's mapped file. That file stays mapped while the session
 // runs and this update is marked, because the thread that changes the session waits for the update.
-// `directory` is read again after note_working_directory(), which may have changed it.
+// `newest_directory` is read again after note_working_directory(), which may have changed it.
 bool append_directory_of(AbsoluteName& name, int at) noexcept {
   if (at == AT_FDCWD) {
-    const unsigned newest = directory.load(std::memory_order_acquire);
+    const unsigned newest = newest_directory.load(std::memory_order_acquire);
     if (directories[newest][0] == 0) {
       note_working_directory();
     }
-    return append(name, directories[directory.load(std::memory_order_acquire)]);
+    return append_path(name, directories[newest_directory.load(std::memory_order_acquire)]);
   }
-  const Description* known = description_of(at);
-  if (known != nullptr && known->name != 0 &&
+  const Description* description = description_of(at);
+  if (description != nullptr && description->name != 0 &&
       session.state.load(std::memory_order_acquire) == SessionState::running) {
-    const auto* in_session = at_offset<penstock_name>(known->name);
-    if (in_session->length >= AbsoluteName::kRoom) {
+    const auto* stored = at_offset<penstock_name>(description->name);
+    if (stored->length >= AbsoluteName::kMostBytes) {
       return false;
     }
-    memcpy(name.text, reinterpret_cast<const char*>(in_session + 1), in_session->length);
-    name.length = in_session->length == 1 ? 0 : in_session->length;
+    memcpy(name.text, reinterpret_cast<const char*>(stored + 1), stored->length);
+    name.length = stored->length == 1 ? 0 : stored->length;
     return true;
   }
   return name_of_descriptor(at, name) && name.text[0] == '/';
@@ -133,18 +133,18 @@ bool append_directory_of(AbsoluteName& name, int at) noexcept {
 
 }  // namespace
 
-// Within an update: `name` is the log's buffer. The kernel has accepted `path` before, except for requests of
-// io_uring, whose path must be readable when they are submitted.
+// Called within an update: `name` is the log's buffer. The kernel has accepted `path` before, except for
+// requests of io_uring, whose path must be readable when they are submitted.
 bool absolute_name(int at, const char* path, AbsoluteName& name) noexcept {
   name.length = 0;
   name.had_parent_parts = false;
-  if (path == nullptr || (path[0] != '/' && !append_directory_of(name, at)) || !append(name, path)) {
+  if (path == nullptr || (path[0] != '/' && !append_directory_of(name, at)) || !append_path(name, path)) {
     return false;
   }
   if (name.length == 0) [[unlikely]] {
     name.text[name.length++] = '/';
   }
-  finish_name(name);
+  compute_key(name);
   return true;
 }
 
@@ -159,13 +159,13 @@ bool is_descriptors_name(const AbsoluteName& name) noexcept {
   return memcmp(name.text, "/proc/", 6) == 0 && memmem(name.text, name.length, "/fd/", 4) != nullptr;
 }
 
-bool inspect(int at, const char* path, struct stat& about) noexcept {
+bool inspect(int at, const char* path, struct stat& status) noexcept {
 #if defined(SYS_newfstatat)
-  constexpr long kStat = SYS_newfstatat;
+  constexpr long kStatCall = SYS_newfstatat;
 #else
-  constexpr long kStat = SYS_fstatat;
+  constexpr long kStatCall = SYS_fstatat;
 #endif
-  return system_call(kStat, at, as_argument(path), as_argument(&about), AT_EMPTY_PATH) == 0;
+  return system_call(kStatCall, at, as_argument(path), as_argument(&status), AT_EMPTY_PATH) == 0;
 }
 
 // One readlink in /proc, made directly; it never waits for the file's device. The digits are written by hand,
@@ -173,48 +173,48 @@ bool inspect(int at, const char* path, struct stat& about) noexcept {
 bool name_of_descriptor(int fd, AbsoluteName& name) noexcept {
   char link[32] = "/proc/self/fd/";
   char digits[12];
-  std::size_t count = 0;
-  for (unsigned left = static_cast<unsigned>(fd); count == 0 || left != 0; left /= 10) {
-    digits[count++] = static_cast<char>('0' + left % 10);
+  std::size_t digit_count = 0;
+  for (unsigned left = static_cast<unsigned>(fd); digit_count == 0 || left != 0; left /= 10) {
+    digits[digit_count++] = static_cast<char>('0' + left % 10);
   }
-  for (std::size_t i = 0; i < count; ++i) {
-    link[14 + i] = digits[count - 1 - i];
+  for (std::size_t i = 0; i < digit_count; ++i) {
+    link[14 + i] = digits[digit_count - 1 - i];
   }
   const long n = system_call(SYS_readlinkat, AT_FDCWD, as_argument(link), as_argument(name.text),
-                             AbsoluteName::kRoom - 1);
+                             AbsoluteName::kMostBytes - 1);
   if (n <= 0) {
     return false;
   }
   name.length = static_cast<std::uint32_t>(n);
   name.text[n] = 0;
-  constexpr char kDeleted[] = " (deleted)";
-  constexpr std::uint32_t kDeletedBytes = sizeof(kDeleted) - 1;
-  if (name.length > kDeletedBytes &&
-      memcmp(name.text + name.length - kDeletedBytes, kDeleted, kDeletedBytes) == 0) {
-    name.length -= kDeletedBytes;
+  constexpr char kDeletedSuffix[] = " (deleted)";
+  constexpr std::uint32_t kDeletedSuffixBytes = sizeof(kDeletedSuffix) - 1;
+  if (name.length > kDeletedSuffixBytes &&
+      memcmp(name.text + name.length - kDeletedSuffixBytes, kDeletedSuffix, kDeletedSuffixBytes) == 0) {
+    name.length -= kDeletedSuffixBytes;
   }
   name.had_parent_parts = false;
-  finish_name(name);
+  compute_key(name);
   return true;
 }
 
-// Any thread, in or out of an update; also when the library is loaded. The text is written before `directory`
-// refers to it.
+// Called by any thread, inside or outside of an update, and when the library is loaded. The text is written
+// before `newest_directory` refers to it.
 void note_working_directory() noexcept {
-  const unsigned next = (directory.load(std::memory_order_relaxed) + 1) % kDirectories;
-  if (system_call(SYS_getcwd, as_argument(directories[next]), kDirectoryRoom) <= 0) {
-    directories[next][0] = 0;
+  const unsigned next_buffer = (newest_directory.load(std::memory_order_relaxed) + 1) % kDirectoryBuffers;
+  if (system_call(SYS_getcwd, as_argument(directories[next_buffer]), kDirectoryBytes) <= 0) {
+    directories[next_buffer][0] = 0;
   }
-  directory.store(next, std::memory_order_release);
+  newest_directory.store(next_buffer, std::memory_order_release);
 }
 
 namespace {
 
-constexpr std::uint64_t kLeastPage = 4096;
+constexpr std::uint64_t kLeastPageBytes = 4096;
 
 // Bytes from `at` to the end of its page. If one byte of a page can be read, all can.
 std::uint64_t bytes_left_in_page(const void* at) noexcept {
-  return kLeastPage - reinterpret_cast<std::uint64_t>(at) % kLeastPage;
+  return kLeastPageBytes - reinterpret_cast<std::uint64_t>(at) % kLeastPageBytes;
 }
 
 }  // namespace
@@ -223,15 +223,15 @@ std::uint64_t bytes_left_in_page(const void* at) noexcept {
 // which fails with EFAULT if it is not readable. Then it refuses the operation, so nothing changes. No
 // container forbids this call, unlike process_vm_readv().
 bool is_readable(const void* from, std::size_t bytes) noexcept {
-  constexpr long kNoWay = -1;
+  constexpr long kInvalidOperation = -1;
   const char* at = static_cast<const char*>(from);
   if (bytes > UINTPTR_MAX - reinterpret_cast<std::uintptr_t>(from)) {
     return false;
   }
   for (const char* const end = at + bytes; at < end; at += bytes_left_in_page(at)) {
-    const char* const set = at - reinterpret_cast<std::uint64_t>(at) % sizeof(std::uint64_t);
-    if (set == nullptr ||
-        system_call(SYS_rt_sigprocmask, kNoWay, as_argument(set), 0, sizeof(std::uint64_t)) == -EFAULT) {
+    const char* const signal_set = at - reinterpret_cast<std::uint64_t>(at) % sizeof(std::uint64_t);
+    if (signal_set == nullptr || system_call(SYS_rt_sigprocmask, kInvalidOperation, as_argument(signal_set),
+                                             0, sizeof(std::uint64_t)) == -EFAULT) {
       return false;
     }
   }
@@ -239,15 +239,15 @@ bool is_readable(const void* from, std::size_t bytes) noexcept {
 }
 
 bool is_readable_path(const char* text) noexcept {
-  for (std::size_t done = 0; done < PATH_MAX;) {
-    const std::uint64_t bytes = bytes_left_in_page(text + done);
-    if (!is_readable(text + done, 1)) {
+  for (std::size_t checked_bytes = 0; checked_bytes < PATH_MAX;) {
+    const std::uint64_t bytes = bytes_left_in_page(text + checked_bytes);
+    if (!is_readable(text + checked_bytes, 1)) {
       return false;
     }
-    if (memchr(text + done, 0, bytes) != nullptr) {
+    if (memchr(text + checked_bytes, 0, bytes) != nullptr) {
       return true;
     }
-    done += bytes;
+    checked_bytes += bytes;
   }
   return false;
 }

@@ -16,27 +16,28 @@
 namespace penstock::interpose {
 
 struct AbsoluteName {
-  static constexpr std::size_t kRoom = 4352;
+  static constexpr std::size_t kMostBytes = 4352;
   std::uint64_t file = 0;  // XXH3_64bits of the text, never 0
   std::uint32_t length = 0;
   bool had_parent_parts =
       false;  // the path had "..": if that followed a symbolic link, the text may name another file
-  char text[kRoom];
+  char text[kMostBytes];
 };
 
 // False if the name is not known: it is too long, or its directory is not known.
 bool absolute_name(int at, const char* path, AbsoluteName& name) noexcept;
 // Whether it is a name for an open file of the process: /dev/stdin, /dev/fd/3, /proc/self/fd/3.
 bool is_descriptors_name(const AbsoluteName& name) noexcept;
-// Does what is_descriptors_name() does; most names are decided without a call.
+// Returns what is_descriptors_name() returns, but calls it only for the few names that begin like such a
+// name.
 inline bool names_descriptor(const AbsoluteName& name) noexcept {
-  const auto begins = [&name](const char* four) { return __builtin_memcmp(name.text, four, 4) == 0; };
-  return (begins("/dev") || begins("/pro")) && is_descriptors_name(name);
+  const auto begins_with = [&name](const char* four) { return __builtin_memcmp(name.text, four, 4) == 0; };
+  return (begins_with("/dev") || begins_with("/pro")) && is_descriptors_name(name);
 }
-// The name of a descriptor, as /proc has it. It may be one that is in no file system, such as "pipe:[7]".
+// Reads the name of a descriptor's file from /proc. The file may be outside of all file systems: "pipe:[7]".
 bool name_of_descriptor(int fd, AbsoluteName& name) noexcept;
 // stat() of a path; symbolic links are followed. "" means the descriptor `at` itself. False if it fails.
-bool inspect(int at, const char* path, struct stat& about) noexcept;
+bool inspect(int at, const char* path, struct stat& status) noexcept;
 
 // Reads the working directory's name again. Called after the directory has changed, or may have.
 void note_working_directory() noexcept;

@@ -41,11 +41,11 @@ struct RingParameters {
   std::uint32_t reserved[3];
   struct {
     std::uint32_t head, tail, mask, entries, flags, dropped, array, reserved;
-    std::uint64_t address;  // of the entries, if the program gave the memory
+    std::uint64_t address;  // address of the entries, if the program provides the memory
   } sq;
   struct {
     std::uint32_t head, tail, mask, entries, overflow, completions, flags, reserved;
-    std::uint64_t address;  // of both rings, if the program gave the memory
+    std::uint64_t address;  // address of both rings, if the program provides the memory
   } cq;
 };
 static_assert(sizeof(RingParameters) == 120);
@@ -54,7 +54,7 @@ static_assert(sizeof(RingParameters) == 120);
 struct LibraryRing {
   struct {
     std::uint32_t *head, *tail, *mask, *entries, *flags, *dropped, *array;
-    const RingEntry* all;
+    const RingEntry* requests;
     std::uint32_t prepared_head, prepared_tail;  // requests that are prepared but not submitted
     std::uint64_t bytes;
     void* memory;
@@ -62,7 +62,7 @@ struct LibraryRing {
   } sq;
   struct {
     std::uint32_t *head, *tail, *mask, *entries, *flags, *overflow;
-    const RingCompletion* all;
+    const RingCompletion* completions;
     std::uint64_t bytes;
     void* memory;
     std::uint32_t more[4];
@@ -118,8 +118,8 @@ constexpr unsigned kRegisterFilesUpdate = 6;
 constexpr unsigned kRegisterFiles2 = 13;
 constexpr unsigned kRegisterFilesUpdate2 = 14;
 constexpr std::uint32_t kRegisterSparse = 1U << 0U;
-struct RingFilesUpdate {  // argument of kRegisterFilesUpdate (only the first 16 bytes) and of
-                          // kRegisterFilesUpdate2
+// The argument of kRegisterFilesUpdate2. That of kRegisterFilesUpdate has only its first 16 bytes.
+struct RingFilesUpdate {
   std::uint32_t offset;
   std::uint32_t reserved;
   std::uint64_t data;
@@ -127,7 +127,8 @@ struct RingFilesUpdate {  // argument of kRegisterFilesUpdate (only the first 16
   std::uint32_t count;
   std::uint32_t reserved2;
 };
-struct RingFilesRegister {  // argument of kRegisterFiles2
+// The argument of kRegisterFiles2.
+struct RingFilesRegister {
   std::uint32_t count;
   std::uint32_t flags;
   std::uint64_t reserved;

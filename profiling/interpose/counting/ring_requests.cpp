@@ -21,7 +21,7 @@ namespace penstock::interpose {
 
 namespace {
 
-// Pending::flags
+// Bits of Pending::flags.
 constexpr std::uint16_t kSkipsCompletion = 1;  // a silent request: if it succeeds, it has no completion
 constexpr std::uint16_t kSoftLink = 2;         // if it fails, the requests linked after it are not started
 constexpr std::uint16_t kOpensDescriptor = 4;  // an open whose result is a descriptor
@@ -49,137 +49,139 @@ HandleFile file_of_request(ThreadLog& log, const Ring& ring, const RingEntry& en
     return file_of(log, entry.fd);
   }
   const auto index = static_cast<std::uint32_t>(entry.fd);
-  return index < ring.file_count ? ring.files[index] : HandleFile{};
+  return index < ring.file_count ? ring.table[index] : HandleFile{};
 }
 
 std::int64_t vector_bytes(const RingEntry& entry) noexcept {
-  const auto* parts = reinterpret_cast<const iovec*>(entry.address);
+  const auto* vectors = reinterpret_cast<const iovec*>(entry.address);
   std::uint64_t bytes = 0;
-  const bool readable = is_readable(parts, entry.length * sizeof(iovec));
-  for (std::uint32_t i = 0; readable && i < entry.length; ++i) {
-    bytes += parts[i].iov_len;
+  const bool is_valid = is_readable(vectors, entry.length * sizeof(iovec));
+  for (std::uint32_t i = 0; is_valid && i < entry.length; ++i) {
+    bytes += vectors[i].iov_len;
   }
   return static_cast<std::int64_t>(bytes);
 }
 
 // Sets an entry of this library's copy of the ring's table of registered files.
-void set_table(Ring& ring, std::uint32_t index, HandleFile file) noexcept {
+void set_table_entry(Ring& ring, std::uint32_t index, HandleFile file) noexcept {
   if (index < ring.file_count) {
-    ring.files[index] = file;
+    ring.table[index] = file;
   }
 }
 
-// An operation on a file. If it has no offset of its own, it begins at the descriptor's position. That is
-// read now, and moved when the operation completes.
-void prepare_operation(ThreadLog& log, const Ring& ring, const RingEntry& entry, Pending& one,
+// An operation on a file. If it has no offset of its own, it begins at the descriptor's position. The
+// position is read now, and advanced when the operation completes.
+void prepare_operation(ThreadLog& log, const Ring& ring, const RingEntry& entry, Pending& pending,
                        penstock_call call, std::int64_t length) noexcept {
-  one.call = call;
-  one.is_counted = true;
-  one.file = file_of_request(log, ring, entry);
-  one.offset = static_cast<std::int64_t>(entry.offset);
-  one.length = length;
+  pending.call = call;
+  pending.is_counted = true;
+  pending.file = file_of_request(log, ring, entry);
+  pending.offset = static_cast<std::int64_t>(entry.offset);
+  pending.length = length;
   if (entry.offset == ~std::uint64_t{0} && (entry.flags & kEntryFixedFile) == 0) {
-    one.uses_position = true;
-    one.fd = entry.fd;
+    pending.uses_position = true;
+    pending.fd = entry.fd;
     const Description* description = description_of(entry.fd);
-    one.offset = description == nullptr ? 0 : description->position.load(std::memory_order_relaxed);
+    pending.offset = description == nullptr ? 0 : description->position.load(std::memory_order_relaxed);
   }
 }
 
-void prepare_name_call(ThreadLog& log, const RingEntry& entry, Pending& one, penstock_call call) noexcept {
-  one.call = call;
-  one.is_counted = true;
+void prepare_name_call(ThreadLog& log, const RingEntry& entry, Pending& pending,
+                       penstock_call call) noexcept {
+  pending.call = call;
+  pending.is_counted = true;
   const auto* text = reinterpret_cast<const char*>(entry.address);
-  const bool of_descriptor = call == PENSTOCK_CALL_STAT && is_readable(text, 1) && *text == 0;
-  one.file = of_descriptor ? file_of(log, entry.fd) : file_of_path(log, entry.fd, entry.address);
+  const bool has_empty_path = call == PENSTOCK_CALL_STAT && is_readable(text, 1) && *text == 0;
+  pending.file = has_empty_path ? file_of(log, entry.fd) : file_of_path(log, entry.fd, entry.address);
 }
 
-void prepare_open(ThreadLog& log, Ring& ring, const RingEntry& entry, Pending& one) noexcept {
-  prepare_name_call(log, entry, one, PENSTOCK_CALL_OPEN);
+void prepare_open(ThreadLog& log, Ring& ring, const RingEntry& entry, Pending& pending) noexcept {
+  prepare_name_call(log, entry, pending, PENSTOCK_CALL_OPEN);
   // openat2: `offset` points to a struct open_how, whose first member is its flags.
   const auto* open_how = reinterpret_cast<const std::uint64_t*>(entry.offset);
   const std::uint64_t flags = entry.opcode == kRingOpenat                ? entry.call_flags
                               : is_readable(open_how, sizeof(*open_how)) ? *open_how
                                                                          : 0;
-  one.flags |= (flags & O_APPEND) != 0 ? kAppends : 0;
+  pending.flags |= (flags & O_APPEND) != 0 ? kAppends : 0;
   if (entry.file_index == 0) {
-    one.flags |= kOpensDescriptor;
+    pending.flags |= kOpensDescriptor;
   } else if (entry.file_index == kAnyFileIndex) {
-    one.flags |= kOpensTableEntry;
+    pending.flags |= kOpensTableEntry;
   } else {
-    set_table(ring, entry.file_index - 1,
-              one.file);  // set now, because linked requests after it use this entry
+    set_table_entry(ring, entry.file_index - 1,
+                    pending.file);  // set now, because linked requests after it use this entry
   }
 }
 
 // Called before the request is submitted: as soon as the kernel has closed the descriptor, another thread may
 // get its number.
-void prepare_close(ThreadLog& log, Ring& ring, const RingEntry& entry, Pending& one) noexcept {
-  one.call = PENSTOCK_CALL_CLOSE;
-  one.is_counted = true;
+void prepare_close(ThreadLog& log, Ring& ring, const RingEntry& entry, Pending& pending) noexcept {
+  pending.call = PENSTOCK_CALL_CLOSE;
+  pending.is_counted = true;
   if (entry.file_index != 0) {
     const std::uint32_t index = entry.file_index - 1;
-    one.file = index < ring.file_count ? ring.files[index] : HandleFile{};
-    set_table(ring, index, {});
+    pending.file = index < ring.file_count ? ring.table[index] : HandleFile{};
+    set_table_entry(ring, index, {});
   } else {
-    one.file = file_of(log, entry.fd);
+    pending.file = file_of(log, entry.fd);
     forget(entry.fd);
   }
 }
 
 // Called at the completion, in the thread that reads it first. The bytes are added to that thread's totals.
-void count_success(ThreadLog& log, Ring& ring, Pending& one, std::int64_t result) noexcept {
-  Operation operation{.call = one.call, .layer = PENSTOCK_RING, .begin = one.begin, .end = ticks()};
-  if (one.call == PENSTOCK_CALL_READ || one.call == PENSTOCK_CALL_WRITE) {
-    operation.offset = one.offset;
+void count_success(ThreadLog& log, Ring& ring, Pending& pending, std::int64_t result) noexcept {
+  Operation operation{.call = pending.call, .layer = PENSTOCK_RING, .begin = pending.begin, .end = ticks()};
+  if (pending.call == PENSTOCK_CALL_READ || pending.call == PENSTOCK_CALL_WRITE) {
+    operation.offset = pending.offset;
     operation.length = result;
-    (one.call == PENSTOCK_CALL_READ ? log.totals->ring_read : log.totals->ring_written) +=
+    (pending.call == PENSTOCK_CALL_READ ? log.totals->ring_read : log.totals->ring_written) +=
         static_cast<std::uint64_t>(result);
-    if (one.offset >= 0) {
-      one.offset += result;  // a request may have several completions (multishot)
+    if (pending.offset >= 0) {
+      pending.offset += result;  // a request may have several completions (multishot)
     }
-    if (Description* description = one.uses_position ? description_of(one.fd) : nullptr) {
+    if (Description* description = pending.uses_position ? description_of(pending.fd) : nullptr) {
       description->advance(result);
     }
-  } else if ((one.flags & kOpensTableEntry) != 0) {
-    set_table(ring, static_cast<std::uint32_t>(result), one.file);
-  } else if ((one.flags & kOpensDescriptor) != 0) {
+  } else if ((pending.flags & kOpensTableEntry) != 0) {
+    set_table_entry(ring, static_cast<std::uint32_t>(result), pending.file);
+  } else if ((pending.flags & kOpensDescriptor) != 0) {
     if (Description* description = make_description()) {
-      description->file = one.file.file;
-      description->name = one.file.name;
-      description->appends = (one.flags & kAppends) != 0;
+      description->file = pending.file.file;
+      description->name = pending.file.name;
+      description->appends = (pending.flags & kAppends) != 0;
       describe(static_cast<int>(result), description);
     }
   }
-  count_handle(log, one.file, operation);
+  count_handle(log, pending.file, operation);
 }
 
 // A request that succeeded without a completion. It moved all its bytes; otherwise it would have had a
 // completion.
 void count_silent_success(ThreadLog& log, Ring& ring, std::uint32_t index) noexcept {
-  Pending& one = ring.pending.at(index);
-  if (one.is_counted && (one.flags & (kOpensDescriptor | kOpensTableEntry)) == 0) {
-    count_success(log, ring, one, one.length);
+  Pending& pending = ring.pending.at(index);
+  if (pending.is_counted && (pending.flags & (kOpensDescriptor | kOpensTableEntry)) == 0) {
+    count_success(log, ring, pending, pending.length);
   }
   ring.pending.remove(index);
 }
 
-bool was_short(const Pending& one, std::int64_t result) noexcept {
-  return one.call == PENSTOCK_CALL_READ || one.call == PENSTOCK_CALL_WRITE ? result < one.length : result < 0;
+bool was_short(const Pending& pending, std::int64_t result) noexcept {
+  return pending.call == PENSTOCK_CALL_READ || pending.call == PENSTOCK_CALL_WRITE ? result < pending.length
+                                                                                   : result < 0;
 }
 
 // The request that a completion belongs to. Several requests may have the same user_data. Then it is the
 // oldest one that always has a completion. If there is none, it is the oldest one that has a completion
-// because it moved less than asked.
+// because it moved fewer bytes than requested.
 std::uint32_t request_of(Ring& ring, const RingCompletion& completion) noexcept {
   std::uint32_t oldest_short = 0;
   for (std::uint32_t index = ring.pending.find(completion.user_data); index != 0;
        index = ring.pending.find_after(index)) {
-    const Pending& one = ring.pending.at(index);
-    if ((one.flags & kSkipsCompletion) == 0) {
+    const Pending& pending = ring.pending.at(index);
+    if ((pending.flags & kSkipsCompletion) == 0) {
       return index;
     }
-    if (oldest_short == 0 && was_short(one, completion.result)) {
+    if (oldest_short == 0 && was_short(pending, completion.result)) {
       oldest_short = index;
     }
   }
@@ -194,62 +196,62 @@ void add_request(ThreadLog& log, Ring& ring, const RingEntry& entry) noexcept {
   const std::uint32_t index = ring.pending.add(entry.user_data);
   if (index == 0) {
     count_drop(session.header->dropped_operations);
-    ring.chain = 0;
+    ring.chain_end = 0;
     return;
   }
   // The reference stays valid: the table never moves its nodes.
-  Pending& one = ring.pending.at(index);
-  one.begin = ticks();
-  one.flags = (entry.flags & kEntrySkipSuccess) != 0 ? kSkipsCompletion : 0;
-  one.flags |= (entry.flags & kEntryLink) != 0 ? kSoftLink : 0;
-  if (ring.chain != 0) {
-    one.previous_in_chain = ring.chain;
-    ring.pending.at(ring.chain).next_in_chain = index;
+  Pending& pending = ring.pending.at(index);
+  pending.begin = ticks();
+  pending.flags = (entry.flags & kEntrySkipSuccess) != 0 ? kSkipsCompletion : 0;
+  pending.flags |= (entry.flags & kEntryLink) != 0 ? kSoftLink : 0;
+  if (ring.chain_end != 0) {
+    pending.previous_in_chain = ring.chain_end;
+    ring.pending.at(ring.chain_end).next_in_chain = index;
   }
-  ring.chain = (entry.flags & (kEntryLink | kEntryHardLink)) != 0 ? index : 0;
+  ring.chain_end = (entry.flags & (kEntryLink | kEntryHardLink)) != 0 ? index : 0;
   switch (entry.opcode) {
     case kRingRead:
     case kRingReadFixed:
     case kRingReadMultishot:
-      prepare_operation(log, ring, entry, one, PENSTOCK_CALL_READ, entry.length);
+      prepare_operation(log, ring, entry, pending, PENSTOCK_CALL_READ, entry.length);
       break;
     case kRingWrite:
     case kRingWriteFixed:
-      prepare_operation(log, ring, entry, one, PENSTOCK_CALL_WRITE, entry.length);
+      prepare_operation(log, ring, entry, pending, PENSTOCK_CALL_WRITE, entry.length);
       break;
     case kRingReadv:
     case kRingReadvFixed:
-      prepare_operation(log, ring, entry, one, PENSTOCK_CALL_READ, vector_bytes(entry));
+      prepare_operation(log, ring, entry, pending, PENSTOCK_CALL_READ, vector_bytes(entry));
       break;
     case kRingWritev:
     case kRingWritevFixed:
-      prepare_operation(log, ring, entry, one, PENSTOCK_CALL_WRITE, vector_bytes(entry));
+      prepare_operation(log, ring, entry, pending, PENSTOCK_CALL_WRITE, vector_bytes(entry));
       break;
     case kRingFsync:
     case kRingSyncRange:
-      prepare_operation(log, ring, entry, one, PENSTOCK_CALL_SYNC, 0);
-      one.uses_position = false;
+      prepare_operation(log, ring, entry, pending, PENSTOCK_CALL_SYNC, 0);
+      pending.uses_position = false;
       break;
     case kRingFallocate:
     case kRingFadvise:
     case kRingFtruncate:
-      prepare_operation(log, ring, entry, one, PENSTOCK_CALL_OTHER, 0);
-      one.uses_position = false;
+      prepare_operation(log, ring, entry, pending, PENSTOCK_CALL_OTHER, 0);
+      pending.uses_position = false;
       break;
     case kRingOpenat:
     case kRingOpenat2:
-      prepare_open(log, ring, entry, one);
+      prepare_open(log, ring, entry, pending);
       break;
     case kRingClose:
-      prepare_close(log, ring, entry, one);
+      prepare_close(log, ring, entry, pending);
       break;
     case kRingStatx:
-      prepare_name_call(log, entry, one, PENSTOCK_CALL_STAT);
+      prepare_name_call(log, entry, pending, PENSTOCK_CALL_STAT);
       break;
     case kRingRenameat:
     case kRingUnlinkat:
     case kRingMkdirat:
-      prepare_name_call(log, entry, one, PENSTOCK_CALL_OTHER);
+      prepare_name_call(log, entry, pending, PENSTOCK_CALL_OTHER);
       break;
     case kRingSplice:
     case kRingTee:
@@ -260,11 +262,11 @@ void add_request(ThreadLog& log, Ring& ring, const RingEntry& entry) noexcept {
   }
 }
 
-// Silent requests (kSkipsCompletion) that precede it in its chain have completed as well, because a chain
-// runs in order. They are counted first, so that positions and tables change in that order.
+// Silent requests (kSkipsCompletion) that precede the completed request in its chain have completed as well,
+// because a chain runs in order. They are counted first, so that positions and tables change in that order.
 void complete_request(ThreadLog& log, Ring& ring, const RingCompletion& completion) noexcept {
   if ((completion.flags & kCompletionNotice) != 0 || completion.user_data == ~std::uint64_t{0}) {
-    return;  // a request's second completion, and liburing's own timeouts
+    return;  // not counted: a request's second completion, and liburing's own timeouts
   }
   const std::uint32_t index = request_of(ring, completion);
   if (index == 0) {
@@ -272,21 +274,21 @@ void complete_request(ThreadLog& log, Ring& ring, const RingCompletion& completi
     return;
   }
   while (ring.pending.at(index).previous_in_chain != 0) {
-    const std::uint32_t before = ring.pending.at(index).previous_in_chain;
-    if ((ring.pending.at(before).flags & kSkipsCompletion) == 0) {
-      break;  // it has a completion of its own
+    const std::uint32_t previous = ring.pending.at(index).previous_in_chain;
+    if ((ring.pending.at(previous).flags & kSkipsCompletion) == 0) {
+      break;  // the earlier request has a completion of its own
     }
-    count_silent_success(log, ring, before);
+    count_silent_success(log, ring, previous);
   }
-  Pending& one = ring.pending.at(index);
-  if (one.is_counted && completion.result >= 0) {
-    count_success(log, ring, one, completion.result);
-  } else if (one.is_counted && completion.result != -ECANCELED) {
-    count_handle(log, one.file,
-                 {.call = one.call,
+  Pending& pending = ring.pending.at(index);
+  if (pending.is_counted && completion.result >= 0) {
+    count_success(log, ring, pending, completion.result);
+  } else if (pending.is_counted && completion.result != -ECANCELED) {
+    count_handle(log, pending.file,
+                 {.call = pending.call,
                   .layer = PENSTOCK_RING,
                   .failed = -completion.result,
-                  .begin = one.begin,
+                  .begin = pending.begin,
                   .end = ticks()});
   }
   if ((completion.flags & kCompletionMore) != 0) {
@@ -294,8 +296,8 @@ void complete_request(ThreadLog& log, Ring& ring, const RingCompletion& completi
   }
   // A failure ends the chain: the kernel cancels the requests after it. They get no completions if the failed
   // request was a silent one.
-  if (was_short(one, completion.result) &&
-      (one.flags & (kSoftLink | kSkipsCompletion)) == (kSoftLink | kSkipsCompletion)) {
+  if (was_short(pending, completion.result) &&
+      (pending.flags & (kSoftLink | kSkipsCompletion)) == (kSoftLink | kSkipsCompletion)) {
     while (ring.pending.at(index).next_in_chain != 0) {
       ring.pending.remove(ring.pending.at(index).next_in_chain);
     }

@@ -19,7 +19,7 @@ struct Ring {
   std::atomic<int> fd{-1};  // -1: none
   OwnedLock lock;
   RingParameters parameters{};
-  bool by_library = false;  // a ring of liburing: its requests are read before liburing publishes them
+  bool is_of_liburing = false;  // a ring of liburing: its requests are read before liburing publishes them
   const char* sq_memory = nullptr;
   const char* cq_memory = nullptr;
   const std::uint32_t* sq_tail = nullptr;
@@ -29,8 +29,8 @@ struct Ring {
   const char* completions = nullptr;
   std::uint32_t sq_seen = 0;
   std::uint32_t cq_seen = 0;
-  std::uint32_t chain = 0;  // the request that the next one is linked to; 0: none
-  HandleFile* files = nullptr;
+  std::uint32_t chain_end = 0;  // the request that the next one is linked to; 0: none
+  HandleFile* table = nullptr;
   std::uint32_t file_count = 0;
   PendingTable pending;
 };

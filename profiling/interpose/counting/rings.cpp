@@ -25,11 +25,11 @@ namespace penstock::interpose {
 namespace {
 
 constinit std::atomic<Ring*> first_ring{nullptr};
-// Values of Ring::fd without a descriptor: may be used again; being filled; never used again.
-constexpr int kFree = -1;
-constexpr int kClaimed = -3;
-constexpr int kForgotten = -2;
-constinit OwnedLock rings_lock;  // for changing the list; reading it needs none
+// Values of Ring::fd for a ring without a descriptor: free for another use, being filled, never used again.
+constexpr int kFreeFd = -1;
+constexpr int kClaimedFd = -3;
+constexpr int kForgottenFd = -2;
+constinit OwnedLock rings_lock;  // held to change the list; reading the list needs no lock
 
 // Takes no lock, so any thread and any handler may call it. Rings are never freed, because another thread may
 // be reading the list. A ring that ended stays in it with fd -1 and is used again.
@@ -42,15 +42,15 @@ Ring* find_ring(int fd) noexcept {
   return nullptr;
 }
 
-// A ring with no descriptor yet. The caller fills it and stores `fd` last: until then no wrapper finds it by
-// a descriptor. No lock is held on entry. Under rings_lock the ring becomes kClaimed. So another thread that
-// sets up a ring at the same instant does not take it for a free one.
+// Returns a ring that has no descriptor yet. The caller fills it and stores `fd` last: until then no wrapper
+// finds it by a descriptor. No lock is held on entry. Under rings_lock the ring becomes kClaimedFd. So
+// another thread that sets up a ring at the same instant does not take it for a free one.
 Ring* new_ring(int fd, const RingParameters& parameters) noexcept {
-  // The kernel has given the number to a new ring, so the old ring has ended. Outside rings_lock, because
-  // this takes the old ring's lock.
+  // The kernel has given the number to a new ring, so the old ring has ended. Done outside rings_lock,
+  // because remove_ring() takes the old ring's lock.
   remove_ring(fd);
   const LockGuard lock(rings_lock);
-  Ring* ring = lock.has_lock() ? find_ring(kFree) : nullptr;
+  Ring* ring = lock.has_lock() ? find_ring(kFreeFd) : nullptr;
   if (lock.has_lock() && ring == nullptr) {
     if (void* memory = private_memory(sizeof(Ring))) {
       ring = new (memory) Ring;
@@ -63,32 +63,32 @@ Ring* new_ring(int fd, const RingParameters& parameters) noexcept {
     count_drop(session.header->dropped_records);
     return nullptr;
   }
-  ring->fd.store(kClaimed, std::memory_order_relaxed);
+  ring->fd.store(kClaimedFd, std::memory_order_relaxed);
   ring->parameters = parameters;
-  const std::uint32_t room = parameters.cq_entries > 4096 ? parameters.cq_entries : 4096;
-  ring->pending.make(room * 4);
+  const std::uint32_t least_room = parameters.cq_entries > 4096 ? parameters.cq_entries : 4096;
+  ring->pending.allocate(least_room * 4);
   return ring;
 }
 
-const std::uint32_t* at(const char* memory, std::uint32_t offset) noexcept {
+const std::uint32_t* word_at(const char* memory, std::uint32_t offset) noexcept {
   return reinterpret_cast<const std::uint32_t*>(memory + offset);
 }
 
 // Store where the ring's memory is. Ring::lock is held, or the ring has no descriptor yet.
 void set_sq_memory(Ring& ring, const char* memory) noexcept {
-  ring.sq_tail = at(memory, ring.parameters.sq.tail);
+  ring.sq_tail = word_at(memory, ring.parameters.sq.tail);
   ring.sq_array =
-      (ring.parameters.flags & kSetupNoArray) != 0 ? nullptr : at(memory, ring.parameters.sq.array);
+      (ring.parameters.flags & kSetupNoArray) != 0 ? nullptr : word_at(memory, ring.parameters.sq.array);
   ring.sq_memory = memory;
 }
 void set_cq_memory(Ring& ring, const char* memory) noexcept {
-  ring.cq_tail = at(memory, ring.parameters.cq.tail);
+  ring.cq_tail = word_at(memory, ring.parameters.cq.tail);
   ring.completions = memory + ring.parameters.cq.completions;
   ring.cq_memory = memory;
 }
 
-// Acquire: the other side (the kernel, or the program) stores the tail after the entries before it. After a
-// relaxed load, an entry might still be an old one.
+// Loads with acquire: the writer of the ring (the kernel or the program) stores the entries first and then
+// the tail. After a relaxed load, this thread might still see an old entry.
 std::uint32_t tail_of(const std::uint32_t* tail) noexcept {
   return __atomic_load_n(tail, __ATOMIC_ACQUIRE);
 }
@@ -121,30 +121,31 @@ void count_completions(ThreadLog& log, Ring& ring) noexcept {
   }
 }
 
-// Ring::lock is held; the entry is the program's memory, which the kernel has not taken yet.
+// Counts one request. Ring::lock is held. The entry is in the program's memory, and the kernel has not taken
+// it yet.
 void count_request(ThreadLog& log, Ring& ring, std::uint32_t index) noexcept {
   index &= ring.parameters.sq_entries - 1;
-  const unsigned wide = (ring.parameters.flags & kSetupWideEntries) != 0 ? 1U : 0U;
-  add_request(log, ring, ring.entries[index << wide]);
+  const unsigned entry_shift = (ring.parameters.flags & kSetupWideEntries) != 0 ? 1U : 0U;
+  add_request(log, ring, ring.entries[index << entry_shift]);
 }
 
 // For a ring that the program fills by itself: counts the requests that it published since the last call.
 // Ring::lock is held. Rings of liburing are read by read_before_call() instead, because liburing publishes
 // requests within its call.
 void count_published_requests(ThreadLog& log, Ring& ring) noexcept {
-  if (ring.by_library || ring.sq_tail == nullptr || ring.entries == nullptr) {
+  if (ring.is_of_liburing || ring.sq_tail == nullptr || ring.entries == nullptr) {
     return;
   }
   const std::uint32_t room = ring.parameters.sq_entries;
   const std::uint32_t tail = tail_of(ring.sq_tail);
   if (tail - ring.sq_seen > room) {
-    ring.sq_seen = tail - room;  // the completions of these find no request and count as dropped
+    ring.sq_seen = tail - room;  // the completions of the skipped requests count as dropped
   }
   for (; ring.sq_seen != tail; ++ring.sq_seen) {
-    const std::uint32_t place = ring.sq_seen & (room - 1);
-    count_request(log, ring, ring.sq_array == nullptr ? place : ring.sq_array[place]);
+    const std::uint32_t slot = ring.sq_seen & (room - 1);
+    count_request(log, ring, ring.sq_array == nullptr ? slot : ring.sq_array[slot]);
   }
-  ring.chain = 0;
+  ring.chain_end = 0;
 }
 
 // Counts the remaining requests and completions, and empties the ring. Ring::lock is held. Order: requests
@@ -155,25 +156,25 @@ void end_ring(ThreadLog& log, Ring& ring) noexcept {
   count_completions(log, ring);
   count_silent_requests(log, ring);
   ring.pending.free_memory();
-  if (ring.files != nullptr) {
-    free_private_memory(ring.files, ring.file_count * sizeof(HandleFile));
+  if (ring.table != nullptr) {
+    free_private_memory(ring.table, ring.file_count * sizeof(HandleFile));
   }
-  ring.files = nullptr;
+  ring.table = nullptr;
   ring.file_count = 0;
   ring.sq_tail = ring.sq_array = ring.cq_tail = nullptr;
   ring.sq_memory = ring.cq_memory = ring.completions = nullptr;
   ring.entries = nullptr;
-  ring.sq_seen = ring.cq_seen = ring.chain = 0;
-  ring.by_library = false;
-  ring.fd.store(kFree, std::memory_order_release);
+  ring.sq_seen = ring.cq_seen = ring.chain_end = 0;
+  ring.is_of_liburing = false;
+  ring.fd.store(kFreeFd, std::memory_order_release);
 }
 
-// Calls `action` under the lock of the ring with this descriptor. Any thread, no lock held on entry.
+// Calls `action` under the lock of the ring with this descriptor. Called by any thread, with no lock held.
 // thread_log() may create the thread's log, with memory from the kernel. The descriptor is compared again
 // under the lock: between the search and the lock the ring may have ended and become another one.
 template <typename Do>
 void with_ring(int fd, Do action) noexcept {
-  ThreadLog* log = fd < 0 || !any_rings() ? nullptr : thread_log();
+  ThreadLog* log = fd < 0 || !has_rings() ? nullptr : thread_log();
   Ring* ring = log == nullptr ? nullptr : find_ring(fd);
   if (ring == nullptr) {
     return;
@@ -188,7 +189,7 @@ void with_ring(int fd, Do action) noexcept {
 // closed the descriptor and use a registered number instead. No lock is held on entry.
 template <typename Do>
 void with_library_ring(const LibraryRing& library, Do action) noexcept {
-  ThreadLog* log = any_rings() ? thread_log() : nullptr;
+  ThreadLog* log = has_rings() ? thread_log() : nullptr;
   for (Ring* ring = log == nullptr ? nullptr : first_ring.load(std::memory_order_acquire); ring != nullptr;
        ring = ring->next) {
     if (ring->fd.load(std::memory_order_acquire) >= 0 && ring->cq_tail == library.cq.tail) {
@@ -205,7 +206,7 @@ void with_library_ring(const LibraryRing& library, Do action) noexcept {
 // other, never two at once.
 template <typename Do>
 void with_all_rings(Do action) noexcept {
-  ThreadLog* log = any_rings() ? thread_log() : nullptr;
+  ThreadLog* log = has_rings() ? thread_log() : nullptr;
   for (Ring* ring = log == nullptr ? nullptr : first_ring.load(std::memory_order_acquire); ring != nullptr;
        ring = ring->next) {
     const LockGuard lock(ring->lock);
@@ -223,11 +224,12 @@ void add_library_ring(const LibraryRing& library, const RingParameters& paramete
   if (ring == nullptr) {
     return;
   }
-  ring->by_library = true;
-  ring->entries = library.sq.all;
+  ring->is_of_liburing = true;
+  ring->entries = library.sq.requests;
   ring->cq_tail = library.cq.tail;
-  ring->completions = reinterpret_cast<const char*>(library.cq.all);
-  // Completions that are in the ring already belong to requests that were not seen.
+  ring->completions = reinterpret_cast<const char*>(library.cq.completions);
+  // Completions that are already in the ring belong to requests that this library has not seen, so they are
+  // skipped.
   ring->cq_seen = *library.cq.tail;
   session.rings_seen = true;
   ring->fd.store(library.fd, std::memory_order_release);
@@ -281,12 +283,13 @@ bool note_ring_memory(int fd, std::int64_t offset, void* memory) noexcept {
 // thread.
 void remove_rings_in(const void* memory, std::size_t bytes) noexcept {
   with_all_rings([&](ThreadLog& log, Ring& ring) {
-    const auto* from = static_cast<const char*>(memory);
-    const auto within = [&](const void* p) {
-      const auto* place = static_cast<const char*>(p);
-      return place >= from && place < from + bytes;
+    const auto* begin = static_cast<const char*>(memory);
+    const auto is_inside = [&](const void* address) {
+      const auto* byte = static_cast<const char*>(address);
+      return byte >= begin && byte < begin + bytes;
     };
-    if (!ring.by_library && (within(ring.sq_memory) || within(ring.cq_memory) || within(ring.entries))) {
+    if (!ring.is_of_liburing &&
+        (is_inside(ring.sq_memory) || is_inside(ring.cq_memory) || is_inside(ring.entries))) {
       end_ring(log, ring);
     }
   });
@@ -301,7 +304,7 @@ void read_before_call(const LibraryRing& library) noexcept {
     for (std::uint32_t i = library.sq.prepared_head; i != library.sq.prepared_tail; ++i) {
       count_request(log, ring, i);
     }
-    ring.chain = 0;
+    ring.chain_end = 0;
   });
 }
 
@@ -309,29 +312,30 @@ void read_completions(const LibraryRing& library) noexcept {
   with_library_ring(library, [](ThreadLog& log, Ring& ring) { count_completions(log, ring); });
 }
 
-// Any thread, and a handler as well. Completions first, for the reason given at read_before_call().
-void inspect(int fd) noexcept {
-  const auto inspect_ring = [](ThreadLog& log, Ring& ring) {
+// Any thread and any handler may call it. Completions first, for the reason given at read_before_call().
+void read_program_ring(int fd) noexcept {
+  const auto read_ring = [](ThreadLog& log, Ring& ring) {
     count_completions(log, ring);
     count_published_requests(log, ring);
   };
   if (fd < 0) {
-    with_all_rings(inspect_ring);
+    with_all_rings(read_ring);
   } else {
-    with_ring(fd, inspect_ring);
+    with_ring(fd, read_ring);
   }
 }
 
-// Ring::lock is held within. file_of() may ask /proc for a descriptor that the library has not seen opened.
+// Ring::lock is held within. file_of() may look up in /proc a descriptor that the library has not seen
+// opened.
 void set_registered_files(int fd, const int* fds, std::uint32_t count) noexcept {
   with_ring(fd, [&](ThreadLog& log, Ring& ring) {
-    if (ring.files != nullptr) {
-      free_private_memory(ring.files, ring.file_count * sizeof(HandleFile));
+    if (ring.table != nullptr) {
+      free_private_memory(ring.table, ring.file_count * sizeof(HandleFile));
     }
-    ring.files = count == 0 ? nullptr : static_cast<HandleFile*>(private_memory(count * sizeof(HandleFile)));
-    ring.file_count = ring.files == nullptr ? 0 : count;
+    ring.table = count == 0 ? nullptr : static_cast<HandleFile*>(private_memory(count * sizeof(HandleFile)));
+    ring.file_count = ring.table == nullptr ? 0 : count;
     for (std::uint32_t i = 0; fds != nullptr && i < ring.file_count; ++i) {
-      ring.files[i] = fds[i] < 0 ? HandleFile{} : file_of(log, fds[i]);
+      ring.table[i] = fds[i] < 0 ? HandleFile{} : file_of(log, fds[i]);
     }
   });
 }
@@ -340,7 +344,7 @@ void update_registered_files(int fd, std::uint32_t first, const int* fds, std::u
   with_ring(fd, [&](ThreadLog& log, Ring& ring) {
     for (std::uint32_t i = 0; i < count && first + i < ring.file_count; ++i) {
       if (fds[i] != kSkipFile) {
-        ring.files[first + i] = fds[i] < 0 ? HandleFile{} : file_of(log, fds[i]);
+        ring.table[first + i] = fds[i] < 0 ? HandleFile{} : file_of(log, fds[i]);
       }
     }
   });
@@ -357,8 +361,8 @@ void note_ring_registration(int fd, unsigned operation, const void* argument, un
       break;
     case kRegisterFiles2: {
       const auto& files = *static_cast<const RingFilesRegister*>(argument);
-      const bool sparse = (files.flags & kRegisterSparse) != 0;
-      set_registered_files(fd, sparse ? nullptr : reinterpret_cast<const int*>(files.data), files.count);
+      const bool is_sparse = (files.flags & kRegisterSparse) != 0;
+      set_registered_files(fd, is_sparse ? nullptr : reinterpret_cast<const int*>(files.data), files.count);
       break;
     }
     case kRegisterFilesUpdate: {
@@ -388,16 +392,16 @@ void count_finished_rings() noexcept {
   });
 }
 
-// Callers: a fork's child before its first counted call; and begin_recording(), which holds Control (all
+// Called by a fork's child before its first counted call, and by begin_recording(), which holds Control (all
 // signals blocked) while session.changes is set. Resets the locks without taking them. In a fork's child the
 // thread that held one does not exist. In begin_recording() the thread that holds one may be waiting for this
-// thread. The descriptor becomes kForgotten, not kFree: a thread may have been changing the ring, so the ring
-// is never used again.
+// thread. The descriptor becomes kForgottenFd, not kFreeFd: a thread may have been changing the ring, so the
+// ring is never used again.
 void forget_rings() noexcept {
   rings_lock.reset();
   for (Ring* ring = first_ring.load(std::memory_order_acquire); ring != nullptr; ring = ring->next) {
     ring->lock.reset();
-    ring->fd.store(kForgotten, std::memory_order_relaxed);
+    ring->fd.store(kForgottenFd, std::memory_order_relaxed);
   }
   session.rings_seen = false;
 }

@@ -13,7 +13,7 @@
 // Threads: wrappers call these functions in any thread of the program.
 // Locks: none of this library's locks is held on entry. Each function takes the lock of its ring.
 // add_library_ring() and add_program_ring() take the lock of the list, and that of an older ring with the
-// same descriptor. any_rings() takes none. forget_rings() (asynchronous.hpp) resets the locks without taking
+// same descriptor. has_rings() takes none. forget_rings() (asynchronous.hpp) resets the locks without taking
 // them.
 // Memory: from the kernel, not from the program's heap. errno does not change.
 // Signals: a handler may call them. If its own thread is inside one of them, it cannot take the ring's lock:
@@ -38,17 +38,17 @@ void remove_ring(int fd) noexcept;
 // (note_ring_memory()).
 void add_program_ring(int fd, const RingParameters& parameters) noexcept;
 
-inline bool any_rings() noexcept {
+inline bool has_rings() noexcept {
   return session.rings_seen;
 }
 
-// Before a call that submits requests or waits for completions: reads completions and then requests.
+// Called before a call that submits requests or waits for completions: reads completions and then requests.
 void read_before_call(const LibraryRing& ring) noexcept;
-// After a call that submits requests or waits for completions: reads only completions.
+// Called after a call that submits requests or waits for completions: reads only completions.
 void read_completions(const LibraryRing& ring) noexcept;
-// For a ring that the program fills by itself, before and after a call that submits requests or waits for
-// completions: reads completions and then requests. An `fd` of -1 means all rings.
-void inspect(int fd) noexcept;
+// For a ring that the program fills by itself. Called before and after a call that submits requests or waits
+// for completions: reads completions and then requests. An `fd` of -1 means all rings.
+void read_program_ring(int fd) noexcept;
 
 // Notes the ring's own table of registered files, after the kernel has accepted it. A null `fds` means empty
 // entries.
@@ -61,8 +61,8 @@ void update_registered_files(int fd, std::uint32_t first, const int* fds, std::u
 void note_ring_registration(int fd, unsigned operation, const void* argument, unsigned count) noexcept;
 
 // Called after mmap(): notes where a ring's memory is. Returns whether `fd` is a ring.
-bool note_ring_memory(int fd, std::int64_t offset, void* at) noexcept;
+bool note_ring_memory(int fd, std::int64_t offset, void* memory) noexcept;
 // Called before munmap(): ends the rings whose memory is in that range.
-void remove_rings_in(const void* at, std::size_t bytes) noexcept;
+void remove_rings_in(const void* memory, std::size_t bytes) noexcept;
 
 }  // namespace penstock::interpose

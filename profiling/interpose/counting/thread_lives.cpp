@@ -34,7 +34,7 @@ constinit thread_local ThreadLog* own_log __attribute__((tls_model("initial-exec
 namespace {
 
 thread_local ThreadLog* suspended_log __attribute__((tls_model("initial-exec"))) = nullptr;
-thread_local unsigned suspended __attribute__((tls_model("initial-exec"))) = 0;  // depth of nested vforks
+thread_local unsigned suspend_depth __attribute__((tls_model("initial-exec"))) = 0;  // depth of nested vforks
 // While this is set, a call of a handler, or of the code that makes the log, finds no log.
 thread_local bool is_beginning_log __attribute__((tls_model("initial-exec"))) = false;
 // This thread's log of the previous session. No other thread writes to it, so this thread uses it again.
@@ -53,17 +53,17 @@ constinit penstock_block* threads_block = nullptr;
 // is no room, and in a handler whose own thread holds logs_lock: then the thread tries again at its next
 // call.
 penstock_thread* add_thread(std::uint32_t thread) noexcept {
-  const LockGuard hold(logs_lock);
-  if (!hold.has_lock()) {
+  const LockGuard guard(logs_lock);
+  if (!guard.has_lock()) {
     return nullptr;
   }
   if (free_bytes(threads_block) < sizeof(penstock_thread)) {
-    penstock_block* fresh = new_block(PENSTOCK_BLOCK_THREADS, sizeof(penstock_thread),
-                                      PENSTOCK_BLOCK_GRANULE - sizeof(penstock_block));
-    if (fresh == nullptr) {
+    penstock_block* new_threads = new_block(PENSTOCK_BLOCK_THREADS, sizeof(penstock_thread),
+                                            PENSTOCK_BLOCK_GRANULE - sizeof(penstock_block));
+    if (new_threads == nullptr) {
       return nullptr;
     }
-    threads_block = fresh;
+    threads_block = new_threads;
   }
   auto* entry = reinterpret_cast<penstock_thread*>(first_free_byte(threads_block));
   entry->thread = thread;
@@ -84,16 +84,16 @@ void forget_files(ThreadLog& log) noexcept {
 // Called within an update, or for a log without an owner. Afterwards the log has no pointer into a session.
 void clear_log(ThreadLog& log) noexcept {
   forget_files(log);
-  log.counters = log.briefs = log.names = log.segments = log.spans = nullptr;
+  log.counters = log.brief_counters = log.names = log.segments = log.spans = nullptr;
   log.totals = nullptr;
   log.base = nullptr;
-  log.retired = false;
+  log.is_retired = false;
 }
 
 // Gives the log to the next thread that needs one, which fills the rest of its blocks. Never called in a
 // handler, so the lock is always obtained.
 void add_to_free_logs(ThreadLog& log) noexcept {
-  const LockGuard hold(logs_lock);
+  const LockGuard guard(logs_lock);
   log.next_free = free_logs;
   free_logs = &log;
 }
@@ -104,26 +104,26 @@ void add_to_free_logs(ThreadLog& log) noexcept {
 // back. While the state is `forked` this process has no file yet, so nothing is written.
 void end_thread(void* ended) noexcept {
   auto* log = static_cast<ThreadLog*>(ended);
-  is_beginning_log = true;  // before own_log is cleared, or a handler would begin a log in between
+  is_beginning_log = true;  // set before own_log is cleared, or a handler would begin a log in between
   own_log = nullptr;
   former_log = nullptr;
   if (session.state.load(std::memory_order_acquire) == SessionState::forked) {
     is_beginning_log = false;
     return;
   }
-  log->updating = nullptr;  // longjmp() may have left a mark
-  log->ending = true;       // follow_session() must not give it a new session
+  log->update_mark = nullptr;  // longjmp() may have left a mark
+  log->is_ending = true;       // follow_session() must not give it a new session
   {
     const Update update(*log);
     log->totals->end_ticks = ticks();
     system_call(SYS_prctl, 16 /* PR_GET_NAME */, as_argument(log->totals->name));
-    if (!log->retired) {
+    if (!log->is_retired) {
       note_moment(log->totals->end_ticks);
     }
     forget_files(*log);
     log->owner = nullptr;
   }
-  log->ending = false;
+  log->is_ending = false;
   add_to_free_logs(*log);
   is_beginning_log = false;
 }
@@ -132,8 +132,8 @@ void end_thread(void* ended) noexcept {
 // memory.
 ThreadLog* take_unowned_log() noexcept {
   {
-    const LockGuard hold(logs_lock);
-    if (!hold.has_lock()) {
+    const LockGuard guard(logs_lock);
+    if (!guard.has_lock()) {
       return nullptr;
     }
     if (free_logs != nullptr) {
@@ -150,14 +150,14 @@ ThreadLog* take_unowned_log() noexcept {
   if (!log->files.grow()) {
     return nullptr;
   }
-  const LockGuard hold(logs_lock);
+  const LockGuard guard(logs_lock);
   log->next_log = all_logs;
   all_logs = log;
   return log;
 }
 
-// Whether its thread exists. A thread that ended by a bare exit system call runs no destructor, so its log
-// keeps its owner.
+// Whether the log's thread exists. A thread that ended by a bare exit system call runs no destructor, so its
+// log keeps its owner.
 bool thread_exists(const ThreadLog& log) noexcept {
   return system_call(SYS_tgkill, system_call(SYS_getpid), static_cast<long>(log.thread), 0) == 0;
 }
@@ -167,34 +167,34 @@ bool thread_exists(const ThreadLog& log) noexcept {
 // own_log, may then be unmapped or belong to another thread. So the kernel reads own_log: process_vm_readv()
 // fails instead of crashing. It is written only if it still refers to this log.
 void clear_own_log(const ThreadLog& log) noexcept {
-  ThreadLog* own = nullptr;
-  ThreadLog* const none = nullptr;
-  const long self = system_call(SYS_getpid);
-  iovec here{.iov_base = &own, .iov_len = sizeof(own)};
-  iovec there{.iov_base = log.owner, .iov_len = sizeof(own)};
+  ThreadLog* read_log = nullptr;
+  ThreadLog* const no_log = nullptr;
+  const long pid = system_call(SYS_getpid);
+  iovec local{.iov_base = &read_log, .iov_len = sizeof(read_log)};
+  iovec remote{.iov_base = log.owner, .iov_len = sizeof(read_log)};
   if (!thread_exists(log) ||
-      system_call(SYS_process_vm_readv, self, as_argument(&here), 1, as_argument(&there), 1, 0) !=
-          sizeof(own) ||
-      own != &log) {
+      system_call(SYS_process_vm_readv, pid, as_argument(&local), 1, as_argument(&remote), 1, 0) !=
+          sizeof(read_log) ||
+      read_log != &log) {
     return;
   }
-  __atomic_store_n(log.owner, none, __ATOMIC_RELEASE);
+  __atomic_store_n(log.owner, no_log, __ATOMIC_RELEASE);
 }
 
 // Copies the names of descriptors from one session to another; `log` writes them.
 struct NameCopy {
-  const char* from;  // null: the old session cannot be read any more
+  const char* from;  // null if the old session cannot be read any more
   ThreadLog* log;
-  std::uint32_t time = ++times;  // a description with several descriptors is visited several times
+  std::uint32_t number = ++copies;  // a description of several descriptors is copied only once
 
-  static inline std::uint32_t times = 0;
+  static inline std::uint32_t copies = 0;
 };
 void copy_name_of(Description& description, void* with) noexcept {
   const auto& copy = *static_cast<const NameCopy*>(with);
-  if (description.name == 0 || description.last_copy == copy.time) {
+  if (description.name == 0 || description.last_copy_number == copy.number) {
     return;
   }
-  description.last_copy = copy.time;
+  description.last_copy_number = copy.number;
   if (copy.from == nullptr || copy.log == nullptr || copy.log->base == nullptr) {
     description.name = 0;
     return;
@@ -234,32 +234,32 @@ void copy_names_to_session(const char* old_base) noexcept {
 // session.changes (Update, counting.hpp). The lock is released between two checks, because an update may need
 // it to begin a log. A log whose thread has died inside an update is not waited for.
 bool wait_for_updates() noexcept {
-  constexpr std::int64_t kPatienceNs = 2'000'000'000;
+  constexpr std::int64_t kMostWaitNs = 2'000'000'000;
   const std::int64_t begin_ns = nanoseconds(CLOCK_MONOTONIC);
   for (;;) {
-    bool busy = false;
+    bool is_busy = false;
     {
-      const LockGuard hold(logs_lock);
+      const LockGuard guard(logs_lock);
       for (const ThreadLog* log = all_logs; log != nullptr; log = log->next_log) {
-        busy = busy || (log->updating != nullptr && thread_exists(*log));
+        is_busy = is_busy || (log->update_mark != nullptr && thread_exists(*log));
       }
     }
-    if (!busy) {
+    if (!is_busy) {
       return true;
     }
-    if (nanoseconds(CLOCK_MONOTONIC) - begin_ns > kPatienceNs) {
+    if (nanoseconds(CLOCK_MONOTONIC) - begin_ns > kMostWaitNs) {
       return false;
     }
     system_call(SYS_sched_yield);
   }
 }
 
-// `retired` is set before own_log is cleared: a thread that still has its pointer finds the log retired in
+// `is_retired` is set before own_log is cleared: a thread that still has its pointer finds the log retired in
 // its next Update and moves it to the new session itself.
 void retire_logs() noexcept {
-  const LockGuard hold(logs_lock);
+  const LockGuard guard(logs_lock);
   for (ThreadLog* log = all_logs; log != nullptr; log = log->next_log) {
-    log->retired = true;
+    log->is_retired = true;
     if (log->owner != nullptr) {
       clear_own_log(*log);
     }
@@ -268,7 +268,7 @@ void retire_logs() noexcept {
 }
 
 bool is_written_to(const char* base) noexcept {
-  const LockGuard hold(logs_lock);
+  const LockGuard guard(logs_lock);
   for (const ThreadLog* log = all_logs; log != nullptr; log = log->next_log) {
     if (log->base == base && log->owner != nullptr && thread_exists(*log)) {
       return true;
@@ -283,17 +283,18 @@ void watch_threads() noexcept {
 
 namespace {
 
-// Whether a session runs. In a fork's child the first counted call begins one, in any of its threads; the
-// others wait for begin_lock. Within an Update. A handler whose own thread holds the lock records nothing.
+// Whether a session runs. In a fork's child the first counted call of any thread begins one, while the other
+// threads wait for begin_lock. Called within an Update. A handler whose own thread holds the lock records
+// nothing.
 bool begin_or_find_session(ThreadLog& log) noexcept {
   if (session.state.load(std::memory_order_acquire) == SessionState::forked) {
-    const LockGuard hold(begin_lock);
-    if (!hold.has_lock()) {
+    const LockGuard guard(begin_lock);
+    if (!guard.has_lock()) {
       return false;
     }
     if (session.state.load(std::memory_order_acquire) == SessionState::forked) {
       own_log = &log;  // copy_names_of_parent() writes the names with it
-      begin_forked(&copy_names_of_parent);
+      begin_forked_session(&copy_names_of_parent);
       own_log = nullptr;
     }
   }
@@ -309,7 +310,7 @@ void begin_in_session(ThreadLog& log) noexcept {
   if (!begin_or_find_session(log)) {
     return;
   }
-  if (log.retired || log.base != session.base) {
+  if (log.is_retired || log.base != session.base) {
     count_drop(session.header->dropped_operations, log.deferred_count);
     clear_log(log);
   }
@@ -327,15 +328,15 @@ void begin_in_session(ThreadLog& log) noexcept {
 // 32 on); it runs while `is_beginning_log` is still set, so that the allocator's own calls find no log and do
 // not enter this function again.
 ThreadLog* begin_log() noexcept {
-  if (suspended != 0 || is_beginning_log ||
+  if (suspend_depth != 0 || is_beginning_log ||
       session.state.load(std::memory_order_acquire) == SessionState::off) {
     return nullptr;
   }
-  if (former_log != nullptr && former_log->updating != nullptr) {
-    return nullptr;  // a handler that interrupts an update which began in the previous session
+  if (former_log != nullptr && former_log->update_mark != nullptr) {
+    return nullptr;  // this is a handler that interrupts an update of the previous session
   }
   is_beginning_log = true;
-  const int saved = errno;
+  const int saved_errno = errno;
   ThreadLog* log = former_log != nullptr ? former_log : take_unowned_log();
   if (log != nullptr) {
     log->thread = static_cast<std::uint32_t>(system_call(SYS_gettid));
@@ -348,7 +349,7 @@ ThreadLog* begin_log() noexcept {
   if (has_thread_key && log != nullptr) {
     pthread_setspecific(ended_key, log);
   }
-  errno = saved;
+  errno = saved_errno;
   is_beginning_log = false;
   return log;
 }
@@ -384,9 +385,9 @@ void forget_parents_logs() noexcept {
 
 // Called before vfork() and clone() with CLONE_VM and CLONE_VFORK, in the thread that makes the call. The
 // child runs on this thread's variables, so it and its handlers find no log, while the parent's thread
-// sleeps. `suspended` is a count, because such a child may call vfork() in turn.
+// sleeps. `suspend_depth` is a count, because the child may itself call vfork().
 void suspend_log() noexcept {
-  if (suspended++ == 0) {
+  if (suspend_depth++ == 0) {
     suspended_log = own_log;
     own_log = nullptr;
   }
@@ -394,12 +395,12 @@ void suspend_log() noexcept {
 // Called in the parent, when the child has executed another program or ended. The session may have changed
 // meanwhile.
 void restore_log() noexcept {
-  if (--suspended == 0) {
-    own_log = suspended_log != nullptr && suspended_log->retired ? nullptr : suspended_log;
+  if (--suspend_depth == 0) {
+    own_log = suspended_log != nullptr && suspended_log->is_retired ? nullptr : suspended_log;
   }
 }
 bool log_suspended() noexcept {
-  return suspended != 0;
+  return suspend_depth != 0;
 }
 
 }  // namespace penstock::interpose

@@ -24,25 +24,25 @@
 namespace penstock::interpose {
 
 namespace {
-constexpr std::uint64_t kFirstSlots = 512;
-constexpr std::uint64_t kDoubleFromSlots = 1U << 20U;
+constexpr std::uint64_t kFirstSlotCount = 512;
+constexpr std::uint64_t kDoubleFromSlotCount = 1U << 20U;
 }  // namespace
 
 void FileTable::clear() noexcept {
   memset(marks_, 0, slot_count_);
-  filled_ = 0;
+  filled_slots_ = 0;
 }
 
 bool FileTable::grow() noexcept {
-  // All pages are allocated at once, and seldom: a program may open files faster than single pages would
-  // come.
-  const bool many = slot_count_ >= kDoubleFromSlots;
-  const std::uint64_t count = slot_count_ == 0 ? kFirstSlots : slot_count_ * (many ? 2 : 4);
-  auto* fresh = static_cast<std::uint64_t*>(private_memory(bytes_of(count), many ? 0 : MAP_POPULATE));
-  if (fresh == nullptr) {
+  // The table grows seldom. Unless it is very large, all its pages are allocated at once, which is faster
+  // than a page fault for each page.
+  const bool is_large = slot_count_ >= kDoubleFromSlotCount;
+  const std::uint64_t count = slot_count_ == 0 ? kFirstSlotCount : slot_count_ * (is_large ? 2 : 4);
+  auto* new_slots = static_cast<std::uint64_t*>(private_memory(bytes_of(count), is_large ? 0 : MAP_POPULATE));
+  if (new_slots == nullptr) {
     return false;
   }
-  auto* marks = reinterpret_cast<std::uint8_t*>(fresh + count);
+  auto* new_marks = reinterpret_cast<std::uint8_t*>(new_slots + count);
   for (std::uint64_t i = 0; i < slot_count_; ++i) {
     if (marks_[i] == 0) {
       continue;
@@ -54,49 +54,49 @@ bool FileTable::grow() noexcept {
       const penstock_counters& c = *counters_at(slot);
       hash = hash_of(c.file, layer_of(c));
     }
-    std::uint64_t at = hash & (count - 1);
-    while (marks[at] != 0) {
-      at = (at + 1) & (count - 1);
+    std::uint64_t index = hash & (count - 1);
+    while (new_marks[index] != 0) {
+      index = (index + 1) & (count - 1);
     }
-    fresh[at] = slot;
-    marks[at] = marks_[i];
+    new_slots[index] = slot;
+    new_marks[index] = marks_[i];
   }
-  // In this order, because a handler may fork in between: the child clears slot_count_ marks, and all of them
-  // must exist.
-  std::uint64_t* const before = slots_;
-  const std::uint64_t before_count = slot_count_;
-  slots_ = fresh;
-  marks_ = marks;
+  // The order of these stores matters, because a handler may fork between them: its child clears slot_count_
+  // marks, and all of them must exist.
+  std::uint64_t* const old_slots = slots_;
+  const std::uint64_t old_count = slot_count_;
+  slots_ = new_slots;
+  marks_ = new_marks;
   std::atomic_signal_fence(std::memory_order_seq_cst);
   slot_count_ = count;
   std::atomic_signal_fence(std::memory_order_seq_cst);
-  if (before != nullptr) {
-    free_private_memory(before, bytes_of(before_count));
+  if (old_slots != nullptr) {
+    free_private_memory(old_slots, bytes_of(old_count));
   }
   return true;
 }
 
 namespace {
 
-constexpr std::uint64_t kMostBlock = 256U << 10U;
-constexpr std::uint64_t kUsualName = 128;  // usual length of a name, in bytes
+constexpr std::uint64_t kMostBlockBytes = 256U << 10U;
+constexpr std::uint64_t kUsualNameBytes = 128;  // usual length of a name, in bytes
 
 // A new block with room for `bytes`, twice as large as the last. Null if there is no room, and for a retired
 // log: the file of its blocks has ended, and a new block would be in the next file.
 [[gnu::cold]] penstock_block* add_block_of_thread(const ThreadLog& log, penstock_block*& block,
                                                   penstock_block_kind kind, std::uint16_t entry_bytes,
                                                   std::uint64_t bytes) noexcept {
-  if (log.retired) {
+  if (log.is_retired) {
     return nullptr;
   }
-  std::uint64_t want = block == nullptr ? PENSTOCK_BLOCK_GRANULE : block->bytes * 2;
-  want = want > kMostBlock ? kMostBlock : want;
-  penstock_block* fresh = new_block(
-      kind, entry_bytes, (want > bytes + sizeof(penstock_block) ? want - sizeof(penstock_block) : bytes));
-  if (fresh != nullptr) {
-    block = fresh;
+  std::uint64_t size = block == nullptr ? PENSTOCK_BLOCK_GRANULE : block->bytes * 2;
+  size = size > kMostBlockBytes ? kMostBlockBytes : size;
+  penstock_block* added = new_block(
+      kind, entry_bytes, (size > bytes + sizeof(penstock_block) ? size - sizeof(penstock_block) : bytes));
+  if (added != nullptr) {
+    block = added;
   }
-  return fresh;
+  return added;
 }
 // The current block if it has room, otherwise another one.
 [[gnu::always_inline]] inline penstock_block* block_with_room(const ThreadLog& log, penstock_block*& block,
@@ -109,23 +109,23 @@ constexpr std::uint64_t kUsualName = 128;  // usual length of a name, in bytes
   return add_block_of_thread(log, block, kind, entry_bytes, bytes);
 }
 
-// Like memcpy(), but without a function call for names of 16 bytes and more.
+// Copies as memcpy() does, but without a function call for names of 16 bytes and more.
 void copy_name(char* to, const char* from, std::size_t length) noexcept {
-  if (length < sizeof(Sixteen)) [[unlikely]] {
+  if (length < sizeof(SixteenBytes)) [[unlikely]] {
     memcpy(to, from, length);
     return;
   }
-  in_sixteens(length, [=](std::size_t at) {
-    const Sixteen bytes = sixteen_at(from + at);
+  each_group(length, [=](std::size_t at) {
+    const SixteenBytes bytes = sixteen_at(from + at);
     memcpy(to + at, &bytes, sizeof(bytes));
   });
 }
 
 // Prefetches the memory of the next entry while the program does other work. That memory is not in the cache
 // yet.
-void fetch_for_writing(const char* at, std::uint64_t bytes, std::uint64_t room) noexcept {
-  constexpr std::uint64_t kLine = 64;
-  for (std::uint64_t i = 0; i < bytes && i < room; i += kLine) {
+void prefetch_for_writing(const char* at, std::uint64_t bytes, std::uint64_t room) noexcept {
+  constexpr std::uint64_t kCacheLineBytes = 64;
+  for (std::uint64_t i = 0; i < bytes && i < room; i += kCacheLineBytes) {
     __builtin_prefetch(at + i, 1);
   }
 }
@@ -147,7 +147,7 @@ std::uint64_t add_name(ThreadLog& log, std::uint64_t file, const char* text, std
   memcpy(at, &name, sizeof(name));
   copy_name(at + sizeof(name), text, length);
   publish_entries(block, bytes);
-  fetch_for_writing(at + bytes, kUsualName, free_bytes(block));
+  prefetch_for_writing(at + bytes, kUsualNameBytes, free_bytes(block));
   return static_cast<std::uint64_t>(at - log.base);
 }
 
@@ -159,10 +159,11 @@ template <penstock_form kForm>
 [[gnu::always_inline]] inline penstock_counters* add_counters(ThreadLog& log, std::uint64_t file,
                                                               std::uint64_t name, penstock_layer layer,
                                                               std::uint64_t begin) noexcept {
-  constexpr bool kWhole = kForm == PENSTOCK_WHOLE;
-  constexpr std::uint16_t kBytes = kWhole ? sizeof(penstock_counters) : sizeof(penstock_brief);
-  penstock_block* block = kWhole ? block_with_room(log, log.counters, PENSTOCK_BLOCK_COUNTERS, kBytes, kBytes)
-                                 : block_with_room(log, log.briefs, PENSTOCK_BLOCK_COUNTERS, kBytes, kBytes);
+  constexpr bool kIsWhole = kForm == PENSTOCK_WHOLE;
+  constexpr std::uint16_t kBytes = kIsWhole ? sizeof(penstock_counters) : sizeof(penstock_brief);
+  penstock_block* block =
+      kIsWhole ? block_with_room(log, log.counters, PENSTOCK_BLOCK_COUNTERS, kBytes, kBytes)
+               : block_with_room(log, log.brief_counters, PENSTOCK_BLOCK_COUNTERS, kBytes, kBytes);
   if (block == nullptr) [[unlikely]] {
     count_drop(session.header->dropped_records);
     return nullptr;
@@ -174,13 +175,13 @@ template <penstock_form kForm>
   c->thread = log.thread;
   c->layer = static_cast<std::uint16_t>(layer);
   c->form = static_cast<std::uint8_t>(kForm);
-  if constexpr (kWhole) {
+  if constexpr (kIsWhole) {
     c->first_ticks = begin;
   } else {
     as_brief(*c).first_ticks = begin;
   }
   publish_entries(block, kBytes);
-  fetch_for_writing(at + kBytes, kBytes, free_bytes(block));
+  prefetch_for_writing(at + kBytes, kBytes, free_bytes(block));
   return c;
 }
 [[gnu::noinline]] penstock_counters* add_whole(ThreadLog& log, std::uint64_t file, std::uint64_t name,
@@ -188,32 +189,32 @@ template <penstock_form kForm>
   return add_counters<PENSTOCK_WHOLE>(log, file, name, layer, begin);
 }
 
-// Later operations are counted in `c`, which takes over the last positions of `before`. `c` is in the file
-// before `before` is marked as continued: a reader in between misses nothing, because each entry is counted
+// Later operations are counted in `c`, which takes over the last positions of `previous`. `c` is in the file
+// before `previous` is marked as continued: a reader in between misses nothing, because each entry is counted
 // on its own.
-void continue_counters(penstock_counters& before, penstock_counters& c) noexcept {
-  c.last_was = before.last_was;
-  c.last_read = in_its_form(before, [](const auto& fields) { return fields.last_read; });
-  const bool were_reads = in_its_form(before, [](const auto& fields) { return fields.reads != 0; });
-  if (were_reads) {
+void continue_counters(penstock_counters& previous, penstock_counters& c) noexcept {
+  c.last_was = previous.last_was;
+  c.last_read = visit_counters(previous, [](const auto& fields) { return fields.last_read; });
+  const bool had_reads = visit_counters(previous, [](const auto& fields) { return fields.reads != 0; });
+  if (had_reads) {
     c.form = PENSTOCK_WHOLE_CONTINUATION;
   }
-  if (is_brief(before)) {
-    before.form = PENSTOCK_CONTINUED;
+  if (is_brief(previous)) {
+    previous.form = PENSTOCK_CONTINUED;
   } else {
-    c.last_written = before.last_written;
+    c.last_written = previous.last_written;
   }
 }
 
 // Adds an entry for a file whose counters are full or in brief form. The table refers to the new counters
 // last: until then the old ones are valid.
 [[gnu::noinline]] penstock_counters* make_continuation(ThreadLog& log, std::uint64_t slot,
-                                                       penstock_counters& before,
+                                                       penstock_counters& previous,
                                                        std::uint64_t begin) noexcept {
   penstock_counters* c =
-      add_whole(log, before.file, before.name, static_cast<penstock_layer>(before.layer), begin);
+      add_whole(log, previous.file, previous.name, static_cast<penstock_layer>(previous.layer), begin);
   if (c != nullptr) {
-    continue_counters(before, *c);
+    continue_counters(previous, *c);
     log.files.set(slot, *c);
   }
   return c;
@@ -226,8 +227,8 @@ void continue_counters(penstock_counters& before, penstock_counters& c) noexcept
 penstock_counters* counters_of(ThreadLog& log, const FileRecord& file, penstock_layer layer,
                                penstock_call call, std::uint64_t begin) noexcept {
   std::uint64_t slot = log.files.slot_of(file.file, layer);
-  if (penstock_counters* before = log.files.at(slot); before != nullptr) [[unlikely]] {
-    return can_count(*before, call) ? before : make_continuation(log, slot, *before, begin);
+  if (penstock_counters* existing = log.files.at(slot); existing != nullptr) [[unlikely]] {
+    return can_count(*existing, call) ? existing : make_continuation(log, slot, *existing, begin);
   }
   if (log.files.is_full()) [[unlikely]] {
     if (!log.files.grow()) {
@@ -264,15 +265,15 @@ Description* describe_from_proc(ThreadLog& log, int fd) noexcept {
   if (description == nullptr) {
     return nullptr;
   }
-  struct stat about {};
-  const bool known = inspect(fd, "", about);
+  struct stat status {};
+  const bool has_status = inspect(fd, "", status);
   const std::uint64_t now = ticks();
   note_moment(now);
-  description->kind = known && S_ISDIR(about.st_mode)   ? PENSTOCK_DIRECTORY
-                      : known && S_ISREG(about.st_mode) ? PENSTOCK_REGULAR
-                                                        : PENSTOCK_OTHER_FILE;
-  constexpr char kMemory[] = "/memfd:";  // memfd_create(): it is on no mount
-  if (strncmp(name.text, kMemory, sizeof(kMemory) - 1) == 0) {
+  description->kind = has_status && S_ISDIR(status.st_mode)   ? PENSTOCK_DIRECTORY
+                      : has_status && S_ISREG(status.st_mode) ? PENSTOCK_REGULAR
+                                                              : PENSTOCK_OTHER_FILE;
+  constexpr char kMemfdPrefix[] = "/memfd:";  // from memfd_create(): a file that is on no mount
+  if (strncmp(name.text, kMemfdPrefix, sizeof(kMemfdPrefix) - 1) == 0) {
     description->kind = PENSTOCK_OTHER_FILE;
   }
   if (name.text[0] == '/') {
@@ -286,14 +287,14 @@ Description* describe_from_proc(ThreadLog& log, int fd) noexcept {
                                                   .kind = static_cast<penstock_file_kind>(description->kind)},
                                                  PENSTOCK_POSIX, PENSTOCK_CALL_OTHER, now)) {
       description->name = c->name;
-      in_its_form(*c, [](auto& fields) { fields.descriptors += 1; });
+      visit_counters(*c, [](auto& fields) { fields.descriptors += 1; });
       if (description->kind == PENSTOCK_REGULAR) {
-        note_size(*c, static_cast<std::uint64_t>(about.st_size));
+        note_size(*c, static_cast<std::uint64_t>(status.st_size));
       }
     }
   }
-  const long at = system_call(SYS_lseek, fd, 0, SEEK_CUR);
-  description->position.store(at > 0 ? at : 0, std::memory_order_relaxed);
+  const long position = system_call(SYS_lseek, fd, 0, SEEK_CUR);
+  description->position.store(position > 0 ? position : 0, std::memory_order_relaxed);
   describe(fd, description);
   return description;
 }
@@ -310,10 +311,10 @@ penstock_counters* find_counters(ThreadLog& log, int fd, penstock_layer layer, p
       return nullptr;
     }
   }
-  ThreadLog::Cached& known = cache_entry(log, fd, layer);
+  ThreadLog::Cached& cached = cache_entry(log, fd, layer);
   const std::uint64_t tag = cache_tag(description->serial.load(std::memory_order_relaxed), layer);
-  if (known.tag == tag && (known.counters == nullptr || can_count(*known.counters, call))) {
-    return known.counters;
+  if (cached.tag == tag && (cached.counters == nullptr || can_count(*cached.counters, call))) {
+    return cached.counters;
   }
   penstock_counters* c = nullptr;
   if (description->file != 0) {
@@ -323,20 +324,20 @@ penstock_counters* find_counters(ThreadLog& log, int fd, penstock_layer layer, p
                      .kind = static_cast<penstock_file_kind>(description->kind)},
                     layer, call, ticks());
     if (c == nullptr) {
-      return nullptr;  // no room now: the cache does not change, so the next call tries again
+      return nullptr;  // there is no room now; the cache does not change, so the next call tries again
     }
   }
-  known.counters = c;
-  known.tag = tag;
+  cached.counters = c;
+  cached.tag = tag;
   return c;
 }
 
 namespace {
 
-// Takes file_lock. A full block may come back emptied here (trace limit), so the caller must not use pointers
-// into it.
+// Takes file_lock. At the trace limit this may empty a full block and return it, so the caller must not use
+// pointers into it.
 [[gnu::cold]] penstock_block* another_segment_block(ThreadLog& log) noexcept {
-  penstock_block* block = log.retired ? nullptr : next_segment_block(log.segments);
+  penstock_block* block = log.is_retired ? nullptr : next_segment_block(log.segments);
   if (block != nullptr) {
     log.segments = block;
   }

@@ -26,14 +26,14 @@
 
 namespace penstock::interpose {
 
-// One call that was made. Members that do not apply keep these values.
+// One call that was made. Members that do not apply to the call keep their default values.
 struct Operation {
   penstock_call call = PENSTOCK_CALL_OTHER;
   penstock_layer layer = PENSTOCK_POSIX;
-  int failed = 0;            // errno
+  int failed = 0;            // errno; 0: the call succeeded
   std::int64_t offset = -1;  // offset in the file where it began; -1: it has none
   std::int64_t length = 0;   // bytes that were read, written or mapped
-  std::uint64_t begin = 0;   // ticks
+  std::uint64_t begin = 0;   // in ticks, as `end`
   std::uint64_t end = 0;
 };
 
@@ -73,12 +73,12 @@ class FileTable {
   penstock_counters* find(std::uint64_t file, penstock_layer layer) const noexcept {
     return at(slot_of(file, layer));
   }
-  bool is_full() const noexcept { return (filled_ + 1) * 4 > slot_count_ * 3; }
+  bool is_full() const noexcept { return (filled_slots_ + 1) * 4 > slot_count_ * 3; }
   // Stores the address of `counters` in the slot. A free slot may be filled only if the table is not full
   // (is_full()).
   void set(std::uint64_t slot, const penstock_counters& counters) noexcept {
     const std::uint64_t hash = hash_of(counters.file, layer_of(counters));
-    filled_ += marks_[slot] == 0 ? 1 : 0;
+    filled_slots_ += marks_[slot] == 0 ? 1 : 0;
     slots_[slot] = tag_of(hash) << kAddressBits | reinterpret_cast<std::uint64_t>(&counters) / kAddressUnit;
     marks_[slot] = mark_of(hash);
   }
@@ -116,7 +116,7 @@ class FileTable {
   std::uint64_t* slots_ = nullptr;
   std::uint8_t* marks_ = nullptr;
   std::uint64_t slot_count_ = 0;
-  std::uint64_t filled_ = 0;
+  std::uint64_t filled_slots_ = 0;
 };
 
 struct ThreadLog {
@@ -125,7 +125,8 @@ struct ThreadLog {
     penstock_counters* counters = nullptr;
   };
   // An operation of a handler that interrupted an update. It was made on a file, or on a descriptor that was
-  // not described. In the second case `device` and `number` are the inode to which the descriptor referred.
+  // not described. In the second case `device` and `inode` are those of the file to which the descriptor
+  // referred.
   struct Deferred {
     Operation operation;
     std::uint64_t file = 0;
@@ -133,20 +134,20 @@ struct ThreadLog {
     bool by_descriptor = false;
     int fd = -1;
     dev_t device = 0;
-    ino_t number = 0;
+    ino_t inode = 0;
   };
-  static constexpr std::size_t kCached = 512;
+  static constexpr std::size_t kCacheEntries = 512;
   static constexpr std::size_t kMaxDeferred = 32;
 
   penstock_thread* totals = nullptr;
-  const char* volatile updating = nullptr;  // stack pointer of the update that runs; null: none
+  const char* volatile update_mark = nullptr;  // stack pointer of the running update; null: none runs
   std::uint32_t thread = 0;
   volatile std::uint32_t deferred_count = 0;
 
   FileTable files;
 
-  penstock_block* counters = nullptr;  // the block for whole counters; `briefs`: for brief ones
-  penstock_block* briefs = nullptr;
+  penstock_block* counters = nullptr;  // the current block of whole counters; `brief_counters`: of brief ones
+  penstock_block* brief_counters = nullptr;
   penstock_block* names = nullptr;
   penstock_block* segments = nullptr;
   penstock_block* spans = nullptr;
@@ -154,17 +155,17 @@ struct ThreadLog {
   SpareDescription spare;
 
   // Everything that the log points to is in the session whose mapping begins at `base`. That mapping stays as
-  // long as `base` does not change. `retired`: that session has ended. The next Update moves the log to the
-  // session that runs then. Until it does, a call may still be counted in the old mapping, if its blocks have
-  // room.
+  // long as `base` does not change. `is_retired`: that session has ended. The next Update moves the log to
+  // the session that runs then. Until it does, a call may still be counted in the old mapping, if its blocks
+  // have room.
   char* base = nullptr;
-  volatile bool retired = false;
-  volatile bool ending = false;  // its thread is ending
-  ThreadLog** owner = nullptr;   // its thread's own_log; null: no thread has this log
+  volatile bool is_retired = false;
+  volatile bool is_ending = false;  // its thread is ending
+  ThreadLog** owner = nullptr;      // its thread's own_log; null: no thread has this log
   ThreadLog* next_log = nullptr;
 
   ThreadLog* next_free = nullptr;
-  Cached cache[kCached];
+  Cached cache[kCacheEntries];
   Deferred deferred[kMaxDeferred];
   AbsoluteName name;  // a buffer for updates, because the stacks of handlers may be small
 };
@@ -187,28 +188,30 @@ inline ThreadLog* thread_log() noexcept {
 // Called once, when the library is loaded. From then on, each thread that ends gives its log back for the
 // next thread.
 void watch_threads() noexcept;
-// In a fork's child: frees the locks, and forgets the logs of the parent's other threads. Called before the
-// child's first counted call. Waits for nothing.
+// Called in a fork's child before its first counted call: frees the locks, and forgets the logs of the
+// parent's other threads. Waits for nothing.
 void forget_parents_logs() noexcept;
-// Within an Update of the caller's own log: moves it to the session that runs now.
+// Called within an Update of the caller's own log: moves the log to the session that runs now.
 void begin_in_session(ThreadLog& log) noexcept;
-// While session.changes is set: waits until no thread is inside an update. False if one still is after two
-// seconds (a stopped thread).
+// Called while session.changes is set: waits until no thread is inside an update. False if one still is after
+// two seconds (a stopped thread).
 bool wait_for_updates() noexcept;
-// After wait_for_updates(): marks all logs as retired, because their session has ended. Each thread begins
-// anew at its next call.
+// Called after wait_for_updates(): marks all logs as retired, because their session has ended. Each thread
+// moves to the new session at its next call.
 void retire_logs() noexcept;
-// After wait_for_updates(): copies the names of all described descriptors to the new session, because threads
-// continue to use the descriptors. `old_base` is the mapping of the old session.
+// Called after wait_for_updates(): copies the names of all described descriptors to the new session, because
+// threads continue to use the descriptors. `old_base` is the mapping of the old session.
 void copy_names_to_session(const char* old_base) noexcept;
 // Whether a thread may still write to the session that is mapped at `base`.
 bool is_written_to(const char* base) noexcept;
 // A child of vfork() runs in its parent's memory, and uses the thread-local variables of its parent's thread.
-// But its descriptors are its own. It records nothing: between these two calls the thread has no log.
+// But its descriptors are its own. It records nothing: between suspend_log() and restore_log() the thread has
+// no log.
 void suspend_log() noexcept;
 // Called in the parent when the child has called exec() or ended: the thread has its log again.
 void restore_log() noexcept;
-// Whether this is such a child. Then its descriptors must not be described either: they are not the parent's.
+// Whether this process is a child of vfork(), between suspend_log() and restore_log(). Its descriptors must
+// not be described either, because they are not the parent's.
 bool log_suspended() noexcept;
 
 // The key by which the counters of a file are found, and the data to make them.
@@ -220,12 +223,12 @@ struct FileRecord {
   penstock_file_kind kind = PENSTOCK_REGULAR;
 };
 // The counters of (file, layer) in this thread that fit the call, created if necessary; null if there is no
-// room. `begin`: the start of the operation, in ticks. Within an Update.
+// room. `begin`: the start of the operation, in ticks. Called within an Update.
 penstock_counters* counters_of(ThreadLog& log, const FileRecord& file, penstock_layer layer,
                                penstock_call call, std::uint64_t begin) noexcept;
-// counters_of() for a descriptor. If the descriptor is not described, /proc is asked for its file. The result
-// is stored in the log's cache. Null also if operations on the descriptor are not counted for a file. Within
-// an Update.
+// counters_of() for a descriptor. If the descriptor is not described, its file is looked up in /proc. The
+// result is stored in the log's cache. Null also if operations on the descriptor are not counted for a file.
+// Called within an Update.
 penstock_counters* find_counters(ThreadLog& log, int fd, penstock_layer layer, penstock_call call) noexcept;
 
 // The bytes of a block that no entry uses yet; 0 for null.
@@ -241,13 +244,13 @@ inline void publish_entries(penstock_block* block, std::uint64_t bytes) noexcept
   __atomic_store_n(&block->used, block->used + bytes, __ATOMIC_RELEASE);
 }
 
-// Writes a name to the session. Returns its offset from `base`; 0 if there is no room. Within an update, or
-// for a log that no thread uses.
+// Writes a name to the session. Returns its offset from `base`; 0 if there is no room. Called within an
+// update, or for a log that no thread uses.
 std::uint64_t add_name(ThreadLog& log, std::uint64_t file, const char* text, std::uint32_t length,
                        penstock_file_kind kind) noexcept;
-// Within an update: adds one traced call. If there is no room, it counts as dropped.
+// Called within an update: adds one traced call. If there is no room, it counts as dropped.
 void add_segment(ThreadLog& log, std::uint64_t file, const Operation& operation) noexcept;
-// Within an update: adds one span of the program. If there is no room, it counts as dropped.
+// Called within an update: adds one span of the program. If there is no room, it counts as dropped.
 void add_span(ThreadLog& log, const penstock_span& span) noexcept;
 
 }  // namespace penstock::interpose

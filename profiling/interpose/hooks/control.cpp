@@ -1,11 +1,11 @@
-// The functions of penstock_profile.h, and windows by training steps.
+// Implements the functions of penstock_profile.h, and begins windows by training steps.
 //
 // Threads: any thread of the program, not inside an Update.
-// Locks: none is held on entry. start(), stop() and the functions that they call run with Control held.
-// step_ended() takes Control only if a window ends.
-// Memory: paths are on the stack. redirect_calls() may call malloc (dlopen()). That is outside of any change
-// of the session, because another thread may be waiting inside malloc then. getenv() reads the program's
-// environment.
+// Locks: none is held on entry. start_window(), stop_window() and the functions that they call run with
+// Control held. step_ended() takes Control only if a window ends.
+// Memory: paths are on the stack. redirect_calls() may call malloc (dlopen()). It does so only while
+// session.changes is not set: otherwise another thread may be waiting inside malloc. getenv() reads the
+// program's environment.
 // Signals: Control blocks all of them in this thread.
 #include "profiling/interpose/hooks/control.hpp"
 
@@ -28,54 +28,55 @@ namespace penstock::interpose {
 
 namespace {
 
-std::uint64_t steps = 0;  // number of calls of penstock_profile_step(); under Control
+std::uint64_t step_calls = 0;  // number of calls of penstock_profile_step(); guarded by Control
 std::atomic<bool> steps_are_called{false};
 
-// Makes `given` absolute, without "/" at its end. False if there is no such path, or if it is too long.
-bool absolute_folder(const char* given, char* to, std::size_t room) noexcept {
+// Writes the absolute path of `given` to `to`, without "/" at its end. False if `given` is empty, if the
+// working directory is not known, or if the path is too long.
+bool make_absolute(const char* given, char* to, std::size_t room) noexcept {
   const std::size_t length = strlen(given);
   if (length == 0) {
     return false;
   }
-  std::size_t at = 0;
+  std::size_t end = 0;
   if (given[0] != '/') {
     if (system_call(SYS_getcwd, as_argument(to), static_cast<long>(room)) <= 0) {
       return false;
     }
-    at = strlen(to);
-    to[at++] = '/';
+    end = strlen(to);
+    to[end++] = '/';
   }
-  if (at + length >= room) {
+  if (end + length >= room) {
     return false;
   }
-  memcpy(to + at, given, length + 1);
-  for (at += length; at > 1 && to[at - 1] == '/'; --at) {
-    to[at - 1] = 0;
+  memcpy(to + end, given, length + 1);
+  for (end += length; end > 1 && to[end - 1] == '/'; --end) {
+    to[end - 1] = 0;
   }
   return true;
 }
 
 int make_folder(const char* folder) noexcept {
-  const long made = system_call(SYS_mkdirat, AT_FDCWD, as_argument(folder), 0700);
-  return made == 0 || made == -EEXIST ? 0 : static_cast<int>(-made);
+  const long result = system_call(SYS_mkdirat, AT_FDCWD, as_argument(folder), 0700);
+  return result == 0 || result == -EEXIST ? 0 : static_cast<int>(-result);
 }
 
 int start_recording(const char* folder) noexcept {
-  char absolute[sizeof(session.folder)] = {};
-  const char* named = folder != nullptr ? folder : getenv("PENSTOCK_PROFILE_SESSION");
-  if (named == nullptr || !absolute_folder(named, absolute, sizeof(absolute))) {
+  char full_path[sizeof(session.folder)] = {};
+  const char* chosen_folder = folder != nullptr ? folder : getenv("PENSTOCK_PROFILE_SESSION");
+  if (chosen_folder == nullptr || !make_absolute(chosen_folder, full_path, sizeof(full_path))) {
     return EINVAL;
   }
-  int failed = make_folder(absolute);
-  failed = failed != 0 ? failed : begin_recording(absolute, PENSTOCK_START_REASON_CALLED, wants_segments());
+  int failed = make_folder(full_path);
+  failed = failed != 0 ? failed : begin_recording(full_path, PENSTOCK_START_REASON_CALLED, wants_segments());
   if (failed == 0 && !is_preloaded()) {
     redirect_calls();
   }
   return failed;
 }
 
-// Begins recording if nothing is recorded; otherwise begins a new file. Control is held.
-int start(const char* folder, const char* label) noexcept {
+// If nothing is being recorded, begins recording; otherwise begins a new file. The caller holds Control.
+int start_window(const char* folder, const char* label) noexcept {
   if (recording.window_is_open) {
     return EALREADY;
   }
@@ -83,9 +84,9 @@ int start(const char* folder, const char* label) noexcept {
   if (!is_running()) {
     failed = start_recording(folder);
   } else {
-    char absolute[sizeof(session.folder)] = {};
+    char full_path[sizeof(session.folder)] = {};
     if (folder != nullptr &&
-        (!absolute_folder(folder, absolute, sizeof(absolute)) || strcmp(absolute, session.folder) != 0)) {
+        (!make_absolute(folder, full_path, sizeof(full_path)) || strcmp(full_path, session.folder) != 0)) {
       return EBUSY;
     }
     failed = switch_file(PENSTOCK_START_REASON_CALLED);
@@ -97,14 +98,14 @@ int start(const char* folder, const char* label) noexcept {
   return failed;
 }
 
-// Ends recording if it began with the window; otherwise begins a new file for the time after it. Control is
-// held.
-int stop() noexcept {
+// If recording began with the window, ends it; otherwise begins a new file for the time after the window. The
+// caller holds Control.
+int stop_window() noexcept {
   if (!recording.window_is_open || !is_running()) {
     recording.window_is_open = false;
     return EINVAL;
   }
-  if (recording.began_here && !recording.attached) {
+  if (recording.began_here && !recording.is_attached) {
     restore_slots();
     return end_recording();
   }
@@ -115,14 +116,14 @@ int stop() noexcept {
 
 }  // namespace
 
-void note_window_steps() noexcept {
-  if (const char* every = getenv("PENSTOCK_PROFILE_EVERY"); every != nullptr) {
-    steps_per_window = static_cast<std::uint32_t>(strtoul(every, nullptr, 10));
+void read_steps_per_window() noexcept {
+  if (const char* steps_text = getenv("PENSTOCK_PROFILE_EVERY"); steps_text != nullptr) {
+    steps_per_window = static_cast<std::uint32_t>(strtoul(steps_text, nullptr, 10));
   }
 }
 
-// The checks before Control need no lock. They are made again under Control, because several accelerators may
-// report the same step at once: only the first of them ends the window.
+// Several accelerators may report the same step at once, and only the first of them ends the window.
+// Therefore the checks that are made without a lock are made again once this thread holds Control.
 void step_ended(std::uint64_t number) noexcept {
   if (steps_per_window == 0 || !is_running()) {
     return;
@@ -135,10 +136,10 @@ void step_ended(std::uint64_t number) noexcept {
   if (number == last_switch_step() || !is_running()) {  // another accelerator was first, or recording ended
     return;
   }
-  const std::uint64_t before = last_switch_step();
+  const std::uint64_t previous_switch_step = last_switch_step();
   set_last_switch_step(number);  // from now on this step belongs to the previous file
   if (switch_file(PENSTOCK_START_REASON_CALLED) != 0) {
-    set_last_switch_step(before);
+    set_last_switch_step(previous_switch_step);
     return;
   }
   char label[64];
@@ -158,12 +159,12 @@ extern "C" {
 
 int penstock_profile_start(const char* folder, const char* label) {
   const Control control;
-  return start(folder, label);
+  return start_window(folder, label);
 }
 
 int penstock_profile_stop(void) {
   const Control control;
-  return stop();
+  return stop_window();
 }
 
 int penstock_profile_step(void) {
@@ -171,7 +172,7 @@ int penstock_profile_step(void) {
   steps_are_called.store(true, std::memory_order_relaxed);
   {
     const Control control;
-    number = steps++;
+    number = step_calls++;
   }
   step_ended(number);
   return 0;

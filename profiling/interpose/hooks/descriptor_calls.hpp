@@ -13,8 +13,8 @@
 
 namespace penstock::interpose {
 
-// A call that opens `path` from the directory `at`. `flags`: those of open(). It may search for new slots
-// (rewrite_new_objects()).
+// Makes and counts a call that opens `path`, which is relative to the directory `at`. `flags` are those of
+// open(). May search for new slots after the call (rewrite_new_objects()).
 int open_and_count(int at, const char* path, int flags, auto call) noexcept {
   return call_and_time(PENSTOCK_CALL_OPEN, call, [=](ThreadLog& log, int fd, Operation& operation) {
     const int saved = errno;
@@ -27,23 +27,24 @@ int open_and_count(int at, const char* path, int flags, auto call) noexcept {
   });
 }
 
-// A call that closes `fd`. The descriptor is forgotten before the call.
+// Makes and counts a call that closes `fd`. The table of descriptors forgets `fd` before the call.
 int close_and_count(int fd, auto call) noexcept {
   // A fork's child often closes descriptors before it executes another program. That alone must not begin a
   // session in the child.
-  const bool quiet = session.state.load(std::memory_order_relaxed) != SessionState::running;
-  ThreadLog* log = quiet ? nullptr : thread_log();
+  const bool is_not_recording = session.state.load(std::memory_order_relaxed) != SessionState::running;
+  ThreadLog* log = is_not_recording ? nullptr : thread_log();
   if (log == nullptr) {
     if (!log_suspended()) {
       forget(fd);
     }
     return call();
   }
-  if (any_rings()) [[unlikely]] {
+  if (has_rings()) [[unlikely]] {
     remove_ring(fd);
   }
-  // Before the close: right after it another thread may open another file under this number.
-  penstock_counters* counters = forget_counted(*log, fd);
+  // This comes before the close, because right after it another thread may open another file under this
+  // number.
+  penstock_counters* counters = forget_before_close(*log, fd);
   Operation operation{.call = PENSTOCK_CALL_CLOSE, .begin = ticks()};
   const int result = call();
   operation.end = ticks();
@@ -54,8 +55,8 @@ int close_and_count(int fd, auto call) noexcept {
   return result;
 }
 
-// After dup() and similar calls: `to` refers to the same description as `from`. Not in a vfork's child, whose
-// descriptors are not those of its parent. errno does not change.
+// Called after dup() and similar calls. Notes that `to` now refers to the same open file as `from`. Does
+// nothing in a vfork's child, whose descriptors are not those of its parent. errno does not change.
 inline int note_duplicate(int from, int to) noexcept {
   if (to >= 0 && !log_suspended()) {
     const int saved = errno;
@@ -73,7 +74,7 @@ inline int note_duplicate(int from, int to) noexcept {
   return to;
 }
 
-// After fcntl() with this result: notes a duplicate of `fd`, or its new O_APPEND flag.
+// Called after fcntl(), which returned `result`. Notes a duplicate of `fd`, or its new O_APPEND flag.
 inline int after_fcntl(int fd, int command, void* argument, int result) noexcept {
   if (command == F_DUPFD || command == F_DUPFD_CLOEXEC) {
     return note_duplicate(fd, result);
@@ -86,15 +87,15 @@ inline int after_fcntl(int fd, int command, void* argument, int result) noexcept
   return result;
 }
 
-// After a call that made a descriptor of no file (a socket, for example): forgets what this number referred
-// to before.
+// Called after a call that made a descriptor without a file, such as a socket. Forgets what this number
+// referred to before.
 inline int note_without_file(int fd) noexcept {
   if (fd >= 0 && !log_suspended()) {
     forget(fd);
   }
   return fd;
 }
-// note_without_file() for the two descriptors that one call made, such as pipe(), if it succeeded.
+// Like note_without_file(), for the two descriptors of a call such as pipe(), if the call succeeded.
 inline int note_pair_without_files(int result, const int ends[2]) noexcept {
   if (result == 0) {
     note_without_file(ends[0]);
@@ -104,11 +105,11 @@ inline int note_pair_without_files(int result, const int ends[2]) noexcept {
 }
 
 off64_t seek_and_count(int fd, auto call) noexcept {
-  return call_and_time(PENSTOCK_CALL_SEEK, call, [=](ThreadLog& log, off64_t at, Operation& operation) {
-    operation.failed = failure_of(at);
+  return call_and_time(PENSTOCK_CALL_SEEK, call, [=](ThreadLog& log, off64_t position, Operation& operation) {
+    operation.failed = failure_of(position);
     count(log, fd, operation);
-    if (Description* description = at < 0 ? nullptr : description_of(fd)) {
-      description->position.store(at, std::memory_order_relaxed);
+    if (Description* description = position < 0 ? nullptr : description_of(fd)) {
+      description->position.store(position, std::memory_order_relaxed);
     }
   });
 }

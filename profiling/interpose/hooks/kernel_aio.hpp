@@ -1,11 +1,11 @@
 // Counts the kernel's asynchronous I/O (io_submit, io_getevents), whether the program uses libaio or
-// syscall(). The layouts of the structs are the kernel's.
+// syscall(). The structs have the layouts that the kernel defines.
 //
 // Threads: any thread, in a wrapper.
 // Locks: none is held on entry. The table of operations takes its own (blocks.hpp).
 // Memory: from the kernel.
-// Signals: if a handler interrupts io_submit() of its own thread, its own io_submit() is made and not
-// counted.
+// Signals: if a handler interrupts io_submit() of its own thread, an io_submit() by the handler is made and
+// not counted.
 #pragma once
 
 #include "profiling/interpose/counting/blocks.hpp"
@@ -13,7 +13,7 @@
 
 namespace penstock::interpose {
 
-struct KernelBlock {
+struct KernelAioBlock {
   enum : std::uint16_t { kRead, kWrite, kSync, kDataSync, kReadVector = 7, kWriteVector = 8 };
   std::uint64_t data;
   std::uint32_t key[2];
@@ -25,30 +25,30 @@ struct KernelBlock {
   std::int64_t offset;
   std::uint64_t reserved[2];
 };
-struct KernelEvent {
+struct KernelAioEvent {
   std::uint64_t data;
-  const KernelBlock* block;
+  const KernelAioBlock* block;
   std::int64_t result;
   std::int64_t result2;
 };
-static_assert(sizeof(KernelBlock) == 64 && sizeof(KernelEvent) == 32);
+static_assert(sizeof(KernelAioBlock) == 64 && sizeof(KernelAioEvent) == 32);
 
-// Called before the kernel gets the block.
-void add_kernel_operation(ThreadLog& log, const KernelBlock& block) noexcept;
-// Called if the kernel did not accept the block.
-void remove_kernel_operation(const KernelBlock& block) noexcept;
-// Called when the program has received these events.
-void count_kernel_events(const KernelEvent* events, long count) noexcept;
+// Remembers an operation. Called before the kernel gets its block.
+void add_kernel_operation(ThreadLog& log, const KernelAioBlock& block) noexcept;
+// Forgets an operation whose block the kernel did not accept.
+void remove_kernel_operation(const KernelAioBlock& block) noexcept;
+// Counts the operations that have ended. Called when the program has received these events.
+void count_kernel_events(const KernelAioEvent* events, long count) noexcept;
 
 // True while this thread is inside io_submit(). libaio may make its system call by syscall(), which is
 // wrapped too; then the blocks must not be counted twice. If a handler calls io_submit() meanwhile, its
 // blocks are not counted.
 extern thread_local bool inside_io_submit __attribute__((tls_model("initial-exec")));
 
-// `call` submits the first `count` of `blocks` and returns how many the kernel accepted. All of them are
-// noted before the call, because another thread may see their end at once. Those that were not accepted are
-// dropped after it.
-auto submit_blocks(long count, const KernelBlock* const* blocks, auto call) noexcept {
+// Makes `call`, which submits the first `count` of `blocks` and returns how many the kernel accepted. All
+// operations are remembered before the call, because another thread may see their end at once. Operations
+// that the kernel did not accept are forgotten after the call.
+auto submit_blocks(long count, const KernelAioBlock* const* blocks, auto call) noexcept {
   ThreadLog* log = inside_io_submit ? nullptr : thread_log();
   if (log == nullptr) {
     return call();

@@ -2,7 +2,7 @@
 //
 // Threads: any thread, any handler and any fork's child. note_libc() runs only in the library's constructor.
 // Locks: libc_function() takes none. note_libc() calls dladdr1(), which takes the loader's lock.
-// Memory: nothing is allocated. libc is never unloaded, so `libc` and all addresses in its mapping stay
+// Memory: nothing is allocated. libc is never unloaded, so `libc_map` and all addresses in its mapping stay
 // valid.
 #include "profiling/interpose/hooks/libc_names.hpp"
 
@@ -19,7 +19,7 @@ namespace penstock::interpose {
 
 namespace {
 
-constinit std::atomic<const link_map*> libc{nullptr};  // stored once, by note_libc()
+constinit std::atomic<const link_map*> libc_map{nullptr};  // stored once, by note_libc()
 
 std::uint32_t gnu_hash(const char* name) noexcept {
   std::uint32_t hash = 5381;
@@ -32,54 +32,54 @@ std::uint32_t gnu_hash(const char* name) noexcept {
 }  // namespace
 
 void note_libc() noexcept {
-  Dl_info about{};
-  void* map = nullptr;
-  if (dladdr1(reinterpret_cast<void*>(&gnu_get_libc_version), &about, &map, RTLD_DL_LINKMAP) != 0) {
-    libc.store(static_cast<const link_map*>(map));
+  Dl_info info{};
+  void* found_map = nullptr;
+  if (dladdr1(reinterpret_cast<void*>(&gnu_get_libc_version), &info, &found_map, RTLD_DL_LINKMAP) != 0) {
+    libc_map.store(static_cast<const link_map*>(found_map));
   }
 }
 
 void* libc_function(const char* name) noexcept {
-  const link_map* const map = libc.load();
+  const link_map* const map = libc_map.load();
   if (map == nullptr) {
     return nullptr;
   }
   const ElfW(Sym)* symbols = nullptr;
   const char* strings = nullptr;
-  const std::uint32_t* hashes = nullptr;    // DT_GNU_HASH
-  const std::uint16_t* versions = nullptr;  // one for each symbol
+  const std::uint32_t* hash_table = nullptr;  // from DT_GNU_HASH
+  const std::uint16_t* versions = nullptr;    // the version of each symbol
   for (const ElfW(Dyn)* at = map->l_ld; at->d_tag != DT_NULL; ++at) {
-    // glibc has usually turned these offsets into addresses already.
+    // glibc has usually replaced the offsets in the dynamic section by addresses.
     const std::uintptr_t value = at->d_un.d_ptr < map->l_addr ? at->d_un.d_ptr + map->l_addr : at->d_un.d_ptr;
     if (at->d_tag == DT_SYMTAB) {
       symbols = reinterpret_cast<const ElfW(Sym)*>(value);
     } else if (at->d_tag == DT_STRTAB) {
       strings = reinterpret_cast<const char*>(value);
     } else if (at->d_tag == DT_GNU_HASH) {
-      hashes = reinterpret_cast<const std::uint32_t*>(value);
+      hash_table = reinterpret_cast<const std::uint32_t*>(value);
     } else if (at->d_tag == DT_VERSYM) {
       versions = reinterpret_cast<const std::uint16_t*>(value);
     }
   }
-  if (symbols == nullptr || strings == nullptr || hashes == nullptr) {
+  if (symbols == nullptr || strings == nullptr || hash_table == nullptr) {
     return nullptr;
   }
-  constexpr std::uint16_t kHidden = 0x8000;  // an older version of the name
-  const std::uint32_t bucket_count = hashes[0];
-  const std::uint32_t first_symbol = hashes[1];
-  const std::uint32_t bloom_size = hashes[2];
-  const std::uint32_t* const buckets = hashes + 4 + bloom_size * (sizeof(ElfW(Addr)) / 4);
+  constexpr std::uint16_t kHiddenVersionBit = 0x8000;  // set for versions that are not the default
+  const std::uint32_t bucket_count = hash_table[0];
+  const std::uint32_t first_symbol = hash_table[1];
+  const std::uint32_t bloom_size = hash_table[2];
+  const std::uint32_t* const buckets = hash_table + 4 + bloom_size * (sizeof(ElfW(Addr)) / 4);
   const std::uint32_t* const chain = buckets + bucket_count;
   const std::uint32_t hash = gnu_hash(name);
   for (std::uint32_t i = buckets[hash % bucket_count]; i >= first_symbol; ++i) {
-    const std::uint32_t one = chain[i - first_symbol];
+    const std::uint32_t chain_hash = chain[i - first_symbol];
     const ElfW(Sym)& symbol = symbols[i];
-    const bool is_default = versions == nullptr || (versions[i] & kHidden) == 0;
-    if ((one | 1) == (hash | 1) && is_default && symbol.st_shndx != SHN_UNDEF &&
+    const bool is_default = versions == nullptr || (versions[i] & kHiddenVersionBit) == 0;
+    if ((chain_hash | 1) == (hash | 1) && is_default && symbol.st_shndx != SHN_UNDEF &&
         strcmp(strings + symbol.st_name, name) == 0) {
       return reinterpret_cast<void*>(map->l_addr + symbol.st_value);
     }
-    if ((one & 1) != 0) {
+    if ((chain_hash & 1) != 0) {
       break;
     }
   }

@@ -1,10 +1,10 @@
 // What this library does when it is loaded into a process, and when the process exits.
 //
-// Threads: loaded() runs in the thread that loads the library, before main() or inside dlopen(). unloaded()
+// Threads: on_load() runs in the thread that loads the library, before main() or inside dlopen(). on_unload()
 // runs in the thread that calls exit(); other threads may still run.
 // Locks: inside dlopen() this thread holds the loader's recursive lock.
 // Memory: save_environment() and pthread_atfork() may call malloc.
-// Signals: not blocked. A handler, or another thread, may run wrappers before loaded() has ended.
+// Signals: not blocked. A handler, or another thread, may run wrappers before on_load() has ended.
 // Forks: pthread_atfork() registers the handlers that run around each later fork().
 #include <pthread.h>
 
@@ -24,22 +24,22 @@ namespace {
 
 // The constructor of the library. An attached library (is_preloaded() is false) opens no session here: the
 // request of `penstock profile attach`, or penstock_profile_start(), does that later.
-__attribute__((constructor)) void loaded() noexcept {
+__attribute__((constructor)) void on_load() noexcept {
   note_libc();
   save_environment();
   note_working_directory();
   watch_threads();
-  // pthread_atfork() waits for forks that are running now. Later forks run these handlers, and so wait for
-  // walks.
+  // pthread_atfork() waits for forks that are running now. Later forks run these handlers, and so wait until
+  // no thread walks over the loaded objects.
   pthread_atfork(&before_fork, &after_fork_in_parent, &after_fork_in_child);
   if (is_preloaded()) {
     open_session();
   }
-  note_window_steps();
+  read_steps_per_window();
 }
 
-// Other threads may still add to the session's file after end_session().
-__attribute__((destructor)) void unloaded() noexcept {
+// Runs in exit(). Other threads may still add to the session's file after end_session().
+__attribute__((destructor)) void on_unload() noexcept {
   count_unseen_transfers();
   end_session(PENSTOCK_ENDED);
 }

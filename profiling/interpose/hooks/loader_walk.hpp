@@ -3,7 +3,7 @@
 // child would wait for ever at its next walk and at its next dlopen(). So
 //
 // - no fork happens while this library walks, and no walk begins while a fork is running. Each waits for the
-//   other, but at most kPatienceNs (loader_walk.cpp). So this waiting can never become a deadlock, whatever
+//   other, but at most kMostWaitNs (loader_walk.cpp). So this waiting can never become a deadlock, whatever
 //   other locks are held;
 // - a child inspects the lock without taking it, and does not walk if a thread held it at the fork. The
 //   program's own threads may have held it. If the lock could not be found, its state is not known:
@@ -26,15 +26,16 @@ namespace penstock::interpose {
 
 using Visit = int (*)(dl_phdr_info* about, std::size_t bytes, void* with);
 
-// dl_iterate_phdr(). Returns 0 and visits nothing if the lock is known to be held by a thread that does not
-// exist. `visit` runs under the loader's lock: it must not wait, call the loader or allocate.
+// Calls `visit` for each loaded object, as dl_iterate_phdr() does. Returns 0 and visits nothing if the
+// loader's lock is known to be held by a thread that does not exist. `visit` runs under the loader's lock: it
+// must not wait, call the loader or allocate.
 int walk_objects(Visit visit, void* with) noexcept;
-// True if no fork is running and the lock can be taken. Wrapped calls ask this first, and skip the walk
-// rather than wait.
+// True if no fork is running and the lock can be taken. Wrapped calls check this first: if it is false, they
+// do not walk, instead of waiting.
 bool may_walk_objects() noexcept;
-// True in a child in which the lock is held for ever, or in which its state is not known. Callers must not
-// walk there. If the lock is held, nothing can be loaded or unloaded in the child. If its state is only
-// unknown, threads of the child may load objects.
+// True in a child in which the loader's lock is held for ever, or in which its state is not known. Callers
+// must not walk there. If the lock is held, nothing can be loaded or unloaded in the child. If its state is
+// only unknown, threads of the child may load objects.
 bool loader_is_stuck() noexcept;
 
 // Called before each fork by the thread that forks. Waits until no walk is running, at most 5 s.

@@ -9,7 +9,7 @@
 
 namespace penstock::interpose {
 
-// A call that maps a file, or the memory of a ring of io_uring.
+// Makes and counts a call that maps a file, or the memory of a ring of io_uring.
 void* map_and_count(int fd, int flags, std::size_t bytes, off64_t offset, auto call) noexcept {
   // Anonymous memory is not counted and must not make a log: an allocator may map it while this thread's
   // first log is being made.
@@ -18,11 +18,11 @@ void* map_and_count(int fd, int flags, std::size_t bytes, off64_t offset, auto c
     return call();
   }
   const std::uint64_t begin = ticks();
-  void* at = call();
+  void* address = call();
   const std::uint64_t end = ticks();
-  const bool failed = at == MAP_FAILED;
-  if (!failed && any_rings() && note_ring_memory(fd, offset, at)) {
-    return at;  // the memory of a ring of io_uring, not of a file
+  const bool failed = address == MAP_FAILED;
+  if (!failed && has_rings() && note_ring_memory(fd, offset, address)) {
+    return address;  // mapped memory of a ring of io_uring does not count as a file
   }
   if (!failed) {
     log->totals->mapped += bytes;
@@ -34,13 +34,13 @@ void* map_and_count(int fd, int flags, std::size_t bytes, off64_t offset, auto c
          .length = static_cast<std::int64_t>(bytes),
          .begin = begin,
          .end = end});
-  return at;
+  return address;
 }
 
-// A call that unmaps memory. Rings in that memory end before the call.
-int unmap_and_end_rings(void* at, std::size_t bytes, auto call) noexcept {
-  if (any_rings() && !log_suspended()) {
-    remove_rings_in(at, bytes);
+// Makes a call that unmaps memory. Rings in that memory are removed before the call.
+int unmap_and_end_rings(void* address, std::size_t bytes, auto call) noexcept {
+  if (has_rings() && !log_suspended()) {
+    remove_rings_in(address, bytes);
   }
   return call();
 }

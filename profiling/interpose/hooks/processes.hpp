@@ -7,19 +7,19 @@
 
 namespace penstock::interpose {
 
-// In a fork's child: from now on it writes nothing to its parent's session. Its own session begins with its
-// first counted call. The child has one thread.
+// Called in a fork's child, which has one thread. From then on the child writes nothing to its parent's
+// session. Its own session begins with its first counted call.
 void after_fork_in_child() noexcept;
-// after_fork_in_child() for a child that was not forked by libc's fork(): libc has renewed no locks there.
-// The code around such a fork calls before_fork() and after_fork_in_parent() itself (loader_walk.hpp). For
-// libc's fork(), before_fork(), after_fork_in_parent() and after_fork_in_child() are handlers of
+// Like after_fork_in_child(), for a child that was not forked by libc's fork(): libc has renewed no locks
+// there. The code around such a fork calls before_fork() and after_fork_in_parent() itself (loader_walk.hpp).
+// For libc's fork(), before_fork(), after_fork_in_parent() and after_fork_in_child() are handlers of
 // pthread_atfork().
 void after_raw_fork_in_child() noexcept;
-// Before the process ends or executes another program: counts what its streams, asynchronous I/O and rings
-// have moved without a wrapped call.
+// Called before the process ends or executes another program. Counts the bytes that its streams, asynchronous
+// I/O and rings have moved without a wrapped call.
 void count_unseen_transfers() noexcept;
-// execve() by a direct system call, recorded like the wrapped function. Returns only if it failed, with errno
-// set.
+// Makes execve() by a direct system call, and records it like the wrapped function. Returns only if it
+// failed, with errno set.
 long execute(const char* path, char* const* arguments, char* const* environment) noexcept;
 
 }  // namespace penstock::interpose

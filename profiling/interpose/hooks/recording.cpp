@@ -1,4 +1,4 @@
-// Begins and ends recording, and cuts it: ends one file and begins the next.
+// Begins and ends recording, and switches from one session file to the next.
 //
 // Threads: the holder of Control, one at a time. rewrite_new_objects() is for any thread.
 // Locks: Control is held by the caller; rewrite_new_objects() takes it.
@@ -38,12 +38,13 @@ constinit Recording recording;
 namespace {
 
 constinit OwnedLock control_lock;
-constexpr long kSetBytes = 8;
+constexpr long kSignalMaskBytes = 8;
 
-// After this all threads have seen what this thread wrote before it, and this thread sees what they wrote. So
-// they need no fence of their own in each call (Update). Registering is needed once in a process. If that
-// fails, the slow barrier is tried. False if the kernel does not have the call, or a filter forbids it.
-bool barrier() noexcept {
+// Makes a memory barrier in all threads (membarrier()). After it they all see what this thread wrote before
+// it, and this thread sees what they wrote. So they need no fence of their own in each call (Update). A
+// process must register once for the fast barrier. If the fast barrier fails, the slow one is used. False if
+// the kernel does not have this system call, or a filter forbids it.
+bool barrier_in_all_threads() noexcept {
   static bool registered = false;
   registered =
       registered || system_call(SYS_membarrier, MEMBARRIER_CMD_REGISTER_PRIVATE_EXPEDITED, 0, 0) == 0;
@@ -51,31 +52,32 @@ bool barrier() noexcept {
          system_call(SYS_membarrier, MEMBARRIER_CMD_GLOBAL, 0, 0) == 0;
 }
 
-// Calls `what` while no thread is inside an update; its result is an errno value. `changes` is cleared in any
-// case: until then every counted call of the program waits.
+// Calls `action` while no thread is inside an update. Returns its result, an errno value. session.changes is
+// cleared also after an error: until then every counted call of the program waits.
 template <typename Action>
 int change_session(Action action) noexcept {
   session.changes.store(true, std::memory_order_seq_cst);
-  const int failed = !barrier() ? ENOSYS : !wait_for_updates() ? EBUSY : action();
+  const int failed = !barrier_in_all_threads() ? ENOSYS : !wait_for_updates() ? EBUSY : action();
   session.changes.store(false, std::memory_order_seq_cst);
   return failed;
 }
 
 }  // namespace
 
-// Direct system calls, because sigprocmask() may be another library's. The signals are blocked for this
-// thread only.
+// Makes direct system calls, because sigprocmask() may be a function of another library. The signals are
+// blocked for this thread only.
 Control::Control() noexcept {
-  sigset_t all;
-  sigfillset(&all);
-  system_call(SYS_rt_sigprocmask, SIG_BLOCK, as_argument(&all), as_argument(&before_), kSetBytes);
-  new (&hold_) LockGuard(control_lock);
+  sigset_t all_signals;
+  sigfillset(&all_signals);
+  system_call(SYS_rt_sigprocmask, SIG_BLOCK, as_argument(&all_signals), as_argument(&saved_signal_mask_),
+              kSignalMaskBytes);
+  new (&guard_) LockGuard(control_lock);
 }
 
-// The lock is released first: a handler that runs as soon as signals are unblocked may want it.
+// The lock is released first: a handler may run as soon as signals are unblocked, and may want the lock.
 Control::~Control() {
-  hold_.~LockGuard();
-  system_call(SYS_rt_sigprocmask, SIG_SETMASK, as_argument(&before_), 0, kSetBytes);
+  guard_.~LockGuard();
+  system_call(SYS_rt_sigprocmask, SIG_SETMASK, as_argument(&saved_signal_mask_), 0, kSignalMaskBytes);
 }
 
 // Called in a fork's child. If another thread of the parent held Control, it had blocked signals only for
@@ -87,16 +89,16 @@ void forget_parents_control() noexcept {
 
 // The process has run without being recorded. What was known of its descriptors, streams and operations may
 // be wrong, so it is forgotten first. Logs are retired before the new file begins, so that no thread finds a
-// log of the old one with the new state.
-int begin_recording(const char* folder, penstock_start_reason started, bool segments) noexcept {
+// log of an old file together with the new state.
+int begin_recording(const char* folder, penstock_start_reason reason, bool segments) noexcept {
   const int failed = change_session([&]() -> int {
     forget_range(0, ~0U);
     stream_process += 1;
-    forget_asynchronous();
+    forget_async_io();
     note_working_directory();
     retire_logs();
     errno = 0;
-    if (!begin_session(folder, started, segments, nullptr)) {
+    if (!begin_session(folder, reason, segments, nullptr)) {
       return session_failure();
     }
     reclaim_sessions(&is_written_to);
@@ -107,11 +109,12 @@ int begin_recording(const char* folder, penstock_start_reason started, bool segm
   return failed;
 }
 
-// Before the change: count_finished_asynchronous() counts, which makes Updates and takes rings' locks. Inside
-// it: the file is ended while the state is still `running`, then the state is set, then logs are retired.
-// unmap_past_files() keeps the addresses valid, because a call that began before may still add there.
+// count_finished_async_io() makes Updates and takes the locks of rings, so it is called before
+// change_session(). Order inside the change: the file is ended while the state is still `running`, then the
+// state is set, then logs are retired. unmap_past_files() keeps the addresses valid, because a call that
+// began before may still add to them.
 int end_recording() noexcept {
-  count_finished_asynchronous();
+  count_finished_async_io();
   label_with_steps();
   const int failed = change_session([&]() -> int {
     stop_session();
@@ -129,24 +132,24 @@ int end_recording() noexcept {
 
 // The new file takes over before logs are retired: threads wait in Update until both are done, and then
 // continue in the new file. Names are copied while the old file is still mapped. If the new file cannot be
-// made, the old one is ended already, and nothing is recorded from then on.
-int switch_file(penstock_start_reason started) noexcept {
+// made, nothing is recorded from then on, because the old file has ended already.
+int switch_file(penstock_start_reason reason) noexcept {
   label_with_steps();
   return change_session([&]() -> int {
     char folder[sizeof(session.folder)];
     memcpy(folder, session.folder, sizeof(folder));
-    const char* before = session.base;
+    const char* previous_base = session.base;
     stop_session();
-    const bool begins = begin_session(folder, started, false, session.header);
+    const bool has_started = begin_session(folder, reason, false, session.header);
     begin_window();
-    if (begins) {
-      copy_names_to_session(before);
+    if (has_started) {
+      copy_names_to_session(previous_base);
     } else {
       session.state.store(SessionState::off, std::memory_order_release);
     }
     retire_logs();
     reclaim_sessions(&is_written_to);
-    return begins ? 0 : session_failure();
+    return has_started ? 0 : session_failure();
   });
 }
 
@@ -170,7 +173,7 @@ SlotCounts redirect_calls() noexcept {
 void rewrite_new_objects() noexcept {
   if (!may_walk_objects()) {
     if (loader_is_stuck()) {
-      session.may_have_loaded.store(false);  // no search is possible without a walk
+      session.may_have_loaded.store(false);  // a search needs a walk, which is not possible here
     }
     return;
   }
@@ -178,7 +181,7 @@ void rewrite_new_objects() noexcept {
     return;
   }
   const Control control;
-  // Checked again: the thread that held Control before has probably done it.
+  // This is checked again, because the previous holder of Control has probably rewritten the slots already.
   if (recording.began_here && is_running() && has_unseen_objects()) {
     rewrite_slots();
   }

@@ -25,13 +25,13 @@ class Control {
   Control& operator=(const Control&) = delete;
 
  private:
-  sigset_t before_{};
+  sigset_t saved_signal_mask_{};
   union {
-    LockGuard hold_;
+    LockGuard guard_;
   };
 };
-// In a fork's child: frees the lock, because its holder may not exist in the child, and forgets the parent's
-// windows.
+// Called in a fork's child. Frees the lock, because its holder may not exist in the child, and forgets the
+// parent's windows.
 void forget_parents_control() noexcept;
 
 // Whether a session is being recorded. False in a fork's child that has not counted a call yet. Any thread;
@@ -45,22 +45,22 @@ inline bool is_running() noexcept {
 // before. Other values come from creating the file; then nothing is recorded from now on.
 
 struct Recording {
-  bool began_here = false;  // recording began, and will end, while the program runs (not by preloading)
-  bool attached = false;    // by `penstock profile attach`
+  bool began_here = false;   // recording began, and will end, while the program runs (not by preloading)
+  bool is_attached = false;  // recording was begun by `penstock profile attach`
   bool window_is_open = false;
 };
 extern Recording recording;
 
 // Begins recording in `folder`, an absolute path of a folder that exists. `segments`: whether calls are
 // traced.
-int begin_recording(const char* folder, penstock_start_reason started, bool segments) noexcept;
+int begin_recording(const char* folder, penstock_start_reason reason, bool segments) noexcept;
 // Ends recording, and the current file. The program continues without being recorded.
 int end_recording() noexcept;
 // Ends the current file and begins another one. No call is lost between them.
-int switch_file(penstock_start_reason started) noexcept;
+int switch_file(penstock_start_reason reason) noexcept;
 // Redirects the program's calls to the wrappers from now on (rewrite_slots()). The kernel's counters of this
 // session start at this moment, so earlier I/O does not lower the coverage. If a thread stays inside an
-// update, they cannot start anew, and the coverage is lower.
+// update, these counters cannot start now, and the coverage is lower.
 SlotCounts redirect_calls() noexcept;
 
 }  // namespace penstock::interpose

@@ -30,7 +30,7 @@ void attach(penstock_request& request) noexcept {
   if (request.failed != 0) {
     return;
   }
-  recording.attached = true;
+  recording.is_attached = true;
   if (request.trace_limit != 0) {
     session.header->trace_limit = request.trace_limit == PENSTOCK_NO_TRACE_LIMIT ? 0 : request.trace_limit;
   }
@@ -40,27 +40,28 @@ void attach(penstock_request& request) noexcept {
   const SlotCounts rewritten = redirect_calls();
   request.slots = rewritten.slots;
   request.objects = rewritten.objects;
-  char mark[96];
-  snprintf(mark, sizeof(mark), "attached: %llu slots in %llu objects",
+  char event_text[96];
+  snprintf(event_text, sizeof(event_text), "attached: %llu slots in %llu objects",
            static_cast<unsigned long long>(rewritten.slots),
            static_cast<unsigned long long>(rewritten.objects));
-  add_event(PENSTOCK_EVENT_MARK, 0, mark);
+  add_event(PENSTOCK_EVENT_MARK, 0, event_text);
 }
 
-// Unmaps the memory that `attach` used to load this library. That happens at the next request. The thread of
-// the earlier request ran in that memory, and may not have ended when its request was done.
-void give_back_memory(const penstock_request& request) noexcept {
-  static std::uint64_t memory = 0;
-  static std::uint64_t bytes = 0;
-  static long thread = 0;
-  if (memory != 0 && system_call(SYS_tgkill, system_call(SYS_getpid), thread, 0) != 0) {
-    system_call(SYS_munmap, static_cast<long>(memory), static_cast<long>(bytes));
-    memory = 0;
+// Unmaps the memory that `penstock profile attach` mapped to load this library. That happens at the next
+// request, because the thread of the earlier request ran in that memory, and may not have ended when its
+// request was done.
+void unmap_loader_memory(const penstock_request& request) noexcept {
+  static std::uint64_t loader_memory = 0;
+  static std::uint64_t loader_bytes = 0;
+  static long loader_thread = 0;
+  if (loader_memory != 0 && system_call(SYS_tgkill, system_call(SYS_getpid), loader_thread, 0) != 0) {
+    system_call(SYS_munmap, static_cast<long>(loader_memory), static_cast<long>(loader_bytes));
+    loader_memory = 0;
   }
   if (request.memory_to_unmap != 0) {
-    memory = request.memory_to_unmap;
-    bytes = request.memory_to_unmap_bytes;
-    thread = system_call(SYS_gettid);
+    loader_memory = request.memory_to_unmap;
+    loader_bytes = request.memory_to_unmap_bytes;
+    loader_thread = system_call(SYS_gettid);
   }
 }
 
@@ -72,7 +73,7 @@ void detach(penstock_request& request) noexcept {
   const SlotCounts restored = restore_slots();
   request.slots = restored.slots;
   request.objects = restored.objects;
-  request.unrestored = restored.differing;
+  request.unrestored = restored.unrestored;
   request.unloaded = restored.unloaded;
   memcpy(request.folder, session.folder, sizeof(request.folder));
   request.failed = end_recording();
@@ -81,18 +82,17 @@ void detach(penstock_request& request) noexcept {
 }  // namespace
 }  // namespace penstock::interpose
 
-using namespace penstock::interpose;  // NOLINT: names that another process searches for are outside of any
-                                      // namespace
+using namespace penstock::interpose;  // NOLINT: another process searches for these names
 
 extern "C" {
 
 // Serves one request, in a thread that was started for it. Takes Control.
-__attribute__((visibility("default"))) void* penstock_profile_request(void* asked) {
-  auto& request = *static_cast<penstock_request*>(asked);
+__attribute__((visibility("default"))) void* penstock_profile_request(void* request_memory) {
+  auto& request = *static_cast<penstock_request*>(request_memory);
   pthread_detach(pthread_self());
   {
     const Control control;
-    give_back_memory(request);
+    unmap_loader_memory(request);
     if (request.kind == PENSTOCK_REQUEST_ATTACH) {
       attach(request);
     } else if (request.kind == PENSTOCK_REQUEST_DETACH) {
@@ -101,7 +101,7 @@ __attribute__((visibility("default"))) void* penstock_profile_request(void* aske
       request.failed = ENOSYS;
     }
   }
-  // Last, with release: the requesting process sees this and then reads the answer.
+  // Stored last, with release order: once the requesting process sees it, the whole answer is stored.
   __atomic_store_n(&request.done, 1U, __ATOMIC_RELEASE);
   return nullptr;
 }

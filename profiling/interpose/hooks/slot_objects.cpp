@@ -27,17 +27,17 @@ namespace penstock::interpose {
 namespace {
 
 #if defined(__x86_64__)
-constexpr std::uint32_t kCall = R_X86_64_JUMP_SLOT;
-constexpr std::uint32_t kAddress = R_X86_64_GLOB_DAT;
-constexpr std::uint32_t kInData = R_X86_64_64;
+constexpr std::uint32_t kCallRelocation = R_X86_64_JUMP_SLOT;
+constexpr std::uint32_t kAddressRelocation = R_X86_64_GLOB_DAT;
+constexpr std::uint32_t kDataRelocation = R_X86_64_64;
 #else
-constexpr std::uint32_t kCall = R_AARCH64_JUMP_SLOT;
-constexpr std::uint32_t kAddress = R_AARCH64_GLOB_DAT;
-constexpr std::uint32_t kInData = R_AARCH64_ABS64;
+constexpr std::uint32_t kCallRelocation = R_AARCH64_JUMP_SLOT;
+constexpr std::uint32_t kAddressRelocation = R_AARCH64_GLOB_DAT;
+constexpr std::uint32_t kDataRelocation = R_AARCH64_ABS64;
 #endif
 
-// sysconf() only reads memory here. The first call is usually in this library's constructor (is_preloaded());
-// two threads would store the same value.
+// sysconf() only reads memory here. The first call is usually in this library's constructor (is_preloaded()).
+// If two threads make it at once, they store the same value.
 std::uintptr_t page_bytes() noexcept {
   static const auto bytes = static_cast<std::uintptr_t>(sysconf(_SC_PAGESIZE));
   return bytes;
@@ -48,9 +48,9 @@ std::uintptr_t page_begin(std::uintptr_t at) noexcept {
 
 }  // namespace
 
-std::uintptr_t SlotObject::address(std::uintptr_t pointer) const noexcept {
-  // glibc has turned the offsets into addresses, except in objects that it may not write to (the kernel's
-  // vdso).
+std::uintptr_t SlotObject::to_address(std::uintptr_t pointer) const noexcept {
+  // glibc has replaced the offsets in the dynamic section by addresses, except in objects that are read-only
+  // (the kernel's vdso).
   return pointer < about_.dlpi_addr ? pointer + about_.dlpi_addr : pointer;
 }
 
@@ -58,37 +58,37 @@ std::uintptr_t SlotObject::address(std::uintptr_t pointer) const noexcept {
 SlotObject::SlotObject(const dl_phdr_info& about) noexcept : about_(about) {
   const ElfW(Dyn)* dynamic = nullptr;
   for (unsigned i = 0; i < about.dlpi_phnum; ++i) {
-    const ElfW(Phdr)& part = about.dlpi_phdr[i];
-    const std::uintptr_t at = about.dlpi_addr + part.p_vaddr;
-    if (part.p_type == PT_DYNAMIC) {
+    const ElfW(Phdr)& program_header = about.dlpi_phdr[i];
+    const std::uintptr_t at = about.dlpi_addr + program_header.p_vaddr;
+    if (program_header.p_type == PT_DYNAMIC) {
       dynamic = reinterpret_cast<const ElfW(Dyn)*>(at);
-    } else if (part.p_type == PT_GNU_RELRO) {
-      protected_ = page_begin(at);
-      protected_end_ = page_begin(at + part.p_memsz);
-    } else if (part.p_type == PT_LOAD && at + part.p_memsz > end_) {
-      end_ = at + part.p_memsz;
+    } else if (program_header.p_type == PT_GNU_RELRO) {
+      protected_begin_ = page_begin(at);
+      protected_end_ = page_begin(at + program_header.p_memsz);
+    } else if (program_header.p_type == PT_LOAD && at + program_header.p_memsz > end_) {
+      end_ = at + program_header.p_memsz;
     }
   }
   for (; dynamic != nullptr && dynamic->d_tag != DT_NULL; ++dynamic) {
     const std::uintptr_t value = dynamic->d_un.d_val;
     switch (dynamic->d_tag) {
       case DT_SYMTAB:
-        symbols_ = address(value);
+        symbols_ = to_address(value);
         break;
       case DT_STRTAB:
-        strings_ = address(value);
+        strings_ = to_address(value);
         break;
       case DT_RELA:
-        relocations_ = address(value);
+        relocations_ = to_address(value);
         break;
       case DT_RELASZ:
         relocation_bytes_ = value;
         break;
       case DT_JMPREL:
-        calls_ = address(value);
+        call_slots_ = to_address(value);
         break;
       case DT_PLTRELSZ:
-        call_bytes_ = value;
+        call_slot_bytes_ = value;
         break;
       default:
         break;
@@ -96,49 +96,50 @@ SlotObject::SlotObject(const dl_phdr_info& about) noexcept : about_(about) {
   }
 }
 
-void SlotObject::each(void (*visit)(const FoundSlot& found, void* with), void* with) const noexcept {
+void SlotObject::each_slot(void (*visit)(const FoundSlot& found, void* with), void* with) const noexcept {
   if (symbols_ == 0 || strings_ == 0) {
     return;
   }
   if (relocations_ != 0) {
-    each_of(relocations_, relocation_bytes_, visit, with);
+    each_slot_in(relocations_, relocation_bytes_, visit, with);
   }
-  // Some linkers include these in DT_RELA, too. Then they must not be visited twice.
-  if (calls_ != 0 && !(calls_ >= relocations_ && calls_ < relocations_ + relocation_bytes_)) {
-    each_of(calls_, call_bytes_, visit, with);
+  // Some linkers include the relocations of DT_JMPREL in DT_RELA as well. They must not be visited twice.
+  if (call_slots_ != 0 && !(call_slots_ >= relocations_ && call_slots_ < relocations_ + relocation_bytes_)) {
+    each_slot_in(call_slots_, call_slot_bytes_, visit, with);
   }
 }
 
-void SlotObject::each_of(std::uintptr_t relocations, std::uintptr_t bytes,
-                         void (*visit)(const FoundSlot&, void*), void* with) const noexcept {
-  const auto* from = reinterpret_cast<const ElfW(Rela)*>(relocations);
+void SlotObject::each_slot_in(std::uintptr_t relocations, std::uintptr_t bytes,
+                              void (*visit)(const FoundSlot&, void*), void* with) const noexcept {
+  const auto* entries = reinterpret_cast<const ElfW(Rela)*>(relocations);
   const auto* symbols = reinterpret_cast<const ElfW(Sym)*>(symbols_);
   for (std::size_t i = 0; i < bytes / sizeof(ElfW(Rela)); ++i) {
-    const auto type = static_cast<std::uint32_t>(ELF64_R_TYPE(from[i].r_info));
-    const std::uint64_t index = ELF64_R_SYM(from[i].r_info);
-    if ((type != kCall && type != kAddress && type != kInData) || index == 0 ||
-        (type == kInData && from[i].r_addend != 0)) {
+    const auto type = static_cast<std::uint32_t>(ELF64_R_TYPE(entries[i].r_info));
+    const std::uint64_t index = ELF64_R_SYM(entries[i].r_info);
+    if ((type != kCallRelocation && type != kAddressRelocation && type != kDataRelocation) || index == 0 ||
+        (type == kDataRelocation && entries[i].r_addend != 0)) {
       continue;
     }
     const ElfW(Sym)& symbol = symbols[index];
-    const std::uintptr_t at = about_.dlpi_addr + from[i].r_offset;
+    const std::uintptr_t at = about_.dlpi_addr + entries[i].r_offset;
     if (at % sizeof(std::uintptr_t) != 0) {
       continue;
     }
-    visit({.at = reinterpret_cast<std::uintptr_t*>(at),
+    visit({.address = reinterpret_cast<std::uintptr_t*>(at),
            .name = reinterpret_cast<const char*>(strings_ + symbol.st_name),
-           .is_call = type == kCall,
+           .is_call_slot = type == kCallRelocation,
            .is_undefined = symbol.st_shndx == SHN_UNDEF},
           with);
   }
 }
 
-// Whether the address is in code of this object, by its own headers; nothing is locked or called.
+// Whether the address is in code of this object, as its program headers say. Takes no lock and calls nothing.
 bool SlotObject::has_code_at(std::uintptr_t at) const noexcept {
   for (unsigned i = 0; i < about_.dlpi_phnum; ++i) {
-    const ElfW(Phdr)& part = about_.dlpi_phdr[i];
-    const std::uintptr_t begin = about_.dlpi_addr + part.p_vaddr;
-    if (part.p_type == PT_LOAD && (part.p_flags & PF_X) != 0 && at >= begin && at < begin + part.p_memsz) {
+    const ElfW(Phdr)& program_header = about_.dlpi_phdr[i];
+    const std::uintptr_t begin = about_.dlpi_addr + program_header.p_vaddr;
+    if (program_header.p_type == PT_LOAD && (program_header.p_flags & PF_X) != 0 && at >= begin &&
+        at < begin + program_header.p_memsz) {
       return true;
     }
   }
@@ -147,30 +148,30 @@ bool SlotObject::has_code_at(std::uintptr_t at) const noexcept {
 
 bool SlotObject::is_protected(const void* at) const noexcept {
   const auto address = reinterpret_cast<std::uintptr_t>(at);
-  return address >= protected_ && address < protected_end_;
+  return address >= protected_begin_ && address < protected_end_;
 }
 
-// Control and the loader's lock are held. Other threads may write to that word at any time. Reading it would
-// not show whether it is writable, and writing the old value back could undo another thread's write.
+// Control and the loader's lock are held. Other threads may write to the word at `at` at any time. Reading it
+// would not show whether it is writable, and writing the old value back could undo another thread's write.
 bool is_writable(void* at) noexcept {
   // The kernel adds 0 to the word atomically (FUTEX_WAKE_OP). That fails with EFAULT if the memory is not
   // writable, and changes nothing if it is.
-  std::uint32_t unused = 0;
-  auto* word_at = reinterpret_cast<std::uint32_t*>(reinterpret_cast<std::uintptr_t>(at) & ~std::uintptr_t{3});
-  const long add_nothing = static_cast<long>(FUTEX_OP(FUTEX_OP_ADD, 0, FUTEX_OP_CMP_LT, 0));
-  return system_call(SYS_futex, as_argument(&unused), FUTEX_WAKE_OP | FUTEX_PRIVATE_FLAG, 0, 0,
-                     as_argument(word_at), add_nothing) >= 0;
+  std::uint32_t unused_word = 0;
+  auto* word = reinterpret_cast<std::uint32_t*>(reinterpret_cast<std::uintptr_t>(at) & ~std::uintptr_t{3});
+  const long add_zero = static_cast<long>(FUTEX_OP(FUTEX_OP_ADD, 0, FUTEX_OP_CMP_LT, 0));
+  return system_call(SYS_futex, as_argument(&unused_word), FUTEX_WAKE_OP | FUTEX_PRIVATE_FLAG, 0, 0,
+                     as_argument(word), add_zero) >= 0;
 }
 
 // Another thread may be loading the object right now, without the lock of this walk. It makes the protected
-// part read-only last, so as long as that part is writable its slots may still change.
+// part read-only last, so its slots may still change as long as that part is writable.
 bool SlotObject::is_being_loaded() const noexcept {
-  return protected_end_ > protected_ && is_writable(reinterpret_cast<void*>(protected_));
+  return protected_end_ > protected_begin_ && is_writable(reinterpret_cast<void*>(protected_begin_));
 }
 
 // Other threads may call through the slot at this moment: they get the old function or the new one, because
-// an aligned word is stored at once. The page is never without read access. Two stores to one page never
-// overlap, because Control is held; the loader does not protect pages of objects that are complete.
+// an aligned word is stored by one instruction. The page is never without read access. Two stores to one page
+// never overlap, because Control is held; the loader does not protect pages of objects that are complete.
 void SlotObject::store(std::uintptr_t* at, std::uintptr_t value) const noexcept {
   const auto page = static_cast<long>(page_begin(reinterpret_cast<std::uintptr_t>(at)));
   const auto bytes = static_cast<long>(page_bytes());
@@ -222,21 +223,21 @@ __attribute__((used, visibility("hidden"))) void penstock_has_loaded() noexcept 
         "popq %rdi\n"                                                                                \
         "jmp *penstock_real_" #function "(%rip)\n");                                                 \
   }                                                                                                  \
-  static constinit Wrapped wrapped_##function{.name = #function, .real = &penstock_real_##function};
+  static constinit WrappedFunction wrapped_##function{.name = #function, .real = &penstock_real_##function};
 PENSTOCK_TAIL_CALL(dlopen, "penstock_will_load")
 PENSTOCK_TAIL_CALL(dlmopen, "penstock_will_load")
 PENSTOCK_TAIL_CALL(dlsym, "penstock_has_loaded")
 PENSTOCK_TAIL_CALL(dlvsym, "penstock_has_loaded")
 }
 
-void add_loader_wrappers(void (*add)(Wrapped& wrapped, std::uintptr_t wrapper)) noexcept {
+void add_loader_wrappers(void (*add)(WrappedFunction& wrapped, std::uintptr_t wrapper)) noexcept {
   add(wrapped_dlopen, reinterpret_cast<std::uintptr_t>(&penstock_wrap_dlopen));
   add(wrapped_dlmopen, reinterpret_cast<std::uintptr_t>(&penstock_wrap_dlmopen));
   add(wrapped_dlsym, reinterpret_cast<std::uintptr_t>(&penstock_wrap_dlsym));
   add(wrapped_dlvsym, reinterpret_cast<std::uintptr_t>(&penstock_wrap_dlvsym));
 }
 #else
-void add_loader_wrappers(void (*)(Wrapped&, std::uintptr_t)) noexcept {}
+void add_loader_wrappers(void (*)(WrappedFunction&, std::uintptr_t)) noexcept {}
 #endif
 
 }  // namespace penstock::interpose

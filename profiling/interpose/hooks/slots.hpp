@@ -26,10 +26,10 @@ namespace penstock::interpose {
 bool is_preloaded() noexcept;
 
 struct SlotCounts {
-  std::uint64_t slots = 0;  // rewritten slots, or (restore_slots()) slots with their first value again
+  std::uint64_t slots = 0;  // rewrite_slots(): rewritten slots; restore_slots(): slots with their first value
   std::uint64_t objects = 0;
-  std::uint64_t differing =
-      0;  // restore_slots(): slots that do not have their first value or the replaced function
+  // restore_slots(): slots that have neither their first value nor the function that the wrapper replaces
+  std::uint64_t unrestored = 0;
   std::uint64_t unloaded = 0;  // restore_slots(): slots of objects that were unloaded
 };
 // rewrite_slots() works on all objects that are loaded now, also on those loaded since the last call. It

@@ -1,4 +1,5 @@
-// Adds a span that the program reports to its thread's log: penstock_profile_span() of span_abi.h.
+// penstock_profile_span() of span_abi.h: adds a span that the program reports to the log of the calling
+// thread.
 //
 // Threads: any thread.
 // Locks: none is held on entry. The Update ends before step_ended() is called, because step_ended() may wait

@@ -10,7 +10,7 @@
 
 namespace penstock::interpose {
 
-// `about` is struct stat, stat64 or statx, whose fields have other names.
+// Returns the file size in `about`: a struct stat or stat64, or a statx, whose fields have other names.
 inline std::uint64_t size_in(const auto& about) noexcept {
   return static_cast<std::uint64_t>(about.st_size);
 }
@@ -24,7 +24,7 @@ inline unsigned mode_in(const struct statx& about) noexcept {
   return about.stx_mode;
 }
 
-// A stat call on a descriptor. `about` has the result if the call returned 0.
+// Makes and counts a stat call on a descriptor. `about` has the result if the call returned 0.
 int stat_of_descriptor(int fd, const auto* about, auto call) noexcept {
   return call_and_time(PENSTOCK_CALL_STAT, call, [=](ThreadLog& log, int result, Operation& operation) {
     operation.failed = failure_of(result);
@@ -35,14 +35,15 @@ int stat_of_descriptor(int fd, const auto* about, auto call) noexcept {
     if (S_ISREG(mode_in(*about))) [[likely]] {
       note_size(*counters, size_in(*about));
     } else if (!S_ISDIR(mode_in(*about)) && !S_ISLNK(mode_in(*about))) {
-      note_other_file(log, fd);
+      note_not_regular(log, fd);
     }
   });
 }
 
-// A stat call on a name, from the directory `at`. `about` has the result if the call returned 0.
+// Makes and counts a stat call on a name, which is relative to the directory `at`. `about` has the result if
+// the call returned 0.
 int stat_of_name(int at, const char* path, const auto* about, auto call) noexcept {
-  if (at != AT_FDCWD && path != nullptr && *path == 0) {  // AT_EMPTY_PATH
+  if (at != AT_FDCWD && path != nullptr && *path == 0) {  // AT_EMPTY_PATH: the call is on `at` itself
     return stat_of_descriptor(at, about, call);
   }
   return call_and_time(PENSTOCK_CALL_STAT, call, [=](ThreadLog& log, int result, Operation& operation) {
@@ -60,7 +61,7 @@ int stat_of_name(int at, const char* path, const auto* about, auto call) noexcep
   });
 }
 
-// After chdir() or fchdir() with this result: the working directory's name is read again.
+// Called after chdir() or fchdir(), which returned `result`. Reads the name of the working directory again.
 inline int note_directory_change(int result) noexcept {
   if (result == 0 && !log_suspended()) {  // a vfork's child changes only its own directory
     note_working_directory();

@@ -20,58 +20,58 @@ constinit std::atomic<StreamPage*> stream_pages[kStreamPages];
 
 namespace {
 
-constexpr unsigned kMagic = 0xfbad0000U;  // the upper half of _flags
+constexpr unsigned kStreamMagic = 0xfbad0000U;  // the upper half of _flags in every open FILE
 
 }  // namespace
 
 // If two threads make a page at once, the second one's exchange fails and it uses the first one's. Release
-// and acquire: a thread that finds the page finds it zeroed. Also in handlers.
+// and acquire order: a thread that finds the page finds it zeroed. Handlers may call this too.
 Stream* stream_at(int fd) noexcept {
-  const auto number = static_cast<unsigned>(fd);
-  if (number >= kStreamPages * kStreamsPerPage) {
+  const auto index = static_cast<unsigned>(fd);
+  if (index >= kStreamPages * kStreamsPerPage) {
     return nullptr;
   }
-  std::atomic<StreamPage*>& entry = stream_pages[number / kStreamsPerPage];
+  std::atomic<StreamPage*>& entry = stream_pages[index / kStreamsPerPage];
   StreamPage* page = entry.load(std::memory_order_acquire);
   if (page == nullptr) [[unlikely]] {
-    auto* fresh = static_cast<StreamPage*>(private_memory(sizeof(StreamPage)));
-    if (fresh == nullptr) {
+    auto* new_page = static_cast<StreamPage*>(private_memory(sizeof(StreamPage)));
+    if (new_page == nullptr) {
       return nullptr;
     }
-    if (entry.compare_exchange_strong(page, fresh, std::memory_order_acq_rel)) {
-      page = fresh;
+    if (entry.compare_exchange_strong(page, new_page, std::memory_order_acq_rel)) {
+      page = new_page;
     } else {
-      free_private_memory(fresh, sizeof(StreamPage));
+      free_private_memory(new_page, sizeof(StreamPage));
     }
   }
-  return &page->at[number % kStreamsPerPage];
+  return &page->streams[index % kStreamsPerPage];
 }
 
 std::int64_t kernel_position(int fd) noexcept {
-  const long at = system_call(SYS_lseek, fd, 0, SEEK_CUR);
-  return at < 0 ? -1 : at;
+  const long position = system_call(SYS_lseek, fd, 0, SEEK_CUR);
+  return position < 0 ? -1 : position;
 }
 
 // Called by StreamCall's constructor, under the FILE's lock, for a stream that is new in this process or on
-// this descriptor: learns its position. stream_ is set only for keep() and is null again afterwards, because
-// the constructor may still decide not to watch the call.
+// this descriptor: learns its position. stream_ is set only for remember_pointers() and is null again
+// afterwards, because the constructor may still decide not to watch the call.
 void StreamCall::note_new_stream(Stream& stream) noexcept {
-  const std::int64_t at = kernel_position(fd_);
+  const std::int64_t position = kernel_position(fd_);
   stream.file = file_;
   stream.process = stream_process;
   stream.pushed_back = 0;
-  stream.ticks = ticks();
-  stream.position = at < 0 ? 0 : at - unread(*file_) + unwritten(*file_);
+  stream.last_ticks = ticks();
+  stream.position = position < 0 ? 0 : position - unread_bytes(*file_) + unwritten_bytes(*file_);
   stream_ = &stream;
-  keep();
+  remember_pointers();
   stream_ = nullptr;
 }
 
 // Called after a failed call, before the program can write again: the file's position is still that of the
 // failure.
 std::int64_t StreamCall::written_before_failure(std::int64_t at_most) const noexcept {
-  const std::int64_t at = kernel_position(fd_);
-  const std::int64_t bytes = at < 0 ? 0 : at - (stream_->position - unwritten_);
+  const std::int64_t position = kernel_position(fd_);
+  const std::int64_t bytes = position < 0 ? 0 : position - (stream_->position - unwritten_before_);
   return bytes < 0 ? 0 : bytes > at_most ? at_most : bytes;
 }
 
@@ -88,7 +88,7 @@ void StreamCall::count_macro_bytes(ThreadLog& log, Stream& stream, const FILE& f
     operation.length = f._IO_write_ptr - stream.write_ptr;
   } else {
     // Calls on other streams may write this stream's buffer: fflush(NULL), or a read from a terminal.
-    const std::int64_t written = (stream.write_ptr - stream.write_base) - unwritten(f);
+    const std::int64_t written = (stream.write_ptr - stream.write_base) - unwritten_bytes(f);
     if (written > 0) {
       add_kernel_written(log, written);
       if (Description* description = description_of(fd)) {
@@ -105,37 +105,40 @@ void StreamCall::count_macro_bytes(ThreadLog& log, Stream& stream, const FILE& f
   }
   stream.position += operation.length;
   if (operation.call == PENSTOCK_CALL_READ && stream.pushed_back != 0) {
-    const auto again = static_cast<std::int64_t>(stream.pushed_back);
-    const std::int64_t less = again < operation.length ? again : operation.length;
-    stream.pushed_back -= static_cast<std::uint32_t>(less);
-    operation.offset += less;
-    operation.length -= less;
+    const auto pushed_back = static_cast<std::int64_t>(stream.pushed_back);
+    const std::int64_t received_again = pushed_back < operation.length ? pushed_back : operation.length;
+    stream.pushed_back -= static_cast<std::uint32_t>(received_again);
+    operation.offset += received_again;
+    operation.length -= received_again;
     if (operation.length == 0) {
       return;
     }
   }
-  operation.begin = operation.end = stream.ticks = ticks();
+  operation.begin = operation.end = stream.last_ticks = ticks();
   count(log, fd, operation);
 }
 
 // Called under the stream's lock, after the call. Makes one system call, and only if the buffer was filled
 // again.
-std::int64_t received(const StreamCall& on, const FILE& f, const BufferState& before) noexcept {
-  if (before.same(f)) {
-    return on.unread_before() - unread(f);  // all bytes came from the buffer
+std::int64_t received_bytes(const StreamCall& call, const FILE& f, const BufferState& before) noexcept {
+  if (before.is_unchanged(f)) {
+    return call.unread_before() - unread_bytes(f);  // all bytes came from the buffer
   }
-  // The buffer was filled at least once. The bytes in it now came with the last filling.
-  const std::int64_t at_least = on.unread_before() + (end_in_buffer(f) - f._IO_buf_base) - unread(f);
-  const std::int64_t at = kernel_position(f._fileno);
+  // The buffer was filled at least once. The bytes that are in it now came with the last filling.
+  const std::int64_t least_bytes =
+      call.unread_before() + (end_in_buffer(f) - f._IO_buf_base) - unread_bytes(f);
+  const std::int64_t position = kernel_position(f._fileno);
   // Each filling before the last one brought a whole buffer. So the bytes before the last filling are a
   // multiple of the buffer's size. At the end of the file it may be different: the last filling brought
   // nothing, and the one before it less than a whole buffer. If the number fits neither case, other processes
   // have moved the position as well.
-  const std::int64_t before_that = at < 0 ? -1 : at - unread(f) - on.stream().position - at_least;
-  const std::int64_t room = f._IO_buf_end - f._IO_buf_base;
-  const bool fits = before_that > 0 && room > 0 &&
-                    (before_that % room == 0 || ((f._flags & kEndSeen) != 0 && before_that < room));
-  return at_least + (fits ? before_that : 0);
+  const std::int64_t earlier_bytes =
+      position < 0 ? -1 : position - unread_bytes(f) - call.stream().position - least_bytes;
+  const std::int64_t buffer_bytes = f._IO_buf_end - f._IO_buf_base;
+  const bool is_plausible =
+      earlier_bytes > 0 && buffer_bytes > 0 &&
+      (earlier_bytes % buffer_bytes == 0 || ((f._flags & kEndSeen) != 0 && earlier_bytes < buffer_bytes));
+  return least_bytes + (is_plausible ? earlier_bytes : 0);
 }
 
 // Called by the thread that ends the process, executes another program or calls fflush(NULL), perhaps in a
@@ -148,20 +151,20 @@ void count_macro_bytes_of_all() noexcept {
   if (log == nullptr) {
     return;
   }
-  for (unsigned p = 0; p < kStreamPages; ++p) {
-    StreamPage* page = stream_pages[p].load(std::memory_order_acquire);
+  for (unsigned page_index = 0; page_index < kStreamPages; ++page_index) {
+    StreamPage* page = stream_pages[page_index].load(std::memory_order_acquire);
     if (page == nullptr) {
       continue;
     }
     for (unsigned i = 0; i < kStreamsPerPage; ++i) {
-      Stream& stream = page->at[i];
-      const int fd = static_cast<int>(p * kStreamsPerPage + i);
+      Stream& stream = page->streams[i];
+      const int fd = static_cast<int>(page_index * kStreamsPerPage + i);
       FILE copy;
       if (stream.file == nullptr || stream.process != stream_process ||
           !copy_memory(stream.file, &copy, sizeof(copy))) {
         continue;
       }
-      if ((static_cast<unsigned>(copy._flags) & 0xffff0000U) == kMagic && descriptor_of(copy) == fd) {
+      if ((static_cast<unsigned>(copy._flags) & 0xffff0000U) == kStreamMagic && descriptor_of(copy) == fd) {
         StreamCall::count_macro_bytes(*log, stream, copy, fd);
       }
     }

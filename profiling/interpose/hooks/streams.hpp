@@ -13,7 +13,7 @@
 // lock (StreamCall). No lock is taken if the program has one thread, or does its own locking (__fsetlocking).
 // Memory: pages of Streams come from the kernel. This code calls flockfile() and funlockfile(), but no other
 // function of stdio, and never malloc. errno does not change.
-// Signals: stdio is not safe in handlers. A handler that uses the same FILE all the same may find its Stream
+// Signals: stdio is not safe in handlers. A handler that uses the same FILE nevertheless may find its Stream
 // half updated: the counts are then wrong, but the program does not crash. It does not hang either, because
 // FILE locks are recursive.
 // Forks: a child knows no streams at first (stream_process).
@@ -26,7 +26,8 @@
 
 extern "C" {
 extern char __libc_single_threaded __attribute__((weak));
-// Cleanup handlers in glibc's older form. It costs two stores; the current form costs a sigsetjmp().
+// Registers a cleanup handler in glibc's older form, which costs two stores. The current form costs a
+// sigsetjmp().
 void _pthread_cleanup_push(struct _pthread_cleanup_buffer*, void (*)(void*), void*) noexcept;
 void _pthread_cleanup_pop(struct _pthread_cleanup_buffer*, int) noexcept;
 }
@@ -37,14 +38,14 @@ namespace penstock::interpose {
 struct Stream {
   const FILE* file;
   std::int64_t position;  // file offset of the program's next byte; for a pipe: number of bytes so far
-  const char* read_ptr;   // read_ptr to write_ptr: as the last call left them
+  const char* read_ptr;   // read_ptr to write_ptr: the FILE's pointers after the last call
   const char* read_end;
   const char* write_base;
   const char* write_ptr;
-  std::uint32_t
-      process;  // stream_process when this was written; if it differs, this Stream is not known any more
+  // The value of stream_process when the stream was noted. If it differs, this Stream is not known any more.
+  std::uint32_t process;
   std::uint32_t pushed_back;  // bytes that ungetc() pushed back; the program will receive them a second time
-  std::uint64_t ticks;        // last reading of the clock for this stream
+  std::uint64_t last_ticks;   // last reading of the clock for this stream
 };
 // Changes in a fork's child and when recording begins: all streams are unknown from then on.
 extern std::uint32_t stream_process;
@@ -52,19 +53,19 @@ extern std::uint32_t stream_process;
 constexpr unsigned kStreamPages = 1024;
 constexpr unsigned kStreamsPerPage = 1024;
 struct StreamPage {
-  Stream at[kStreamsPerPage];
+  Stream streams[kStreamsPerPage];
 };
 extern std::atomic<StreamPage*> stream_pages[kStreamPages];
 // The Stream of `fd`, created if necessary; null if there is no memory. Takes no lock. Pages are never freed.
 Stream* stream_at(int fd) noexcept;
 // The Stream of `fd`; null if its page was never created. Takes no lock.
 inline Stream* known_stream(int fd) noexcept {
-  const auto number = static_cast<unsigned>(fd);
-  if (number >= kStreamPages * kStreamsPerPage) [[unlikely]] {
+  const auto index = static_cast<unsigned>(fd);
+  if (index >= kStreamPages * kStreamsPerPage) [[unlikely]] {
     return nullptr;
   }
-  StreamPage* page = stream_pages[number / kStreamsPerPage].load(std::memory_order_acquire);
-  return page == nullptr ? nullptr : &page->at[number % kStreamsPerPage];
+  StreamPage* page = stream_pages[index / kStreamsPerPage].load(std::memory_order_acquire);
+  return page == nullptr ? nullptr : &page->streams[index % kStreamsPerPage];
 }
 // The descriptor refers to another file now: the next call on the stream asks the kernel for its position.
 // Takes no lock.
@@ -77,67 +78,68 @@ inline void forget_stream(int fd) noexcept {
 // another program, and around fflush(NULL).
 void count_macro_bytes_of_all() noexcept;
 
-constexpr int kInBackup = 0x100;  // in _flags: the read pointers are in ungetc()'s backup buffer
-constexpr int kIsFile = 0x2000;   // a file; in a stream of memory _fileno has no meaning
+constexpr int kInBackupBuffer = 0x100;  // flag in _flags: the read pointers are in ungetc()'s backup buffer
+constexpr int kHasFile = 0x2000;        // the stream has a file; otherwise _fileno has no meaning
 constexpr int kCurrentlyPutting = 0x800;
 constexpr int kNoReads = 0x4;
 constexpr int kEndSeen = 0x10;
 constexpr int kErrorSeen = 0x20;
-constexpr int kUserLocks = 0x8000;  // __fsetlocking(FSETLOCKING_BYCALLER)
+constexpr int kProgramLocks = 0x8000;  // the program locks the stream itself (__fsetlocking())
 
 // Whether other threads may use the same stream.
 inline bool may_have_threads() noexcept {
   return &__libc_single_threaded == nullptr || __libc_single_threaded == 0;
 }
 
-// -1 for a stream without a descriptor: one of memory, or of the program's own functions (fopencookie()).
+// The stream's descriptor; -1 if it has none: a stream of memory, or of the program's own functions
+// (fopencookie()).
 inline int descriptor_of(const FILE& f) noexcept {
-  return (f._flags & kIsFile) != 0 ? f._fileno : -1;
+  return (f._flags & kHasFile) != 0 ? f._fileno : -1;
 }
 
 // Bytes in the buffer that the program has not received yet.
-inline std::int64_t unread(const FILE& f) noexcept {
+inline std::int64_t unread_bytes(const FILE& f) noexcept {
   return f._IO_read_end - f._IO_read_ptr +
-         ((f._flags & kInBackup) != 0 ? f._IO_save_end - f._IO_save_base : 0);
+         ((f._flags & kInBackupBuffer) != 0 ? f._IO_save_end - f._IO_save_base : 0);
 }
 // Bytes in the buffer that the kernel has not received yet.
-inline std::int64_t unwritten(const FILE& f) noexcept {
+inline std::int64_t unwritten_bytes(const FILE& f) noexcept {
   return f._IO_write_ptr - f._IO_write_base;
 }
 
 // The program's position in the part of the buffer that came from the file. Bytes that were pushed back are
 // not in that part.
 inline const char* position_in_buffer(const FILE& f) noexcept {
-  return (f._flags & kInBackup) != 0 ? f._IO_save_base : f._IO_read_ptr;
+  return (f._flags & kInBackupBuffer) != 0 ? f._IO_save_base : f._IO_read_ptr;
 }
 // The end of the part of the buffer that came from the file.
 inline const char* end_in_buffer(const FILE& f) noexcept {
-  return (f._flags & kInBackup) != 0 ? f._IO_save_end : f._IO_read_end;
+  return (f._flags & kInBackupBuffer) != 0 ? f._IO_save_end : f._IO_read_end;
 }
 
-// The state of the buffer before a call. After the call, same() tells whether glibc has filled the buffer
-// again, once or several times. It compares the kernel's position, as far as glibc knows it, or else the
-// first bytes of the buffer.
+// The state of the buffer before a call. After the call, is_unchanged() tells whether glibc has filled the
+// buffer again, once or several times. It compares the kernel's position, as far as glibc knows it, or else
+// the first bytes of the buffer.
 struct BufferState {
   explicit BufferState(const FILE& f) noexcept
-      : at(position_in_buffer(f)),
-        end(end_in_buffer(f)),
+      : position(position_in_buffer(f)),
+        read_end(end_in_buffer(f)),
         offset(f._offset),
-        room(f._IO_buf_end - f._IO_buf_base) {
-    if (room >= static_cast<std::int64_t>(sizeof(begin))) {
-      __builtin_memcpy(begin, f._IO_buf_base, sizeof(begin));
+        buffer_bytes(f._IO_buf_end - f._IO_buf_base) {
+    if (buffer_bytes >= static_cast<std::int64_t>(sizeof(first_bytes))) {
+      __builtin_memcpy(first_bytes, f._IO_buf_base, sizeof(first_bytes));
     }
   }
-  bool same(const FILE& f) const noexcept {
-    return end_in_buffer(f) == end && position_in_buffer(f) >= at && f._offset == offset &&
-           (offset >= 0 || room < static_cast<std::int64_t>(sizeof(begin)) ||
-            __builtin_memcmp(begin, f._IO_buf_base, sizeof(begin)) == 0);
+  bool is_unchanged(const FILE& f) const noexcept {
+    return end_in_buffer(f) == read_end && position_in_buffer(f) >= position && f._offset == offset &&
+           (offset >= 0 || buffer_bytes < static_cast<std::int64_t>(sizeof(first_bytes)) ||
+            __builtin_memcmp(first_bytes, f._IO_buf_base, sizeof(first_bytes)) == 0);
   }
-  const char* at;
-  const char* end;
+  const char* position;
+  const char* read_end;
   std::int64_t offset;
-  std::int64_t room;
-  char begin[16] = {};
+  std::int64_t buffer_bytes;
+  char first_bytes[16] = {};
 };
 
 // Exists around one call on a stream, and counts the call. If there may be other threads, it holds the FILE's
@@ -156,8 +158,8 @@ class StreamCall {
     if (log == nullptr) {
       return;
     }
-    if (may_have_threads() && (file->_flags & kUserLocks) == 0) [[unlikely]] {
-      locked_ = true;
+    if (may_have_threads() && (file->_flags & kProgramLocks) == 0) [[unlikely]] {
+      is_locked_ = true;
       flockfile(file);
       _pthread_cleanup_push(&cleanup_, &unlock, file);
     }
@@ -173,12 +175,12 @@ class StreamCall {
     if (stream->read_ptr != file->_IO_read_ptr || stream->write_ptr != file->_IO_write_ptr) [[unlikely]] {
       count_macro_bytes(*log, *stream, *file, fd_);
     }
-    unread_ = unread(*file);
-    unwritten_ = unwritten(*file);
-    had_failed_ = (file->_flags & kErrorSeen) != 0;
+    unread_before_ = unread_bytes(*file);
+    unwritten_before_ = unwritten_bytes(*file);
+    had_error_ = (file->_flags & kErrorSeen) != 0;
   }
   ~StreamCall() {
-    if (locked_) [[unlikely]] {
+    if (is_locked_) [[unlikely]] {
       _pthread_cleanup_pop(&cleanup_, 0);
       funlockfile(file_);
     }
@@ -186,7 +188,7 @@ class StreamCall {
   StreamCall(const StreamCall&) = delete;
   StreamCall& operator=(const StreamCall&) = delete;
 
-  // False: the call is made and not counted.
+  // If false, the call is made and not counted.
   bool is_counted() const noexcept { return stream_ != nullptr; }
   ThreadLog& log() const noexcept { return *log_; }
   Stream& stream() const noexcept { return *stream_; }
@@ -194,88 +196,89 @@ class StreamCall {
   // Reads the clock before a call that will probably reach the kernel. If the buffer alone can answer the
   // call, reading the clock would take longer than the call. Then the call is counted with no duration, at
   // the time of the last reading, unless segments are recorded.
-  void read_clock() noexcept { begin_ = ticks(); }
-  void time_read(std::size_t bytes) noexcept {
-    if (static_cast<std::int64_t>(bytes) > unread_) {
+  void read_clock() noexcept { begin_ticks_ = ticks(); }
+  void read_clock_for_read(std::size_t bytes) noexcept {
+    if (static_cast<std::int64_t>(bytes) > unread_before_) {
       read_clock();
     }
   }
-  void time_write(std::size_t bytes) noexcept {
+  void read_clock_for_write(std::size_t bytes) noexcept {
     if (static_cast<std::int64_t>(bytes) > file_->_IO_write_end - file_->_IO_write_ptr) {
       read_clock();
     }
   }
 
-  // After the call: the program received, or gave, `bytes`. If that is 0, the stream's error flag shows
-  // whether the call failed; the reason is errno.
+  // after_read() and after_write() count the call after it was made: the program received, or gave, `bytes`.
+  // If `bytes` is 0, the stream's error flag shows whether the call failed; the reason is errno.
   void after_read(std::int64_t bytes) noexcept {
-    const std::int64_t from_kernel = bytes + unread(*file_) - unread_;
-    if (from_kernel > 0) {
-      kernel_read(from_kernel);
+    const std::int64_t kernel_bytes = bytes + unread_bytes(*file_) - unread_before_;
+    if (kernel_bytes > 0) {
+      note_kernel_read(kernel_bytes);
     }
-    count_kernel_writes(unwritten_);
+    count_kernel_writes(unwritten_before_);
     Operation operation{.call = PENSTOCK_CALL_READ,
                         .layer = PENSTOCK_STDIO,
                         .failed = bytes == 0 ? failure() : 0,
                         .offset = stream_->position};
-    const auto again = static_cast<std::int64_t>(stream_->pushed_back);
-    if (again != 0) [[unlikely]] {
-      const std::int64_t less = again < bytes ? again : bytes;
-      stream_->pushed_back -= static_cast<std::uint32_t>(less);
-      operation.offset += less;
-      operation.length = bytes - less;
-      if (less != 0 && operation.length == 0) {
+    const auto pushed_back = static_cast<std::int64_t>(stream_->pushed_back);
+    if (pushed_back != 0) [[unlikely]] {
+      const std::int64_t received_again = pushed_back < bytes ? pushed_back : bytes;
+      stream_->pushed_back -= static_cast<std::uint32_t>(received_again);
+      operation.offset += received_again;
+      operation.length = bytes - received_again;
+      if (received_again != 0 && operation.length == 0) {
         stream_->position += bytes;
-        keep();
+        remember_pointers();
         return;
       }
     } else {
       operation.length = bytes;
     }
     stream_->position += bytes;
-    count_it(operation);
-    keep();
+    count_operation(operation);
+    remember_pointers();
   }
   void after_write(std::int64_t bytes) noexcept {
-    count_kernel_writes(unwritten_ + bytes);
+    count_kernel_writes(unwritten_before_ + bytes);
     const Operation operation{.call = PENSTOCK_CALL_WRITE,
                               .layer = PENSTOCK_STDIO,
                               .failed = bytes == 0 ? failure() : 0,
                               .offset = stream_->position,
                               .length = bytes};
     stream_->position += bytes;
-    count_it(operation);
-    keep();
+    count_operation(operation);
+    remember_pointers();
   }
-  // After a call that is neither a read nor a write; it may have written the unwritten bytes of the buffer.
-  // `failed`: errno, or 0.
+  // Counts a call that is neither a read nor a write, after it was made. The call may have written the
+  // unwritten bytes of the buffer. `failed` is errno, or 0.
   void after_other(penstock_call call, int failed) noexcept {
-    count_kernel_writes(unwritten_);
-    count_it({.call = call, .layer = PENSTOCK_STDIO, .failed = failed});
-    keep();
+    count_kernel_writes(unwritten_before_);
+    count_operation({.call = call, .layer = PENSTOCK_STDIO, .failed = failed});
+    remember_pointers();
   }
-  // After a call that is not counted as an operation; it may have written bytes of the buffer.
+  // Called after a call that is not counted as an operation, but may have written bytes of the buffer.
   void after_uncounted() noexcept {
-    count_kernel_writes(unwritten_);
-    keep();
+    count_kernel_writes(unwritten_before_);
+    remember_pointers();
   }
 
-  std::int64_t unread_before() const noexcept { return unread_; }
-  std::int64_t unwritten_before() const noexcept { return unwritten_; }
-  void kernel_read(std::int64_t bytes) noexcept {
+  std::int64_t unread_before() const noexcept { return unread_before_; }
+  std::int64_t unwritten_before() const noexcept { return unwritten_before_; }
+  void note_kernel_read(std::int64_t bytes) noexcept {
     add_kernel_read(*log_, bytes);
     if (Description* description = description_of(fd_)) {
       description->advance(bytes);
     }
   }
-  void kernel_written(std::int64_t bytes) noexcept {
+  void note_kernel_written(std::int64_t bytes) noexcept {
     add_kernel_written(*log_, bytes);
     if (Description* description = description_of(fd_)) {
       description->advance(bytes);
     }
   }
-  // Remembers where the call left the pointers.
-  void keep() noexcept {
+  // Remembers the FILE's pointers after the call, so that the next call finds out whether macros have moved
+  // them.
+  void remember_pointers() noexcept {
     stream_->read_ptr = file_->_IO_read_ptr;
     stream_->read_end = file_->_IO_read_end;
     stream_->write_base = file_->_IO_write_base;
@@ -291,43 +294,43 @@ class StreamCall {
   void note_new_stream(Stream& stream) noexcept;
   int failure() const noexcept { return (file_->_flags & kErrorSeen) != 0 ? errno : 0; }
   void count_kernel_writes(std::int64_t unwritten_then) noexcept {
-    std::int64_t bytes = unwritten_then - unwritten(*file_);
+    std::int64_t bytes = unwritten_then - unwritten_bytes(*file_);
     if (bytes > 0) {
-      if (!had_failed_ && (file_->_flags & kErrorSeen) != 0) [[unlikely]] {
+      if (!had_error_ && (file_->_flags & kErrorSeen) != 0) [[unlikely]] {
         bytes = written_before_failure(bytes);
       }
-      kernel_written(bytes);
+      note_kernel_written(bytes);
     }
   }
-  // For a failed write: glibc drops the bytes that it could not write. The kernel's position in the file
-  // shows how many were written.
+  // Returns how many bytes a failed write has written, at most `at_most`. glibc drops the bytes that it could
+  // not write, so the kernel's position in the file shows the number.
   [[gnu::cold]] std::int64_t written_before_failure(std::int64_t at_most) const noexcept;
-  void count_it(Operation operation) noexcept {
-    if (begin_ != 0 || segments_wanted()) {
-      stream_->ticks = ticks();
+  void count_operation(Operation operation) noexcept {
+    if (begin_ticks_ != 0 || segments_wanted()) {
+      stream_->last_ticks = ticks();
     }
-    operation.end = stream_->ticks;
-    operation.begin = begin_ == 0 ? operation.end : begin_;
+    operation.end = stream_->last_ticks;
+    operation.begin = begin_ticks_ == 0 ? operation.end : begin_ticks_;
     count(*log_, fd_, operation);
   }
 
   FILE* file_;
   int fd_;
-  bool locked_ = false;
-  bool had_failed_ = false;
+  bool is_locked_ = false;
+  bool had_error_ = false;
   ThreadLog* log_ = nullptr;
   Stream* stream_ = nullptr;
-  std::int64_t unread_ = 0;
-  std::int64_t unwritten_ = 0;
-  std::uint64_t begin_ = 0;
+  std::int64_t unread_before_ = 0;
+  std::int64_t unwritten_before_ = 0;
+  std::uint64_t begin_ticks_ = 0;
   _pthread_cleanup_buffer cleanup_;
 };
 
-// The kernel's position in the file; -1 if it has none. One direct system call.
+// The kernel's position in the file of `fd`; -1 if it has none. Makes one direct system call.
 std::int64_t kernel_position(int fd) noexcept;
 // How many bytes the program received, for calls that do not return this number. It is calculated from the
 // buffer before and after the call. It is exact for a file, and for a pipe if the call filled the buffer at
 // most once.
-std::int64_t received(const StreamCall& on, const FILE& file, const BufferState& before) noexcept;
+std::int64_t received_bytes(const StreamCall& call, const FILE& file, const BufferState& before) noexcept;
 
 }  // namespace penstock::interpose

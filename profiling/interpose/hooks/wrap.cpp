@@ -4,7 +4,7 @@
 // Threads: the program's thread that calls the function for the first time. That thread may be inside malloc,
 // in a handler or in a fork's child. rewrite_slots() (slots.cpp) calls find_real() with Control held.
 // Locks: the loader's lock, which is recursive, so a handler in its own thread does not hang. In wrapped
-// calls only this file and slots.cpp call the loader (dlopen(), dlsym(), dladdr()), and find_lock()
+// calls only this file and slots.cpp call the loader (dlopen(), dlsym(), dladdr()), and find_loader_lock()
 // (loader_walk.cpp) once.
 // Memory: the loader's functions may call malloc. This file allocates nothing itself.
 // Signals: not blocked. A handler may search for the same function and stores the same result.
@@ -22,15 +22,16 @@ namespace penstock::interpose {
 namespace {
 
 // The names of the loaded libraries; a name is valid as long as its library is loaded. The libraries are
-// opened only after all are listed: during the walk the loader's locks would be taken in the wrong order.
+// opened only after all are listed, because opening them during the walk would take the loader's locks in the
+// wrong order.
 constexpr std::size_t kMostLibraries = 512;
 struct Libraries {
   const char* names[kMostLibraries];
   std::size_t count = 0;
 };
 
-// Called inside a walk, under the loader's lock: copies pointers, calls nothing.
-int list(dl_phdr_info* about, std::size_t, void* with) noexcept {
+// Called inside a walk, under the loader's lock. Copies pointers and calls nothing.
+int add_library(dl_phdr_info* about, std::size_t, void* with) noexcept {
   auto* libraries = static_cast<Libraries*>(with);
   if (about->dlpi_name != nullptr && about->dlpi_name[0] != 0 && libraries->count < kMostLibraries) {
     libraries->names[libraries->count++] = about->dlpi_name;
@@ -39,45 +40,46 @@ int list(dl_phdr_info* about, std::size_t, void* with) noexcept {
 }
 
 // Lists the libraries without dl_iterate_phdr(), for a child in which the lock of dl_iterate_phdr() is, or
-// may be, held for ever. dlopen() uses another lock, which libc's fork() renews; search() takes that one
-// later. If the state of the first lock is only unknown (Loader::unknown), another thread may change the list
-// meanwhile. Allocates nothing.
-void list_without_lock(Libraries& libraries) noexcept {
+// may be, held for ever. dlopen() uses another lock, which libc's fork() renews and search_libraries() takes
+// later. If the state of the first lock is only unknown (LoaderState::unknown), another thread may change the
+// list meanwhile. Allocates nothing.
+void list_libraries_without_lock(Libraries& libraries) noexcept {
   for (const link_map* at = _r_debug.r_map; at != nullptr; at = at->l_next) {
     dl_phdr_info about{};
     about.dlpi_name = at->l_name;
-    list(&about, sizeof(about), &libraries);
+    add_library(&about, sizeof(about), &libraries);
   }
 }
 
-// Null if the library does not have it, and for our own function. RTLD_NOLOAD: nothing is loaded, and no
-// constructor runs. Takes the loader's lock briefly.
-void* function_in(const char* library_name, const char* name) noexcept {
+// Finds a function in one library. Null if the library lacks it, or if it is a function of this library. With
+// RTLD_NOLOAD nothing is loaded, and no constructor runs. Takes the loader's lock briefly.
+void* find_in_library(const char* library_name, const char* name) noexcept {
   void* library = dlopen(library_name, RTLD_LAZY | RTLD_NOLOAD);
   if (library == nullptr) {
     return nullptr;
   }
   void* function = dlsym(library, name);
   dlclose(library);
-  Dl_info owner{};
-  Dl_info ours{};
-  return function != nullptr && dladdr(function, &owner) != 0 &&
-                 dladdr(reinterpret_cast<void*>(&list), &ours) != 0 && owner.dli_fbase != ours.dli_fbase
+  Dl_info owner_info{};
+  Dl_info own_info{};
+  return function != nullptr && dladdr(function, &owner_info) != 0 &&
+                 dladdr(reinterpret_cast<void*>(&add_library), &own_info) != 0 &&
+                 owner_info.dli_fbase != own_info.dli_fbase
              ? function
              : nullptr;
 }
 
 // Not inlined: its array is 4 KiB, and a caller that needs no search may have little stack.
-[[gnu::noinline]] void* search(const char* name) noexcept {
+[[gnu::noinline]] void* search_libraries(const char* name) noexcept {
   Libraries libraries{};
   if (loader_is_stuck()) {
-    list_without_lock(libraries);
+    list_libraries_without_lock(libraries);
   } else {
-    walk_objects(&list, &libraries);
+    walk_objects(&add_library, &libraries);
   }
   void* function = nullptr;
   for (std::size_t i = 0; i < libraries.count && function == nullptr; ++i) {
-    function = function_in(libraries.names[i], name);
+    function = find_in_library(libraries.names[i], name);
   }
   return function;
 }
@@ -87,17 +89,17 @@ void* function_in(const char* library_name, const char* name) noexcept {
 constinit thread_local const char* volatile InOtherLibrary::begin_
     __attribute__((tls_model("initial-exec"))) = nullptr;
 
-// Reads libc's symbol table only (libc_names.hpp): any thread, handler or child.
-bool is_another_librarys(const char* name, const void* function) noexcept {
-  const void* const libcs = libc_function(name);
-  return libcs != nullptr && libcs != function;
+// Only reads libc's symbol table (libc_names.hpp), so any thread, handler or fork's child may call this.
+bool is_of_another_library(const char* name, const void* function) noexcept {
+  const void* const libc_version = libc_function(name);
+  return libc_version != nullptr && libc_version != function;
 }
 
 // Relaxed stores are enough: a function's address refers to code that was mapped before, and every thread
 // finds the same one. errno may change here, before the call is made.
 void* find_real(const char* name, std::atomic<void*>& found) noexcept {
   // libc's table comes first: in a child that was not forked by libc's fork(), dlsym() may wait for ever. For
-  // a name that libc does not have, dlsym() is called all the same.
+  // a name that libc does not have, dlsym() is called nevertheless.
   void* function = is_raw_child() ? libc_function(name) : nullptr;
   if (function != nullptr) {
     found.store(function, std::memory_order_relaxed);
@@ -105,7 +107,7 @@ void* find_real(const char* name, std::atomic<void*>& found) noexcept {
   }
   function = is_preloaded() ? dlsym(RTLD_NEXT, name) : nullptr;
   if (function == nullptr) {
-    function = search(name);
+    function = search_libraries(name);
   }
   found.store(function, std::memory_order_relaxed);
   return function;

@@ -31,32 +31,32 @@
 
 namespace penstock::interpose {
 
-// Finds the function that a wrapper calls, and stores it in `found`. It is the next one of that name in the
-// libraries after this one. If these have none, libraries are searched that were loaded for private use
-// (dlopen() with RTLD_LOCAL), as Python loads MPI and HDF5. If this library itself was loaded later
-// (slots.hpp), it is the first function of that name in any other library. Null if no library has it.
+// Finds the function that a wrapper calls, and stores it in `found`. It is the next function of that name in
+// the libraries after this one. If these libraries have none, libraries are searched that were loaded for
+// private use (dlopen() with RTLD_LOCAL), as Python loads MPI and HDF5. If this library itself was loaded
+// later (slots.hpp), it is the first function of that name in any other library. Null if no library has it.
 //
 // Threads: any thread. Two threads that search at the same time find the same function.
 // Locks: dlsym() takes the loader's recursive lock.
 // Memory: dlsym() may call malloc.
 // Forks: in a child that libc's fork() has not made, the loader's lock may be held for ever. There, a
 // function of libc is found in libc's symbol table (libc_names.hpp), without a lock. For a function of
-// another library, such as MPI, dlsym() is called all the same, and may wait for ever.
+// another library, such as MPI, dlsym() is called nevertheless, and may wait for ever.
 [[gnu::cold]] void* find_real(const char* name, std::atomic<void*>& found) noexcept;
 
 // Whether `function` has the name of a libc function but is another library's, such as an allocator's mmap().
 // That library may make the call by syscall(). Takes no lock.
-[[gnu::cold]] bool is_another_librarys(const char* name, const void* function) noexcept;
+[[gnu::cold]] bool is_of_another_library(const char* name, const void* function) noexcept;
 
-// Exists around a call of another library's function (is_another_librarys()). The wrapper counts this call
+// Exists around a call of another library's function (is_of_another_library()). The wrapper counts this call
 // already, so a syscall() inside it goes to the kernel uncounted. The mark is the stack address where the
 // call began. If a handler leaves the call by longjmp(), the mark remains, but further up the stack it is
 // ignored. Any thread; nothing is allocated. In a fork's child the mark still holds for the thread that
 // forked.
 class InOtherLibrary {
  public:
-  InOtherLibrary() noexcept : before_(begin_) { begin_ = reinterpret_cast<const char*>(this); }
-  ~InOtherLibrary() { begin_ = before_; }
+  InOtherLibrary() noexcept : outer_begin_(begin_) { begin_ = reinterpret_cast<const char*>(this); }
+  ~InOtherLibrary() { begin_ = outer_begin_; }
   InOtherLibrary(const InOtherLibrary&) = delete;
   InOtherLibrary& operator=(const InOtherLibrary&) = delete;
   static bool is_active() noexcept {
@@ -67,11 +67,11 @@ class InOtherLibrary {
 
  private:
   static constinit thread_local const char* volatile begin_ __attribute__((tls_model("initial-exec")));
-  const char* before_;
+  const char* outer_begin_;
 };
 
 template <typename Result>
-Result no_such_function() noexcept {  // what a call returns that does not exist; errno is ENOSYS
+Result no_such_function() noexcept {  // the result of a call whose function no library has
   errno = ENOSYS;
   if constexpr (std::is_void_v<Result>) {
     return;
@@ -85,22 +85,22 @@ Result no_such_function() noexcept {  // what a call returns that does not exist
 // The function that the program would have called without this library. It is found at the first call, in any
 // thread.
 //
-// `direct_` is the function if it may be called without an InOtherLibrary around the call. It is null until
-// that is known, and always null if it is another library's function. Any thread may write `direct_` and
-// `found_`, but always the same value, so no lock and no memory order is needed.
+// `direct_function_` is the function if it may be called without an InOtherLibrary around the call. It is
+// null until that is known, and always null if it is another library's function. Any thread may write
+// `direct_function_` and `function_`, but always the same value, so no lock and no memory order is needed.
 template <typename Signature>
 class RealFunction {
  public:
   constexpr explicit RealFunction(const char* name) : name_(name) {}
-  constexpr std::atomic<void*>* found() { return &found_; }
-  // Null if no library of the process has it.
+  constexpr std::atomic<void*>* found() { return &function_; }
+  // Null if no library of the process has the function.
   Signature* pointer() noexcept {
-    void* function = found_.load(std::memory_order_relaxed);
-    return reinterpret_cast<Signature*>(function != nullptr ? function : find_real(name_, found_));
+    void* function = function_.load(std::memory_order_relaxed);
+    return reinterpret_cast<Signature*>(function != nullptr ? function : find_real(name_, function_));
   }
   template <typename... Args>
   auto operator()(Args... args) noexcept {
-    auto* function = reinterpret_cast<Signature*>(direct_.load(std::memory_order_relaxed));
+    auto* function = reinterpret_cast<Signature*>(direct_function_.load(std::memory_order_relaxed));
     if (function == nullptr) [[unlikely]] {
       return call_slowly(args...);
     }
@@ -114,20 +114,20 @@ class RealFunction {
     if (function == nullptr) {
       return no_such_function<decltype(function(args...))>();
     }
-    if (is_another_librarys(name_, reinterpret_cast<void*>(function))) {
-      const InOtherLibrary within;
+    if (is_of_another_library(name_, reinterpret_cast<void*>(function))) {
+      const InOtherLibrary mark;
       return function(args...);
     }
-    direct_.store(reinterpret_cast<void*>(function), std::memory_order_relaxed);
+    direct_function_.store(reinterpret_cast<void*>(function), std::memory_order_relaxed);
     return function(args...);
   }
 
   const char* name_;
-  std::atomic<void*> found_{nullptr};
-  std::atomic<void*> direct_{nullptr};
+  std::atomic<void*> function_{nullptr};
+  std::atomic<void*> direct_function_{nullptr};
 };
 
-// errno of a call that failed; 0 if it succeeded.
+// Returns errno if the call failed, and 0 if it succeeded.
 [[gnu::always_inline]] inline int failure_of(auto result) noexcept {
   if (result < 0) [[unlikely]] {
     return errno;
@@ -135,17 +135,17 @@ class RealFunction {
   return 0;
 }
 
-// For a call that uses the descriptor's position, before the call: returns the description and stores the
-// position in `offset`. If the descriptor is not known, it returns null and `offset` is -1.
+// Called before a call that uses the descriptor's position. Returns the description and stores the position
+// in `offset`. If the descriptor is not known, returns null and sets `offset` to -1.
 inline Description* position_before(ThreadLog& log, int fd, std::int64_t& offset) noexcept {
   Description* description = known_description(log, fd);
   offset = description == nullptr ? -1 : description->position.load(std::memory_order_relaxed);
   return description;
 }
 
-// Counts a read or a write after the call. If it used the descriptor's position, `description` and `offset`
-// come from position_before(), and the position advances. Otherwise `description` is null and `offset` is the
-// call's own. `bytes` < 0: the call failed.
+// Counts a read or a write after the call was made. If the call used the descriptor's position, `description`
+// and `offset` come from position_before(), and the position advances. Otherwise `description` is null and
+// `offset` is the call's own. `bytes` < 0: the call failed.
 template <penstock_call kCall>
 [[gnu::always_inline]] inline void count_transfer(ThreadLog& log, int fd, Description* description,
                                                   std::int64_t offset, std::int64_t bytes,
@@ -179,8 +179,8 @@ template <penstock_call kCall>
   return result;
 }
 
-// Makes and counts a call on a descriptor that moves no bytes. A negative result means that it failed.
-// `size`: the file's size after a call that returned 0; -1: not known.
+// Makes and counts a call on a descriptor that moves no bytes. A negative result means that the call failed.
+// `size` is the file's size after a call that returned 0, or -1 if it is not known.
 auto call_and_count(penstock_call kind, int fd, auto call, std::int64_t size = -1) noexcept {
   return call_and_time(kind, call, [=](ThreadLog& log, auto result, Operation& operation) {
     operation.failed = failure_of(result);
@@ -191,8 +191,8 @@ auto call_and_count(penstock_call kind, int fd, auto call, std::int64_t size = -
   });
 }
 
-// Makes and counts a call on a name, such as unlink(). `at`: the directory of a relative name. A negative
-// result means that it failed.
+// Makes and counts a call on a name, such as unlink(). A relative name begins at the directory `at`. A
+// negative result means that the call failed.
 auto call_on_path_and_count(int at, const char* path, penstock_file_kind file_kind, auto call) noexcept {
   return call_and_time(PENSTOCK_CALL_OTHER, call, [=](ThreadLog& log, auto result, Operation& operation) {
     const int saved = errno;

@@ -2,11 +2,11 @@
 // wrapper. An operation is counted once: when the program learns that it has ended, or when the program ends.
 //
 // Threads: any thread that calls these functions.
-// Locks: none is held on entry. `blocks` takes a lock of its own, which is not held during the program's call
-// (blocks.hpp).
+// Locks: none is held on entry. `aio_blocks` takes a lock of its own, which is not held during the program's
+// call (blocks.hpp).
 // Memory: from the kernel. errno is that of the program's call.
 // Signals: aio_error() and aio_return() are allowed in handlers. If a handler's own thread holds the lock of
-// `blocks`, its operation is not counted.
+// `aio_blocks`, its operation is not counted.
 // Forks: a child forgets its parent's operations (forget_aio()).
 #include <aio.h>
 
@@ -18,7 +18,7 @@ using namespace penstock::interpose;  // NOLINT: wrappers are in no namespace, l
 
 namespace {
 
-constinit AsyncOperations blocks(PENSTOCK_POSIX);
+constinit AsyncOperations aio_blocks(PENSTOCK_POSIX);
 
 template <typename Block, typename Call>
 int start_operation(Block* block, penstock_call call, Call start) noexcept {
@@ -26,12 +26,12 @@ int start_operation(Block* block, penstock_call call, Call start) noexcept {
   if (log == nullptr) {
     return start();
   }
-  blocks.begin(*log, block, call, block->aio_fildes, block->aio_offset,
-               static_cast<std::int64_t>(block->aio_nbytes));
+  aio_blocks.begin(*log, block, call, block->aio_fildes, block->aio_offset,
+                   static_cast<std::int64_t>(block->aio_nbytes));
   const int result = start();
   if (result != 0) {
     const int saved = errno;
-    blocks.end(*log, block, -saved);
+    aio_blocks.end(*log, block, -saved);
     errno = saved;
   }
   return result;
@@ -39,15 +39,15 @@ int start_operation(Block* block, penstock_call call, Call start) noexcept {
 
 void count_result(const void* block, std::int64_t result) noexcept {
   if (ThreadLog* log = thread_log()) {
-    blocks.end(*log, block, result);
+    aio_blocks.end(*log, block, result);
   }
 }
 
-// Around aio_error(). If it returns 0 or an errno value, the operation has ended, and its result is in the
-// block.
-template <typename Block, typename Ask>
-int get_status(const Block* block, Ask ask) noexcept {
-  const int error = ask();
+// Makes `call`, which is aio_error(). If it returns 0 or an errno value other than EINPROGRESS, the operation
+// has ended and is counted; its result is in the block.
+template <typename Block, typename Call>
+int get_status(const Block* block, Call call) noexcept {
+  const int error = call();
   if (error == 0) {
     count_result(block, block->__return_value);
   } else if (error != EINPROGRESS && error != -1) {
@@ -56,9 +56,9 @@ int get_status(const Block* block, Ask ask) noexcept {
   return error;
 }
 
-template <typename Block, typename Ask>
-ssize_t get_result(Block* block, Ask ask) noexcept {
-  const ssize_t result = ask();
+template <typename Block, typename Call>
+ssize_t get_result(Block* block, Call call) noexcept {
+  const ssize_t result = call();
   const int saved = errno;
   count_result(block, result < 0 ? -saved : result);
   errno = saved;
@@ -70,18 +70,20 @@ int start_list(Block* const list[], int count, Call start) noexcept {
   ThreadLog* log = thread_log();
   for (int i = 0; log != nullptr && i < count; ++i) {
     if (Block* block = list[i]; block != nullptr && block->aio_lio_opcode != LIO_NOP) {
-      blocks.begin(*log, block, block->aio_lio_opcode == LIO_READ ? PENSTOCK_CALL_READ : PENSTOCK_CALL_WRITE,
-                   block->aio_fildes, block->aio_offset, static_cast<std::int64_t>(block->aio_nbytes));
+      aio_blocks.begin(*log, block,
+                       block->aio_lio_opcode == LIO_READ ? PENSTOCK_CALL_READ : PENSTOCK_CALL_WRITE,
+                       block->aio_fildes, block->aio_offset, static_cast<std::int64_t>(block->aio_nbytes));
     }
   }
   return start();
 }
 
-// When the process ends: reads the result that libc wrote into the block, if the block's memory still exists.
-bool has_ended(const Pending& one, std::int64_t& result) noexcept {
+// Called when the process ends. Reads the result that libc wrote into the block, if the block's memory still
+// exists.
+bool has_ended(const Pending& pending, std::int64_t& result) noexcept {
   aiocb block;
-  if (!copy_memory(reinterpret_cast<const void*>(one.key), &block, sizeof(block)) ||
-      block.aio_fildes != one.fd || block.__error_code == EINPROGRESS) {
+  if (!copy_memory(reinterpret_cast<const void*>(pending.key), &block, sizeof(block)) ||
+      block.aio_fildes != pending.fd || block.__error_code == EINPROGRESS) {
     return false;
   }
   result = block.__error_code != 0 ? -block.__error_code : block.__return_value;
@@ -94,16 +96,16 @@ namespace penstock::interpose {
 
 void count_finished_aio() noexcept {
   if (ThreadLog* log = thread_log()) {
-    blocks.count_ended(*log, &has_ended);
+    aio_blocks.count_ended(*log, &has_ended);
   }
 }
 void forget_aio() noexcept {
-  blocks.forget_all();
+  aio_blocks.forget_all();
 }
 
 }  // namespace penstock::interpose
 
-// The wrappers for aiocb and, with 64, for aiocb64.
+// The wrappers of the functions that use aiocb and, if `bits` is 64, aiocb64.
 #define PENSTOCK_AIO(bits)                                                                                  \
   PENSTOCK_WRAP(int, aio_read##bits, (aiocb##bits * block)) {                                               \
     return start_operation(block, PENSTOCK_CALL_READ, [&] { return real_aio_read##bits(block); });          \

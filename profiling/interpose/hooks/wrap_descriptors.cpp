@@ -26,16 +26,16 @@ constexpr bool takes_mode(int flags) {
 }  // namespace
 
 // NOLINTBEGIN(cert-dcl50-cpp): these are variadic
-#define PENSTOCK_MODE                                   \
-  mode_t mode = 0;                                      \
-  if (takes_mode(flags)) {                              \
-    va_list more;                                       \
-    va_start(more, flags);                              \
-    mode = static_cast<mode_t>(va_arg(more, unsigned)); \
-    va_end(more);                                       \
+#define PENSTOCK_MODE                                     \
+  mode_t mode = 0;                                        \
+  if (takes_mode(flags)) {                                \
+    va_list values;                                       \
+    va_start(values, flags);                              \
+    mode = static_cast<mode_t>(va_arg(values, unsigned)); \
+    va_end(values);                                       \
   }
 
-// The wrappers of open() and openat() and, with 64, of open64() and openat64().
+// The wrappers of open() and openat() and, if `bits` is 64, of open64() and openat64().
 #define PENSTOCK_OPEN(bits)                                                                           \
   PENSTOCK_WRAP(int, open##bits, (const char* path, int flags, ...)) {                                \
     PENSTOCK_MODE                                                                                     \
@@ -71,7 +71,7 @@ PENSTOCK_WRAP(int, close, (int fd)) {
   return close_and_count(fd, [&] { return real_close(fd); });
 }
 PENSTOCK_WRAP(int, close_range, (unsigned first, unsigned last, int flags)) {
-  if (!log_suspended() && (flags & 4) == 0) {  // CLOSE_RANGE_CLOEXEC closes nothing yet
+  if (!log_suspended() && (flags & 4) == 0) {  // with CLOSE_RANGE_CLOEXEC (4) nothing is closed yet
     forget_range(first, last);
   }
   return real_close_range(first, last, flags);
@@ -96,10 +96,10 @@ PENSTOCK_WRAP(int, dup3, (int from, int to, int flags)) {
 // NOLINTBEGIN(cert-dcl50-cpp): they are variadic
 #define PENSTOCK_FCNTL(name)                                                       \
   PENSTOCK_WRAP(int, name, (int fd, int command, ...)) {                           \
-    va_list more;                                                                  \
-    va_start(more, command);                                                       \
-    void* argument = va_arg(more, void*);                                          \
-    va_end(more);                                                                  \
+    va_list values;                                                                \
+    va_start(values, command);                                                     \
+    void* argument = va_arg(values, void*);                                        \
+    va_end(values);                                                                \
     return after_fcntl(fd, command, argument, real_##name(fd, command, argument)); \
   }
 PENSTOCK_FCNTL(fcntl)
@@ -144,8 +144,8 @@ PENSTOCK_WRAP(int, sync_file_range, (int fd, off64_t offset, off64_t bytes, unsi
 PENSTOCK_WRAP_TWINS(int, ftruncate, ftruncate64, (int fd, off64_t bytes),
                     call_and_count(
                         PENSTOCK_CALL_OTHER, fd, [&] { return real(fd, bytes); }, bytes))
-// The end of the allocated range; -1 if the call does not make the file longer, or if the kernel will refuse
-// it.
+// The file's size after fallocate(): the end of the allocated range. -1 if the call does not make the file
+// longer, or if the kernel will refuse it.
 static std::int64_t size_after(int mode, off64_t offset, off64_t bytes) noexcept {
   std::int64_t end = -1;
   return mode != 0 || __builtin_add_overflow(offset, bytes, &end) ? -1 : end;

@@ -24,19 +24,19 @@ namespace penstock::interpose {
 
 thread_local bool inside_io_submit __attribute__((tls_model("initial-exec"))) = false;
 
-void add_kernel_operation(ThreadLog& log, const KernelBlock& block) noexcept {
+void add_kernel_operation(ThreadLog& log, const KernelAioBlock& block) noexcept {
   penstock_call call = PENSTOCK_CALL_OTHER;
   switch (block.opcode) {
-    case KernelBlock::kRead:
-    case KernelBlock::kReadVector:
+    case KernelAioBlock::kRead:
+    case KernelAioBlock::kReadVector:
       call = PENSTOCK_CALL_READ;
       break;
-    case KernelBlock::kWrite:
-    case KernelBlock::kWriteVector:
+    case KernelAioBlock::kWrite:
+    case KernelAioBlock::kWriteVector:
       call = PENSTOCK_CALL_WRITE;
       break;
-    case KernelBlock::kSync:
-    case KernelBlock::kDataSync:
+    case KernelAioBlock::kSync:
+    case KernelAioBlock::kDataSync:
       call = PENSTOCK_CALL_SYNC;
       break;
     default:
@@ -46,11 +46,11 @@ void add_kernel_operation(ThreadLog& log, const KernelBlock& block) noexcept {
                       static_cast<std::int64_t>(block.bytes));
 }
 
-void remove_kernel_operation(const KernelBlock& block) noexcept {
+void remove_kernel_operation(const KernelAioBlock& block) noexcept {
   kernel_blocks.drop(&block);
 }
 
-void count_kernel_events(const KernelEvent* events, long count) noexcept {
+void count_kernel_events(const KernelAioEvent* events, long count) noexcept {
   ThreadLog* log = count <= 0 ? nullptr : thread_log();
   for (long i = 0; log != nullptr && i < count; ++i) {
     kernel_blocks.end(*log, events[i].block, events[i].result);
@@ -68,18 +68,18 @@ void forget_kernel_aio() noexcept {
 
 }  // namespace penstock::interpose
 
-// libaio's functions. They are wrapped because libaio makes its system calls inline.
-PENSTOCK_WRAP(int, io_submit, (void* context, long count, KernelBlock** blocks)) {
+// libaio's functions are wrapped because libaio makes its system calls inline, without libc's syscall().
+PENSTOCK_WRAP(int, io_submit, (void* context, long count, KernelAioBlock** blocks)) {
   return submit_blocks(count, blocks, [&] { return real_io_submit(context, count, blocks); });
 }
 PENSTOCK_WRAP(int, io_getevents,
-              (void* context, long at_least, long at_most, KernelEvent* events, timespec* patience)) {
+              (void* context, long at_least, long at_most, KernelAioEvent* events, timespec* patience)) {
   const int event_count = real_io_getevents(context, at_least, at_most, events, patience);
   count_kernel_events(events, event_count);
   return event_count;
 }
 PENSTOCK_WRAP(int, io_pgetevents,
-              (void* context, long at_least, long at_most, KernelEvent* events, timespec* patience,
+              (void* context, long at_least, long at_most, KernelAioEvent* events, timespec* patience,
                sigset_t* signals)) {
   const int event_count = real_io_pgetevents(context, at_least, at_most, events, patience, signals);
   count_kernel_events(events, event_count);

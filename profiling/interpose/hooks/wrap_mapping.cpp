@@ -1,5 +1,5 @@
-// Wrappers of calls that map files. The mapped bytes are counted. Only the kernel knows which of them the
-// program touches.
+// Wrappers of calls that map files. All mapped bytes are counted, because only the kernel knows which of them
+// the program touches.
 // Threads, locks, memory and signals: the rules of wrap.hpp.
 #include "profiling/interpose/hooks/mapping_calls.hpp"
 

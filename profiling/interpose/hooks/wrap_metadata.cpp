@@ -10,8 +10,8 @@
 
 using namespace penstock::interpose;  // NOLINT: wrappers are in no namespace, like libc's functions
 
-// The wrappers for struct stat and, with 64, for struct stat64. Programs that were linked with a glibc before
-// 2.33 call the names with "__".
+// The wrappers of calls that use struct stat and, if `bits` is 64, struct stat64. Programs that were linked
+// with a glibc before 2.33 call functions whose names begin with "__".
 #define PENSTOCK_STATS(bits)                                                                               \
   PENSTOCK_WRAP(int, stat##bits, (const char* path, struct stat##bits* about)) {                           \
     return stat_of_name(AT_FDCWD, path, about, [&] { return real_stat##bits(path, about); });              \
@@ -45,7 +45,7 @@ PENSTOCK_WRAP(int, statx, (int at, const char* path, int flags, unsigned mask, s
   return stat_of_name(at, path, about, [&] { return real_statx(at, path, flags, mask, about); });
 }
 
-// Calls on one name: `path`, from the directory `at`.
+// Wraps a call on one name: `path`, which is relative to the directory `at`.
 #define PENSTOCK_ON_NAME(result, name, file_kind, at, path, parameters, arguments)             \
   PENSTOCK_WRAP(result, name, parameters) {                                                    \
     return call_on_path_and_count(at, path, file_kind, [&] { return real_##name arguments; }); \
@@ -84,8 +84,8 @@ PENSTOCK_ON_NAME(int, chmod, PENSTOCK_REGULAR, AT_FDCWD, path, (const char* path
 PENSTOCK_ON_NAME(int, utimensat, PENSTOCK_REGULAR, at, path,
                  (int at, const char* path, const timespec times[2], int flags), (at, path, times, flags))
 
-// Directories: opendir() counts as an open, and readdir() as a metadata operation on the directory. Entries
-// are not bytes of a file, so no bytes are counted.
+// opendir() counts as an open, and readdir() as a metadata operation on the directory. Entries are not bytes
+// of a file, so no bytes are counted.
 PENSTOCK_WRAP(DIR*, opendir, (const char* path)) {
   return call_and_time(
       PENSTOCK_CALL_OPEN, [&] { return real_opendir(path); },
@@ -114,7 +114,7 @@ PENSTOCK_WRAP(int, closedir, (DIR * folder)) {
   const int fd = dirfd(folder);
   penstock_counters* counters = log == nullptr || description_of(fd) == nullptr
                                     ? nullptr
-                                    : counters_now(*log, fd, PENSTOCK_POSIX, PENSTOCK_CALL_CLOSE);
+                                    : current_counters(*log, fd, PENSTOCK_POSIX, PENSTOCK_CALL_CLOSE);
   if (!log_suspended()) {
     forget(fd);
   }

@@ -2,7 +2,7 @@
 // Handles are pointers in Open MPI, and integers in other implementations. Both kinds are passed in the same
 // registers, so they are handed on unchanged.
 //
-// This layer is above POSIX: what the MPI library does with descriptors is counted in that layer as well.
+// This layer is above POSIX: what the MPI library does with descriptors is counted as POSIX calls as well.
 //
 // Threads, memory and signals: the rules of wrap.hpp.
 // Locks: finding a handle's file takes handles_lock (handles.hpp), before or after the program's call only.
@@ -13,8 +13,8 @@ using namespace penstock::interpose;  // NOLINT: wrappers are in no namespace, l
 
 namespace {
 
-using Handle = long;  // MPI_Comm, MPI_File, MPI_Datatype, MPI_Info by value
-constexpr unsigned kMpi = 1;
+using Handle = long;  // MPI_Comm, MPI_File, MPI_Datatype or MPI_Info, passed by value
+constexpr unsigned kMpiHandles = 1;
 
 // Whether the program wants no status: its MPI_STATUS_IGNORE is null or a small number.
 bool is_ignored(const void* status) noexcept {
@@ -26,32 +26,33 @@ constinit RealFunction<int(Handle, int*)> type_size{"MPI_Type_size"};
 constinit RealFunction<int(const void*, Handle, int*)> get_count{"MPI_Get_count"};
 
 std::int64_t transferred_bytes(const void* status, Handle type, int requested_count) noexcept {
-  int size = 0;
+  int type_bytes = 0;
   int count = requested_count;
-  if (type_size.pointer() == nullptr || type_size(type, &size) != 0) {
+  if (type_size.pointer() == nullptr || type_size(type, &type_bytes) != 0) {
     return 0;
   }
   if (status != nullptr && get_count.pointer() != nullptr &&
       (get_count(status, type, &count) != 0 || count < 0)) {
     count = requested_count;
   }
-  return static_cast<std::int64_t>(count) * size;
+  return static_cast<std::int64_t>(count) * type_bytes;
 }
 
 // Reads the handle that `file` points to. Its size depends on the implementation: handles of Open MPI are
 // pointers, and only Open MPI has the symbol ompi_mpi_byte. Other handles are integers.
 std::uint64_t handle_at(const void* file) noexcept {
-  const bool pointers = real_ompi_byte.pointer() != nullptr;
-  return pointers ? *static_cast<const std::uint64_t*>(file)
-                  : static_cast<std::uint64_t>(static_cast<std::int64_t>(*static_cast<const int*>(file)));
+  const bool is_pointer = real_ompi_byte.pointer() != nullptr;
+  return is_pointer ? *static_cast<const std::uint64_t*>(file)
+                    : static_cast<std::uint64_t>(static_cast<std::int64_t>(*static_cast<const int*>(file)));
 }
 
-// For calls without an offset of their own: only MPI knows the position of a handle.
+// The offset of calls that use the position of their handle, because only MPI knows that position.
 constexpr std::int64_t kUnknownOffset = 0;
 
-// Makes and counts a call on a file. `file` returns the file of the handle (it takes a lock). `bytes` returns
-// how many bytes a successful call moved. Both are called after the call, and only if it is counted.
-int on_file(penstock_call kind, auto file, std::int64_t offset, auto call, auto bytes) noexcept {
+// Makes and counts a call on a file. `file` returns the file of the handle, and takes a lock for that.
+// `bytes` returns how many bytes a successful call moved. Both functions are called after the call, and only
+// if the call is counted.
+int count_on_file(penstock_call kind, auto file, std::int64_t offset, auto call, auto bytes) noexcept {
   return call_and_time(kind, call, [&](ThreadLog& log, int result, Operation& operation) {
     operation.layer = PENSTOCK_MPIIO;
     operation.failed = result;
@@ -62,28 +63,28 @@ int on_file(penstock_call kind, auto file, std::int64_t offset, auto call, auto 
 }
 
 auto file_of_handle(Handle file) noexcept {
-  return [file]() noexcept { return find_handle(kMpi, static_cast<std::uint64_t>(file)); };
+  return [file]() noexcept { return find_handle(kMpiHandles, static_cast<std::uint64_t>(file)); };
 }
 
 int transfer_and_count(penstock_call kind, Handle file, std::int64_t offset, int count, Handle type,
                        void* status, auto call) noexcept {
-  alignas(16) char own[256] = {};  // as large as any implementation's MPI_Status
-  void* status_for_call = is_ignored(status) ? own : status;
-  return on_file(
+  alignas(16) char own_status[256] = {};  // larger than MPI_Status of any implementation
+  void* status_for_call = is_ignored(status) ? own_status : status;
+  return count_on_file(
       kind, file_of_handle(file), offset, [&] { return call(status_for_call); },
       [&] { return transferred_bytes(status_for_call, type, count); });
 }
 
-// Counts a call that starts a transfer, which MPI finishes in a wait: the bytes that were asked for are
-// counted.
+// Makes and counts a call that starts a transfer. MPI finishes the transfer in a later wait, so the requested
+// bytes are counted.
 int start_transfer(penstock_call kind, Handle file, std::int64_t offset, int count, Handle type,
                    auto call) noexcept {
-  return on_file(kind, file_of_handle(file), offset, call,
-                 [&] { return transferred_bytes(nullptr, type, count); });
+  return count_on_file(kind, file_of_handle(file), offset, call,
+                       [&] { return transferred_bytes(nullptr, type, count); });
 }
 
 int count_other(penstock_call kind, auto file, auto call) noexcept {
-  return on_file(kind, file, -1, call, [] { return std::int64_t{0}; });
+  return count_on_file(kind, file, -1, call, [] { return std::int64_t{0}; });
 }
 
 }  // namespace
@@ -96,16 +97,16 @@ PENSTOCK_WRAP(int, MPI_File_open,
       [&](ThreadLog& log, int result, Operation& operation) {
         operation.layer = PENSTOCK_MPIIO;
         operation.failed = result;
-        const HandleFile opened = count_named(log, path, operation);
+        const HandleFile opened_file = count_named_file(log, path, operation);
         if (result == 0) {
-          remember_handle(kMpi, handle_at(file), opened);
+          remember_handle(kMpiHandles, handle_at(file), opened_file);
         }
       });
 }
 PENSTOCK_WRAP(int, MPI_File_close, (void* file)) {
-  const HandleFile known = forget_handle(kMpi, handle_at(file));
+  const HandleFile closed_file = forget_handle(kMpiHandles, handle_at(file));
   return count_other(
-      PENSTOCK_CALL_CLOSE, [&]() noexcept { return known; }, [&] { return real_MPI_File_close(file); });
+      PENSTOCK_CALL_CLOSE, [&]() noexcept { return closed_file; }, [&] { return real_MPI_File_close(file); });
 }
 PENSTOCK_WRAP(int, MPI_File_sync, (Handle file)) {
   return count_other(PENSTOCK_CALL_SYNC, file_of_handle(file), [&] { return real_MPI_File_sync(file); });

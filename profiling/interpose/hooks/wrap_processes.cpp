@@ -38,12 +38,13 @@ using namespace penstock::interpose;  // NOLINT: wrappers are in no namespace, l
 
 namespace penstock::interpose {
 
-// Called before the process ends or executes another program, in the thread that does it, perhaps a handler;
-// other threads continue. Counts what streams and asynchronous I/O have moved without a wrapped call.
+// Called before the process ends or executes another program, in the thread that does it, perhaps in a
+// handler. Other threads continue. Counts what streams and asynchronous I/O have moved without a wrapped
+// call.
 void count_unseen_transfers() noexcept {
   if (session.state.load(std::memory_order_acquire) == SessionState::running) {
     count_macro_bytes_of_all();
-    count_finished_asynchronous();
+    count_finished_async_io();
     label_with_steps();
   }
 }
@@ -54,9 +55,9 @@ void after_raw_fork_in_child() noexcept {
   note_raw_fork();
 }
 
-// Called in the child, which has one thread: as the handler of fork(), or right after the other calls. No
-// lock is held. Nothing is waited for, because the owners of locks do not exist here; each function resets
-// its own lock.
+// Called in the child, which has one thread: as a handler of fork(), or right after _Fork(), clone() or
+// syscall(). No lock is held. Nothing is waited for, because the owners of locks do not exist here; each
+// function resets its own lock.
 // Order: walks first, so that find_real() can tell whether the loader may be called. Then the session is left
 // before logs are forgotten: from then on a counted call begins a session of the child's own, instead of
 // adding to the parent's file. A handler that runs before that adds to the parent's counters.
@@ -68,14 +69,14 @@ void after_fork_in_child() noexcept {
     forget_parents_logs();
     free_handles_after_fork();
     stream_process += 1;
-    forget_asynchronous();
+    forget_async_io();
   }
 }
 
 }  // namespace penstock::interpose
 
-// libc's fork() runs our handlers (pthread_atfork(), load.cpp). The event is added after it, so the child's
-// session may begin before the event. In the child there is nothing left to do here.
+// libc's fork() runs our handlers (pthread_atfork(), load.cpp). The event is added after fork(), so the
+// child's session may begin before the event. In the child there is nothing left to do here.
 PENSTOCK_WRAP(pid_t, fork, ()) {
   const pid_t pid = real_fork();  // runs after_fork_in_child() in the child
   if (pid > 0) {
@@ -100,28 +101,28 @@ PENSTOCK_WRAP(pid_t, _Fork, ()) {
 // make threads. begin_clone() is the child's first function, on the stack that the program gave. `with` is on
 // the parent's stack, of which a fork's child has a copy.
 namespace {
-struct Started {
+struct CloneStart {
   int (*function)(void*);
   void* argument;
 };
 int begin_clone(void* with) noexcept {
-  const Started started = *static_cast<Started*>(with);
+  const CloneStart clone_start = *static_cast<CloneStart*>(with);
   after_raw_fork_in_child();
-  return started.function(started.argument);
+  return clone_start.function(clone_start.argument);
 }
 }  // namespace
 // NOLINTBEGIN(cert-dcl50-cpp): it is variadic
 PENSTOCK_WRAP(int, clone, (int (*function)(void*), void* stack, int flags, void* argument, ...)) {
-  va_list more;
-  va_start(more, argument);
-  void* parent_tid = va_arg(more, void*);
-  void* tls = va_arg(more, void*);
-  void* child_tid = va_arg(more, void*);
-  va_end(more);
+  va_list values;
+  va_start(values, argument);
+  void* parent_tid = va_arg(values, void*);
+  void* tls = va_arg(values, void*);
+  void* child_tid = va_arg(values, void*);
+  va_end(values);
   if ((flags & CLONE_VM) == 0) {
-    Started started{.function = function, .argument = argument};
+    CloneStart clone_start{.function = function, .argument = argument};
     before_fork();
-    const int pid = real_clone(&begin_clone, stack, flags, &started, parent_tid, tls, child_tid);
+    const int pid = real_clone(&begin_clone, stack, flags, &clone_start, parent_tid, tls, child_tid);
     after_fork_in_parent();
     if (pid > 0 && !log_suspended()) {
       const int saved = errno;
@@ -130,12 +131,12 @@ PENSTOCK_WRAP(int, clone, (int (*function)(void*), void* stack, int flags, void*
     }
     return pid;
   }
-  const bool suspends = (flags & CLONE_VFORK) != 0 && (flags & CLONE_THREAD) == 0;
-  if (suspends) {
+  const bool waits_for_child = (flags & CLONE_VFORK) != 0 && (flags & CLONE_THREAD) == 0;
+  if (waits_for_child) {
     suspend_log();
   }
   const int pid = real_clone(function, stack, flags, argument, parent_tid, tls, child_tid);
-  if (suspends) {
+  if (waits_for_child) {
     restore_log();
   }
   return pid;
@@ -144,7 +145,7 @@ PENSTOCK_WRAP(int, clone, (int (*function)(void*), void* stack, int flags, void*
 
 // vfork() returns twice on one stack, so the child overwrites what a wrapper leaves there. Therefore the
 // return address is stored in thread-local memory. Parent and child share that too, but the child writes to
-// it only if it calls vfork() in turn; for that there are kVforks entries.
+// it only if it calls vfork() itself. Therefore there are kMostNestedVforks entries.
 //
 // No function of this library may have a frame on the stack while the child runs. So the code below is in
 // assembler. While the child runs, penstock_before_vfork() has returned and penstock_after_vfork() has not
@@ -153,17 +154,17 @@ PENSTOCK_WRAP(int, clone, (int (*function)(void*), void* stack, int flags, void*
 extern "C" {
 struct VforkEnd {
   long result;
-  void* back;
+  void* return_address;
 };
-constexpr unsigned kVforks = 16;
-thread_local void* penstock_vfork_back[kVforks] __attribute__((tls_model("initial-exec"))) = {};
+constexpr unsigned kMostNestedVforks = 16;
+thread_local void* penstock_vfork_back[kMostNestedVforks] __attribute__((tls_model("initial-exec"))) = {};
 thread_local unsigned penstock_vforks __attribute__((tls_model("initial-exec"))) = 0;
-// The program that such a child executes, if that program cannot load this library. The child writes it
-// (before_exec()), and its parent, which shares the memory, reads it.
+// The program that vfork's child executes, if that program cannot load this library; "" otherwise. The child
+// writes it in before_exec(), and its parent, which shares the memory, reads it.
 thread_local char penstock_vfork_program[512] __attribute__((tls_model("initial-exec"))) = {};
-// Called in the parent's thread, before the system call. Nothing is allocated; errno is not touched.
-__attribute__((used)) void penstock_before_vfork(void* back) noexcept {
-  penstock_vfork_back[penstock_vforks++ % kVforks] = back;
+// Called in the parent's thread, before the system call. Allocates nothing and does not change errno.
+__attribute__((used)) void penstock_before_vfork(void* return_address) noexcept {
+  penstock_vfork_back[penstock_vforks++ % kMostNestedVforks] = return_address;
   penstock_vfork_program[0] = 0;
   suspend_log();
 }
@@ -171,16 +172,16 @@ __attribute__((used)) void penstock_before_vfork(void* back) noexcept {
 // restore_log() comes first: add_event() and log_suspended() must see the parent's state.
 __attribute__((used)) VforkEnd penstock_after_vfork(long result) noexcept {
   restore_log();
-  void* back = penstock_vfork_back[--penstock_vforks % kVforks];
+  void* return_address = penstock_vfork_back[--penstock_vforks % kMostNestedVforks];
   if (result < 0) {
     errno = static_cast<int>(-result);
     result = -1;
   } else if (!log_suspended()) {
-    const bool unwatched = penstock_vfork_program[0] != 0;
-    add_event(unwatched ? PENSTOCK_EVENT_SPAWN : PENSTOCK_EVENT_FORK, static_cast<std::uint32_t>(result),
-              unwatched ? penstock_vfork_program : nullptr);
+    const bool is_unwatched = penstock_vfork_program[0] != 0;
+    add_event(is_unwatched ? PENSTOCK_EVENT_SPAWN : PENSTOCK_EVENT_FORK, static_cast<std::uint32_t>(result),
+              is_unwatched ? penstock_vfork_program : nullptr);
   }
-  return {.result = result, .back = back};
+  return {.result = result, .return_address = return_address};
 }
 constinit std::atomic<void*> penstock_real_vfork{nullptr};
 PENSTOCK_WRAPPED(vfork, &penstock_real_vfork)
@@ -211,36 +212,36 @@ PENSTOCK_WRAP(pid_t, vfork, ()) {
 
 namespace {
 
-// Whether the program can load this library, as far as its first bytes show. A static program cannot, and
-// neither can one that gains rights (set-user-ID). Called between fork and exec, also in a vfork's child. So
-// it uses only a small buffer on the stack and direct system calls.
+// True unless the first bytes of the program show that it cannot load this library. A static program cannot
+// load it, and neither can a program that gains rights (set-user-ID). Called between fork and exec, also in a
+// vfork's child. So it uses only a small buffer on the stack and direct system calls.
 bool is_watchable(const char* path) noexcept {
   const long fd = system_call(SYS_openat, AT_FDCWD, as_argument(path), O_RDONLY | O_CLOEXEC);
   if (fd < 0) {
-    return true;  // execve() will report the error
+    return true;  // the exec will fail and report the error
   }
   struct stat about {};
-  alignas(8) char begin[1024];
-  const long bytes = system_call(SYS_pread64, fd, as_argument(begin), sizeof(begin), 0);
-  const bool known = system_call(SYS_fstat, fd, as_argument(&about)) == 0;
+  alignas(8) char first_bytes[1024];
+  const long bytes = system_call(SYS_pread64, fd, as_argument(first_bytes), sizeof(first_bytes), 0);
+  const bool has_stat = system_call(SYS_fstat, fd, as_argument(&about)) == 0;
   system_call(SYS_close, fd);
-  if (known && (about.st_mode & (S_ISUID | S_ISGID)) != 0) {
+  if (has_stat && (about.st_mode & (S_ISUID | S_ISGID)) != 0) {
     return false;
   }
   Elf64_Ehdr header{};
-  if (bytes < static_cast<long>(sizeof(header)) || memcmp(begin, ELFMAG, SELFMAG) != 0 ||
-      begin[EI_CLASS] != ELFCLASS64) {
+  if (bytes < static_cast<long>(sizeof(header)) || memcmp(first_bytes, ELFMAG, SELFMAG) != 0 ||
+      first_bytes[EI_CLASS] != ELFCLASS64) {
     return true;
   }
-  memcpy(&header, begin, sizeof(header));
+  memcpy(&header, first_bytes, sizeof(header));
   for (unsigned i = 0; i < header.e_phnum; ++i) {
-    const std::uint64_t at = header.e_phoff + std::uint64_t{i} * sizeof(Elf64_Phdr);
-    Elf64_Phdr part{};
-    if (at + sizeof(part) > static_cast<std::uint64_t>(bytes)) {
+    const std::uint64_t offset = header.e_phoff + std::uint64_t{i} * sizeof(Elf64_Phdr);
+    Elf64_Phdr program_header{};
+    if (offset + sizeof(program_header) > static_cast<std::uint64_t>(bytes)) {
       return true;
     }
-    memcpy(&part, begin + at, sizeof(part));
-    if (part.p_type == PT_INTERP) {
+    memcpy(&program_header, first_bytes + offset, sizeof(program_header));
+    if (program_header.p_type == PT_INTERP) {
       return true;
     }
   }
@@ -324,44 +325,45 @@ PENSTOCK_WRAP(int, execveat,
   return after_failed_exec(real_execveat(at, path, arguments, watched.get(), flags));
 }
 
-// execl() and its variants: the list becomes an array on the stack, because malloc is not allowed between
-// fork and exec. NOLINTBEGIN(cert-dcl50-cpp): these are variadic
+// For execl() and its variants: copies the list of arguments to an array on the stack, because malloc is not
+// allowed between fork and exec.
+// NOLINTBEGIN(cert-dcl50-cpp): these are variadic
 #define PENSTOCK_ARGUMENTS(first)                                                        \
-  va_list more;                                                                          \
-  va_start(more, first);                                                                 \
+  va_list values;                                                                        \
+  va_start(values, first);                                                               \
   std::size_t count = 1;                                                                 \
-  while (va_arg(more, char*) != nullptr) {                                               \
+  while (va_arg(values, char*) != nullptr) {                                             \
     ++count;                                                                             \
   }                                                                                      \
-  va_end(more);                                                                          \
+  va_end(values);                                                                        \
   char** arguments = static_cast<char**>(__builtin_alloca((count + 1) * sizeof(char*))); \
-  va_start(more, first);                                                                 \
+  va_start(values, first);                                                               \
   arguments[0] = const_cast<char*>(first);                                               \
   for (std::size_t i = 1; i <= count; ++i) {                                             \
-    arguments[i] = va_arg(more, char*);                                                  \
+    arguments[i] = va_arg(values, char*);                                                \
   }
 
 PENSTOCK_WRAP(int, execl, (const char* path, const char* first, ...)) {
   PENSTOCK_ARGUMENTS(first)
-  va_end(more);
+  va_end(values);
   return wrap_execve(path, arguments, environ);
 }
 PENSTOCK_WRAP(int, execlp, (const char* file, const char* first, ...)) {
   PENSTOCK_ARGUMENTS(first)
-  va_end(more);
+  va_end(values);
   return wrap_execvpe(file, arguments, environ);
 }
 PENSTOCK_WRAP(int, execle, (const char* path, const char* first, ...)) {
   PENSTOCK_ARGUMENTS(first)
-  char* const* environment = va_arg(more, char* const*);
-  va_end(more);
+  char* const* environment = va_arg(values, char* const*);
+  va_end(values);
   return wrap_execve(path, arguments, environment);
 }
 // NOLINTEND(cert-dcl50-cpp)
 
 namespace {
-// Around posix_spawn(): libc makes the child in the parent's memory, by clone() inside itself, without this
-// library's wrappers. So only the event is added, after success.
+// Makes and records posix_spawn(). libc makes the child in the parent's memory, by a clone() of its own that
+// no wrapper sees. So only an event is added, if the call succeeds.
 template <typename Spawn>
 int spawn_and_record(pid_t* pid, const char* path, Spawn spawn) noexcept {
   pid_t child = 0;
@@ -388,8 +390,8 @@ PENSTOCK_SPAWN(posix_spawn)
 PENSTOCK_SPAWN(posix_spawnp)
 
 // Adds an event for a child that was waited for. From then on the kernel's counters of this process include
-// those of the child, so the event is needed to compare the counters. Added after the call, with errno kept;
-// the wait itself may block, and no lock is held then.
+// the child's, so readers need the event to compare the counters. The event is added after the wait, which
+// may block while no lock is held. errno does not change.
 namespace {
 void note_reaped(pid_t pid) noexcept {
   if (pid > 0 && !log_suspended()) {
@@ -431,8 +433,8 @@ PENSTOCK_WRAP(pid_t, wait4, (pid_t which, int* status, int flags, rusage* usage)
                          [&](int* wait_status) { return real_wait4(which, wait_status, flags, usage); });
 }
 PENSTOCK_WRAP(int, waitid, (int kind, unsigned which, siginfo_t* info, int flags)) {
-  siginfo_t own{};
-  siginfo_t* wait_status = info != nullptr ? info : &own;
+  siginfo_t own_info{};
+  siginfo_t* wait_status = info != nullptr ? info : &own_info;
   wait_status->si_pid = 0;
   const int result = real_waitid(kind, which, wait_status, flags);
   if (result == 0 && wait_status->si_pid > 0 && (flags & WNOWAIT) == 0 &&
@@ -444,11 +446,11 @@ PENSTOCK_WRAP(int, waitid, (int kind, unsigned which, siginfo_t* info, int flags
 }
 
 namespace {
-// Called in the thread that ends the process, perhaps in a handler that interrupted any code. What its own
-// thread has locked is skipped (LockGuard::has_lock()), so it never waits for itself. Operations that it has
-// deferred are lost. Other threads continue; what they add after this is still in the mapped file. exit() is
-// handled by the library's destructor (load.cpp).
-void before_end() noexcept {
+// Called in the thread that ends the process, perhaps in a handler that interrupted any code. If its own
+// thread holds a lock, the work under that lock is skipped (LockGuard::has_lock()), so the thread never waits
+// for itself. Operations that it has deferred are lost. Other threads continue; what they add after this is
+// still in the mapped file. At exit() the library's destructor does the same (load.cpp).
+void before_exit() noexcept {
   if (!log_suspended()) {
     count_unseen_transfers();
     end_session(PENSTOCK_ENDED);
@@ -456,17 +458,17 @@ void before_end() noexcept {
 }
 }  // namespace
 PENSTOCK_WRAP(void, _exit, (int status)) {
-  before_end();
+  before_exit();
   real__exit(status);
   __builtin_unreachable();
 }
 PENSTOCK_WRAP(void, _Exit, (int status)) {
-  before_end();
+  before_exit();
   real__Exit(status);
   __builtin_unreachable();
 }
 PENSTOCK_WRAP(void, quick_exit, (int status)) {
-  before_end();
+  before_exit();
   real_quick_exit(status);
   __builtin_unreachable();
 }

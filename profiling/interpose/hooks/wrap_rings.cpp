@@ -6,13 +6,13 @@
 // is reading the ring.
 // Memory: nothing is allocated but a Ring, from the kernel. No stdio, no locale. liburing returns -errno, so
 // errno is not used; the functions of rings.hpp do not change it.
-// Signals: liburing is not made for handlers. If a handler uses it all the same, and its own thread holds the
+// Signals: liburing is not made for handlers. If a handler uses it nevertheless, and its own thread holds the
 // ring's lock, the call is made and not counted.
 // Forks: a child's calls on rings of its parent are made and not counted (forget_rings()).
 // Order: requests are read before the call, because afterwards the kernel may overwrite them. Completions are
-// read before it (it may wait for room) and after it (it may have brought more). A ring that ends is read
-// before the call, which unmaps its memory. Registered files are noted after the call, if the kernel has
-// accepted them.
+// read before the call, which may wait for room, and after the call, which may have brought more. A ring that
+// ends is read before the call, which unmaps its memory. Registered files are noted after the call, if the
+// kernel has accepted them.
 #include <signal.h>
 #include <time.h>
 
@@ -23,7 +23,7 @@ using namespace penstock::interpose;  // NOLINT: wrappers are in no namespace, l
 
 namespace {
 
-// Around a call on a ring of liburing.
+// Makes a call on a ring of liburing, and reads the ring before and after the call.
 int call_and_inspect(const LibraryRing& ring, auto call) noexcept {
   read_before_call(ring);
   const int result = call();
@@ -31,17 +31,19 @@ int call_and_inspect(const LibraryRing& ring, auto call) noexcept {
   return result;
 }
 
-// Around a call on a ring by its descriptor; -1 for all rings.
+// Makes a call on a ring that is named by its descriptor, and reads the ring before and after the call. If
+// `fd` is an index, all rings are read, because the descriptor is not known.
 int call_and_inspect(int fd, unsigned flags, auto call) noexcept {
-  constexpr unsigned kRegisteredRing = 1U << 4U;  // `fd` is an index of a registered ring, not a descriptor
-  const int which = (flags & kRegisteredRing) != 0 ? -1 : fd;
-  inspect(which);
+  constexpr unsigned kRingIndexFlag = 1U << 4U;  // `fd` is an index of a registered ring, not a descriptor
+  const int ring_fd = (flags & kRingIndexFlag) != 0 ? -1 : fd;
+  read_program_ring(ring_fd);
   const int result = call();
-  inspect(which);
+  read_program_ring(ring_fd);
   return result;
 }
 
-// After the call that set the ring up. The program does not have the ring yet, so no request is missed.
+// Called after the call that set the ring up. The program does not have the ring yet, so no request is
+// missed.
 int note_started_ring(int result, const LibraryRing& ring, const RingParameters& parameters) noexcept {
   if (result == 0) {
     add_library_ring(ring, parameters);
@@ -49,15 +51,16 @@ int note_started_ring(int result, const LibraryRing& ring, const RingParameters&
   return result;
 }
 
-// Registered files: after success, when the kernel has read the list, which is therefore valid memory.
+// Called after a call that registered `files`. If the call succeeded, the kernel has read the list, so its
+// memory is valid.
 int note_registered_files(int result, const LibraryRing& ring, const int* files, unsigned count) noexcept {
   if (result >= 0) {
     set_registered_files(ring.fd, files, count);
   }
   return result;
 }
-// After a call that replaced `result` registered files, from entry `first` on. The kernel has read the list,
-// so its memory is valid.
+// Called after a call that replaced `result` registered files, from entry `first` on. The kernel has read the
+// list, so its memory is valid.
 int note_updated_files(int result, const LibraryRing& ring, unsigned first, const int* files) noexcept {
   if (result > 0) {
     update_registered_files(ring.fd, first, files, static_cast<unsigned>(result));
@@ -111,8 +114,8 @@ PENSTOCK_WRAP(int, __io_uring_get_cqe,
   return call_and_inspect(*ring,
                           [&] { return real___io_uring_get_cqe(ring, completion, submit, count, signals); });
 }
-// io_uring_peek_batch_cqe() submits nothing, so only completions are read: before the call, because it may
-// tell the kernel to fill the ring again, and after it.
+// io_uring_peek_batch_cqe() submits nothing, so only completions are read. They are read before the call,
+// because it may tell the kernel to fill the ring again, and after the call.
 PENSTOCK_WRAP(unsigned, io_uring_peek_batch_cqe,
               (LibraryRing * ring, RingCompletion** completions, unsigned count)) {
   read_completions(*ring);
@@ -147,7 +150,8 @@ PENSTOCK_WRAP(int, io_uring_unregister_files, (LibraryRing * ring)) {
   return note_registered_files(real_io_uring_unregister_files(ring), *ring, nullptr, 0);
 }
 
-// liburing's functions that are bare system calls, on rings that the program fills by itself.
+// The next functions of liburing only make a system call. Programs that fill their rings themselves call
+// them.
 PENSTOCK_WRAP(int, io_uring_setup, (unsigned entries, RingParameters* parameters)) {
   const int fd = real_io_uring_setup(entries, parameters);
   if (fd >= 0) {
@@ -155,8 +159,8 @@ PENSTOCK_WRAP(int, io_uring_setup, (unsigned entries, RingParameters* parameters
   }
   return fd;
 }
-// Requests are noted before the call, in which the kernel takes them. The call may block; no lock is held
-// then.
+// Requests are noted before the call, because the kernel takes them in the call. The call may block; no lock
+// is held meanwhile.
 PENSTOCK_WRAP(int, io_uring_enter,
               (unsigned fd, unsigned submit, unsigned count, unsigned flags, sigset_t* signals)) {
   return call_and_inspect(static_cast<int>(fd), flags,

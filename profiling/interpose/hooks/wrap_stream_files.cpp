@@ -17,14 +17,14 @@ using namespace penstock::interpose;  // NOLINT: wrappers are in no namespace, l
 namespace {
 
 int flags_of(const char* mode) noexcept {
-  const bool both = strchr(mode, '+') != nullptr;
+  const bool reads_and_writes = strchr(mode, '+') != nullptr;
   switch (*mode) {
     case 'r':
-      return both ? O_RDWR : O_RDONLY;
+      return reads_and_writes ? O_RDWR : O_RDONLY;
     case 'a':
-      return (both ? O_RDWR : O_WRONLY) | O_CREAT | O_APPEND;
+      return (reads_and_writes ? O_RDWR : O_WRONLY) | O_CREAT | O_APPEND;
     default:
-      return (both ? O_RDWR : O_WRONLY) | O_CREAT | O_TRUNC;
+      return (reads_and_writes ? O_RDWR : O_WRONLY) | O_CREAT | O_TRUNC;
   }
 }
 
@@ -36,7 +36,7 @@ void note_opened_stream(FILE* file) noexcept {
     if (Stream* stream = stream_at(descriptor_of(*file))) {
       stream->file = nullptr;
     }
-    const StreamCall on(file);
+    const StreamCall stream_call(file);
   }
   errno = saved;
 }
@@ -68,9 +68,9 @@ bool has_failed(const FILE* result) noexcept {
   return result == nullptr;
 }
 
-// Around a call that closes a stream, and opens it again if `opens_again`. The call writes the bytes that are
-// still in the buffer. Wide characters in the buffer are converted to bytes before; only the file's position
-// shows how many bytes that gave.
+// Makes and counts a call that closes a stream, and opens it again if `opens_again` is true. The call writes
+// the bytes that are still in the buffer. Before that it converts wide characters in the buffer to bytes;
+// only the file's position shows how many bytes these are.
 auto close_and_count(FILE* file, bool opens_again, auto call) noexcept {
   const int fd = descriptor_of(*file);
   ThreadLog* log = fd < 0 ? nullptr : thread_log();
@@ -83,19 +83,19 @@ auto close_and_count(FILE* file, bool opens_again, auto call) noexcept {
   std::int64_t buffered = 0;
   std::int64_t position = 0;
   {
-    const StreamCall on(file);
-    if (on.is_counted()) {
-      buffered = on.unwritten_before();
-      position = on.stream().position;
-      on.stream().file = nullptr;
+    const StreamCall stream_call(file);
+    if (stream_call.is_counted()) {
+      buffered = stream_call.unwritten_before();
+      position = stream_call.stream().position;
+      stream_call.stream().file = nullptr;
     }
   }
-  const bool wide = file->_mode > 0;
+  const bool is_wide = file->_mode > 0;
   penstock_counters* counters =
-      counters_now(*log, fd, PENSTOCK_STDIO, wide ? PENSTOCK_CALL_WRITE : PENSTOCK_CALL_CLOSE);
-  // A duplicate of the descriptor, so that the file's position can be read after the close.
-  const long twin = wide ? system_call(SYS_fcntl, fd, F_DUPFD_CLOEXEC, 0) : -1;
-  const std::int64_t before = twin < 0 ? -1 : kernel_position(fd);
+      current_counters(*log, fd, PENSTOCK_STDIO, is_wide ? PENSTOCK_CALL_WRITE : PENSTOCK_CALL_CLOSE);
+  // A duplicate of the descriptor allows reading the file's position after the close.
+  const long duplicate_fd = is_wide ? system_call(SYS_fcntl, fd, F_DUPFD_CLOEXEC, 0) : -1;
+  const std::int64_t begin_position = duplicate_fd < 0 ? -1 : kernel_position(fd);
   if (!opens_again) {
     forget(fd);
   }
@@ -105,22 +105,22 @@ auto close_and_count(FILE* file, bool opens_again, auto call) noexcept {
   const int saved = errno;
   if (has_failed(result)) {
     operation.failed = saved;
-    buffered = 0;  // how many of the bytes in the buffer were written is not known: counted as 0
+    buffered = 0;  // it is not known how many of these bytes were written: counted as 0
   }
-  std::int64_t more = 0;  // bytes of wide characters
-  if (twin >= 0) {
-    const std::int64_t after = kernel_position(static_cast<int>(twin));
-    more = after > before + buffered ? after - before - buffered : 0;
-    system_call(SYS_close, twin);
+  std::int64_t wide_bytes = 0;  // written bytes of wide characters
+  if (duplicate_fd >= 0) {
+    const std::int64_t end_position = kernel_position(static_cast<int>(duplicate_fd));
+    wide_bytes = end_position > begin_position + buffered ? end_position - begin_position - buffered : 0;
+    system_call(SYS_close, duplicate_fd);
   }
-  add_kernel_written(*log, buffered + more);
+  add_kernel_written(*log, buffered + wide_bytes);
   if (counters != nullptr) {
-    if (more > 0) {
+    if (wide_bytes > 0) {
       count_in_counters(*log, *counters,
                         {.call = PENSTOCK_CALL_WRITE,
                          .layer = PENSTOCK_STDIO,
                          .offset = position,
-                         .length = more,
+                         .length = wide_bytes,
                          .begin = operation.end,
                          .end = operation.end});
     }
@@ -131,89 +131,90 @@ auto close_and_count(FILE* file, bool opens_again, auto call) noexcept {
 }
 
 FILE* reopen_and_count(const char* path, const char* mode, FILE* file, auto call) noexcept {
-  FILE* again = close_and_count(file, path == nullptr,
-                                [&] { return path == nullptr ? call() : open_and_count(path, mode, call); });
+  FILE* reopened = close_and_count(
+      file, path == nullptr, [&] { return path == nullptr ? call() : open_and_count(path, mode, call); });
   if (path == nullptr) {
-    note_opened_stream(again);
+    note_opened_stream(reopened);
   }
-  return again;
+  return reopened;
 }
 
-// How many bytes a seek has read. To reach a position, glibc reads from the start of the block that has it.
-// Then it sets _offset to the end of what it read. If the position is in the buffer already, it reads nothing
-// and leaves the buffer and _offset as they are, unless the stream was writing. If the file ends before the
-// position, glibc discards what it read of the block.
-class ReadBySeek {
+// Finds out how many bytes a seek has read. To reach a position, glibc reads from the start of the block that
+// has it. Then it sets _offset to the end of what it read. If the position is in the buffer already, glibc
+// reads nothing and leaves the buffer and _offset as they are, unless the stream was writing. If the file
+// ends before the position, glibc discards what it read of the block.
+class SeekRead {
  public:
-  ReadBySeek(const FILE& f, int whence) noexcept
-      : end_(end_in_buffer(f)),
+  SeekRead(const FILE& f, int whence) noexcept
+      : buffer_end_(end_in_buffer(f)),
         offset_(f._offset),
         was_writing_((f._flags & kCurrentlyPutting) != 0),
         may_read_((f._flags & kNoReads) == 0 && (whence != SEEK_CUR || f._offset >= 0)) {}
-  // Called after the seek, if it succeeded.
+  // How many bytes the seek has read. Called after the seek, if it succeeded.
   std::int64_t bytes(const FILE& f) const noexcept {
     const std::int64_t filled = f._IO_read_end - f._IO_buf_base;
-    const std::int64_t block = f._IO_buf_end - f._IO_buf_base;
+    const std::int64_t block_bytes = f._IO_buf_end - f._IO_buf_base;
     if (filled > 0) {
-      const bool at_end =
-          f._IO_read_ptr == f._IO_read_end;  // glibc does not take this for a position in the buffer
-      return was_writing_ || at_end || f._offset != offset_ || f._IO_read_end != end_ ? filled : 0;
+      // For glibc this position is not in the buffer.
+      const bool at_end = f._IO_read_ptr == f._IO_read_end;
+      return was_writing_ || at_end || f._offset != offset_ || f._IO_read_end != buffer_end_ ? filled : 0;
     }
-    if (!may_read_ || f._offset < 0 || f._offset % block == 0) {
+    if (!may_read_ || f._offset < 0 || f._offset % block_bytes == 0) {
       return 0;
     }
     struct stat about {};
-    const std::int64_t begin = f._offset / block * block;
-    const bool known = system_call(SYS_fstat, f._fileno, as_argument(&about)) == 0 && S_ISREG(about.st_mode);
-    return known && about.st_size > begin && about.st_size < f._offset ? about.st_size - begin : 0;
+    const std::int64_t begin = f._offset / block_bytes * block_bytes;
+    const bool is_regular =
+        system_call(SYS_fstat, f._fileno, as_argument(&about)) == 0 && S_ISREG(about.st_mode);
+    return is_regular && about.st_size > begin && about.st_size < f._offset ? about.st_size - begin : 0;
   }
 
  private:
-  const char* end_;
+  const char* buffer_end_;
   std::int64_t offset_;
   bool was_writing_;
   bool may_read_;
 };
 
 int seek_and_count(FILE* file, int whence, auto call) noexcept {
-  StreamCall on(file);
-  if (!on.is_counted()) {
+  StreamCall stream_call(file);
+  if (!stream_call.is_counted()) {
     return call();
   }
-  const ReadBySeek read(*file, whence);
-  on.read_clock();
+  const SeekRead seek_read(*file, whence);
+  stream_call.read_clock();
   const int result = call();
   const int saved = errno;
-  if (const std::int64_t bytes = result == 0 ? read.bytes(*file) : 0; bytes > 0) {
-    on.kernel_read(bytes);
+  if (const std::int64_t bytes = result == 0 ? seek_read.bytes(*file) : 0; bytes > 0) {
+    stream_call.note_kernel_read(bytes);
   }
-  on.after_other(PENSTOCK_CALL_SEEK, result != 0 ? saved : 0);
+  stream_call.after_other(PENSTOCK_CALL_SEEK, result != 0 ? saved : 0);
   if (result == 0) {
-    const std::int64_t at = file->_offset >= 0 ? file->_offset : kernel_position(file->_fileno);
-    on.stream().position = at < 0 ? 0 : at - unread(*file);
-    on.stream().pushed_back = 0;
+    const std::int64_t position = file->_offset >= 0 ? file->_offset : kernel_position(file->_fileno);
+    stream_call.stream().position = position < 0 ? 0 : position - unread_bytes(*file);
+    stream_call.stream().pushed_back = 0;
     if (Description* description = description_of(file->_fileno)) {
-      description->position.store(at < 0 ? 0 : at, std::memory_order_relaxed);
+      description->position.store(position < 0 ? 0 : position, std::memory_order_relaxed);
     }
   }
   errno = saved;
   return result;
 }
 
-auto tell_position(FILE* file, auto call) noexcept {
-  StreamCall on(file);
-  if (!on.is_counted()) {
+auto count_tell(FILE* file, auto call) noexcept {
+  StreamCall stream_call(file);
+  if (!stream_call.is_counted()) {
     return call();
   }
-  on.read_clock();
+  stream_call.read_clock();
   const auto result = call();
-  on.after_other(PENSTOCK_CALL_OTHER, 0);
+  stream_call.after_other(PENSTOCK_CALL_OTHER, 0);
   return result;
 }
 
-// Around fflush(), which gives the bytes in the buffer to the kernel. It is not a sync, because it asks
-// nothing of the device. It is counted as another metadata operation, and its time is added to that of
-// writes.
+// Makes and counts fflush(), which gives the bytes in the buffer to the kernel. It does not count as a sync,
+// because nothing is requested from the device. It counts as a metadata operation of kind `other`, and its
+// time is added to the time of writes.
 int flush_and_count(FILE* file, auto call) noexcept {
   if (file == nullptr) {
     count_macro_bytes_of_all();
@@ -221,28 +222,29 @@ int flush_and_count(FILE* file, auto call) noexcept {
     count_macro_bytes_of_all();
     return result;
   }
-  StreamCall on(file);
-  if (!on.is_counted()) {
+  StreamCall stream_call(file);
+  if (!stream_call.is_counted()) {
     return call();
   }
-  const std::int64_t before = file->_mode > 0 ? kernel_position(file->_fileno) : -1;
+  const std::int64_t begin_position = file->_mode > 0 ? kernel_position(file->_fileno) : -1;
   const std::uint64_t begin = ticks();
   const int result = call();
   const std::uint64_t end = ticks();
   const int saved = errno;
-  if (on.unwritten_before() > 0) {
+  if (stream_call.unwritten_before() > 0) {
     if (penstock_counters* counters =
-            counters_now(on.log(), file->_fileno, PENSTOCK_STDIO, PENSTOCK_CALL_WRITE)) {
+            current_counters(stream_call.log(), file->_fileno, PENSTOCK_STDIO, PENSTOCK_CALL_WRITE)) {
       counters->write_ticks += end - begin;
     }
   }
-  if (before >= 0) {
-    const std::int64_t more = kernel_position(file->_fileno) - before - on.unwritten_before();
-    if (more > 0) {
-      on.after_write(more);
+  if (begin_position >= 0) {
+    const std::int64_t wide_bytes =
+        kernel_position(file->_fileno) - begin_position - stream_call.unwritten_before();
+    if (wide_bytes > 0) {
+      stream_call.after_write(wide_bytes);
     }
   }
-  on.after_other(PENSTOCK_CALL_OTHER, result != 0 ? saved : 0);
+  stream_call.after_other(PENSTOCK_CALL_OTHER, result != 0 ? saved : 0);
   errno = saved;
   return result;
 }
@@ -286,6 +288,6 @@ PENSTOCK_WRAP(void, rewind, (FILE * file)) {
   });
 }
 PENSTOCK_WRAP(long, ftell, (FILE * file)) {
-  return tell_position(file, [&] { return real_ftell(file); });
+  return count_tell(file, [&] { return real_ftell(file); });
 }
-PENSTOCK_WRAP_TWINS(off64_t, ftello, ftello64, (FILE * file), tell_position(file, [&] { return real(file); }))
+PENSTOCK_WRAP_TWINS(off64_t, ftello, ftello64, (FILE * file), count_tell(file, [&] { return real(file); }))

@@ -11,71 +11,72 @@ using namespace penstock::interpose;  // NOLINT: wrappers are in no namespace, l
 namespace {
 
 int print_and_count(FILE* file, auto call) noexcept {
-  StreamCall on(file);
-  if (!on.is_counted()) [[unlikely]] {
+  StreamCall stream_call(file);
+  if (!stream_call.is_counted()) [[unlikely]] {
     return call();
   }
-  on.read_clock();
+  stream_call.read_clock();
   const int bytes = call();
-  const std::int64_t buffered = unwritten(*file) - on.unwritten_before();
-  on.after_write(bytes >= 0 ? bytes : buffered > 0 ? buffered : 0);
+  const std::int64_t buffered = unwritten_bytes(*file) - stream_call.unwritten_before();
+  stream_call.after_write(bytes >= 0 ? bytes : buffered > 0 ? buffered : 0);
   return bytes;
 }
 
 int scan_and_count(FILE* file, auto call) noexcept {
-  StreamCall on(file);
-  if (!on.is_counted()) [[unlikely]] {
+  StreamCall stream_call(file);
+  if (!stream_call.is_counted()) [[unlikely]] {
     return call();
   }
-  const BufferState before_it(*file);
-  on.read_clock();
+  const BufferState buffer_before(*file);
+  stream_call.read_clock();
   const int result = call();
   const int saved = errno;
-  on.after_read(received(on, *file, before_it));
+  stream_call.after_read(received_bytes(stream_call, *file, buffer_before));
   errno = saved;
   return result;
 }
 
-// Wide characters: the counted bytes are those that were decoded or encoded. They are derived from the
-// kernel's position in the file before and after the call.
+// read_wide() and write_wide() count the bytes of wide characters, as they are in the file. The number is
+// derived from the kernel's position in the file before and after the call.
 auto read_wide(FILE* file, auto call) noexcept {
-  StreamCall on(file);
-  if (!on.is_counted()) {
+  StreamCall stream_call(file);
+  if (!stream_call.is_counted()) {
     return call();
   }
-  const BufferState before_it(*file);
-  const std::int64_t before = kernel_position(file->_fileno);
-  on.read_clock();
+  const BufferState buffer_before(*file);
+  const std::int64_t begin = kernel_position(file->_fileno);
+  stream_call.read_clock();
   const auto result = call();
   const int saved = errno;
-  const std::int64_t after = before < 0 ? -1 : kernel_position(file->_fileno);
-  const std::int64_t bytes = after < before || before < 0
-                                 ? received(on, *file, before_it)
-                                 : after - before + on.unread_before() - unread(*file);
+  const std::int64_t end = begin < 0 ? -1 : kernel_position(file->_fileno);
+  const std::int64_t bytes = end < begin || begin < 0
+                                 ? received_bytes(stream_call, *file, buffer_before)
+                                 : end - begin + stream_call.unread_before() - unread_bytes(*file);
   if (bytes > 0) {
-    on.after_read(bytes);
+    stream_call.after_read(bytes);
   } else {
-    on.after_uncounted();
+    stream_call.after_uncounted();
   }
   errno = saved;
   return result;
 }
 
 auto write_wide(FILE* file, auto call) noexcept {
-  StreamCall on(file);
-  if (!on.is_counted()) {
+  StreamCall stream_call(file);
+  if (!stream_call.is_counted()) {
     return call();
   }
-  const std::int64_t before = kernel_position(file->_fileno);
-  on.read_clock();
+  const std::int64_t begin = kernel_position(file->_fileno);
+  stream_call.read_clock();
   const auto result = call();
   const int saved = errno;
-  const std::int64_t after = before < 0 ? -1 : kernel_position(file->_fileno);
-  const std::int64_t bytes = (after > before ? after - before : 0) + unwritten(*file) - on.unwritten_before();
+  const std::int64_t end = begin < 0 ? -1 : kernel_position(file->_fileno);
+  const std::int64_t bytes =
+      (end > begin ? end - begin : 0) + unwritten_bytes(*file) - stream_call.unwritten_before();
   if (bytes > 0) {
-    on.after_write(bytes);
+    stream_call.after_write(bytes);
   } else {
-    on.after_uncounted();
+    stream_call.after_uncounted();
   }
   errno = saved;
   return result;
@@ -89,18 +90,18 @@ int print_to_descriptor(int fd, auto call) noexcept {
 }  // namespace
 
 // Wraps two functions that print or scan by a format: `list_name` takes the values as a va_list, and `name`
-// calls it. Both count `around` a call on `where`. The last of the parameters is `format`.
+// calls it. Both make and count the call by count_on(where, call). The last of the parameters is `format`.
 #define PENSTOCK_BARE(...) __VA_ARGS__
-#define PENSTOCK_FORMATTED(name, list_name, around, where, parameters, arguments)                      \
-  PENSTOCK_WRAP(int, list_name, (PENSTOCK_BARE parameters, va_list more)) {                            \
-    return around(where, [&] { return real_##list_name(PENSTOCK_BARE arguments, more); });             \
-  }                                                                                                    \
-  PENSTOCK_WRAP(int, name, (PENSTOCK_BARE parameters, ...)) {                                          \
-    va_list more;                                                                                      \
-    va_start(more, format);                                                                            \
-    const int result = around(where, [&] { return real_##list_name(PENSTOCK_BARE arguments, more); }); \
-    va_end(more);                                                                                      \
-    return result;                                                                                     \
+#define PENSTOCK_FORMATTED(name, list_name, count_on, where, parameters, arguments)                        \
+  PENSTOCK_WRAP(int, list_name, (PENSTOCK_BARE parameters, va_list values)) {                              \
+    return count_on(where, [&] { return real_##list_name(PENSTOCK_BARE arguments, values); });             \
+  }                                                                                                        \
+  PENSTOCK_WRAP(int, name, (PENSTOCK_BARE parameters, ...)) {                                              \
+    va_list values;                                                                                        \
+    va_start(values, format);                                                                              \
+    const int result = count_on(where, [&] { return real_##list_name(PENSTOCK_BARE arguments, values); }); \
+    va_end(values);                                                                                        \
+    return result;                                                                                         \
   }
 PENSTOCK_FORMATTED(fprintf, vfprintf, print_and_count, file, (FILE * file, const char* format),
                    (file, format))

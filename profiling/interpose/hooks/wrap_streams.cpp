@@ -2,8 +2,8 @@
 // ones.
 //
 // Threads: any thread of the program.
-// Locks: the fast path holds the FILE's lock (Locked) while it uses the buffer. All other paths hold it in
-// StreamCall, also during the program's call.
+// Locks: the fast path holds the FILE's lock (StreamLock) while it uses the buffer. All other paths hold it
+// in StreamCall, also during the program's call.
 // Memory: nothing is allocated.
 // Signals: see streams.hpp.
 #include <stdint.h>
@@ -15,30 +15,31 @@ using namespace penstock::interpose;  // NOLINT: wrappers are in no namespace, l
 
 namespace {
 
-// Holds the lock of a stream as long as it exists, if there may be other threads. For code that uses the
-// stream's buffer itself and does not call libc's stdio.
-class Locked {
+// If there may be other threads, holds the lock of a stream as long as this object exists. Used by code that
+// reads or fills the stream's buffer itself, without libc's stdio.
+class StreamLock {
  public:
-  explicit Locked(FILE* file) noexcept
-      : file_(may_have_threads() && (file->_flags & kUserLocks) == 0 ? file : nullptr) {
+  explicit StreamLock(FILE* file) noexcept
+      : file_(may_have_threads() && (file->_flags & kProgramLocks) == 0 ? file : nullptr) {
     if (file_ != nullptr) {
       flockfile(file_);
     }
   }
-  ~Locked() {
+  ~StreamLock() {
     if (file_ != nullptr) {
       funlockfile(file_);
     }
   }
-  Locked(const Locked&) = delete;
-  Locked& operator=(const Locked&) = delete;
+  StreamLock(const StreamLock&) = delete;
+  StreamLock& operator=(const StreamLock&) = delete;
 
  private:
   FILE* file_;
 };
 
-// The fast path, for calls that the buffer alone can answer. It copies the bytes itself, instead of glibc,
-// and uses the cached counters of a file that this thread has just used. All other cases go to StreamCall.
+// The fast path, for calls that need only the buffer and not the kernel. It copies the bytes itself, instead
+// of glibc, and uses the cached counters of a file that this thread has just used. StreamCall handles all
+// other cases.
 template <penstock_call kCall>
 class BufferFastPath {
  public:
@@ -50,53 +51,54 @@ class BufferFastPath {
     const int fd = file->_fileno;
     Stream* stream = known_stream(fd);
     const Description* description = description_of(fd);
-    // The fast path needs all of this. The stream and its descriptor are known. No macro has moved the
-    // pointers since the last call, and nothing was pushed back. This is not a handler that interrupted an
-    // update, and calls are not traced. Then the cached counters must be those of this file, and must have
-    // room.
+    // The fast path is used only if all of this is true. The stream and its descriptor are known. No macro
+    // has moved the pointers since the last call, and nothing was pushed back. This is not a handler that
+    // interrupted an update, and calls are not traced. Then the cached counters must be those of this file,
+    // and must have room.
     if (stream == nullptr || description == nullptr || stream->file != file ||
         stream->process != stream_process || stream->read_ptr != file->_IO_read_ptr ||
         stream->write_ptr != file->_IO_write_ptr || stream->pushed_back != 0 ||
-        (file->_flags & kInBackup) != 0 || log->updating != nullptr || segments_wanted()) [[unlikely]] {
+        (file->_flags & kInBackupBuffer) != 0 || log->update_mark != nullptr || segments_wanted()) [[unlikely]] {
       return;
     }
-    const ThreadLog::Cached& known = cache_entry(*log, fd, PENSTOCK_STDIO);
-    if (known.tag != cache_tag(description->serial.load(std::memory_order_relaxed), PENSTOCK_STDIO) ||
-        known.counters == nullptr || !can_count(*known.counters, kCall)) [[unlikely]] {
+    const ThreadLog::Cached& cached = cache_entry(*log, fd, PENSTOCK_STDIO);
+    if (cached.tag != cache_tag(description->serial.load(std::memory_order_relaxed), PENSTOCK_STDIO) ||
+        cached.counters == nullptr || !can_count(*cached.counters, kCall)) [[unlikely]] {
       return;
     }
     log_ = log;
     stream_ = stream;
-    counters_ = known.counters;
+    counters_ = cached.counters;
   }
   bool is_open() const noexcept { return stream_ != nullptr; }
   [[gnu::always_inline]] void read(FILE* file, void* out, size_t bytes) noexcept {
     memcpy(out, file->_IO_read_ptr, bytes);
     stream_->read_ptr = file->_IO_read_ptr += bytes;
     const Update update(*log_);
-    add_read(*counters_, stream_->position, static_cast<std::int64_t>(bytes), stream_->ticks, stream_->ticks);
+    add_read(*counters_, stream_->position, static_cast<std::int64_t>(bytes), stream_->last_ticks,
+             stream_->last_ticks);
     stream_->position += static_cast<std::int64_t>(bytes);
   }
   void write(FILE* file, const void* data, size_t bytes) noexcept {
     memcpy(file->_IO_write_ptr, data, bytes);
     stream_->write_ptr = file->_IO_write_ptr += bytes;
     const Update update(*log_);
-    add_write(*counters_, stream_->position, static_cast<std::int64_t>(bytes), stream_->ticks,
-              stream_->ticks);
+    add_write(*counters_, stream_->position, static_cast<std::int64_t>(bytes), stream_->last_ticks,
+              stream_->last_ticks);
     stream_->position += static_cast<std::int64_t>(bytes);
   }
 
  private:
-  const Locked lock_;
+  const StreamLock lock_;
   ThreadLog* log_ = nullptr;
   Stream* stream_ = nullptr;
   penstock_counters* counters_ = nullptr;
 };
 
-size_t in_buffer(const FILE* file) noexcept {
+size_t bytes_in_buffer(const FILE* file) noexcept {
   return static_cast<size_t>(file->_IO_read_end - file->_IO_read_ptr);
 }
-size_t room_in_buffer(const FILE* file) noexcept {  // 0 for streams that write line by line
+size_t free_in_buffer(const FILE* file) noexcept {  // always 0 for streams that write line by line
   return file->_IO_write_end > file->_IO_write_ptr
              ? static_cast<size_t>(file->_IO_write_end - file->_IO_write_ptr)
              : 0;
@@ -109,20 +111,20 @@ size_t read_items(FILE* file, void* out, size_t room, size_t size, size_t count,
   if (__builtin_mul_overflow(size, count, &bytes) || bytes == 0 || bytes > room) [[unlikely]] {
     return call(size, count);
   }
-  if (bytes <= in_buffer(file)) {
-    if (BufferFastPath<PENSTOCK_CALL_READ> fast_path(file); fast_path.is_open() && bytes <= in_buffer(file))
-        [[likely]] {
+  if (bytes <= bytes_in_buffer(file)) {
+    if (BufferFastPath<PENSTOCK_CALL_READ> fast_path(file);
+        fast_path.is_open() && bytes <= bytes_in_buffer(file)) [[likely]] {
       fast_path.read(file, out, bytes);
       return count;
     }
   }
-  StreamCall on(file);
-  if (!on.is_counted()) {
+  StreamCall stream_call(file);
+  if (!stream_call.is_counted()) {
     return call(size, count);
   }
-  on.time_read(bytes);
+  stream_call.read_clock_for_read(bytes);
   const size_t got = call(1, bytes);
-  on.after_read(static_cast<std::int64_t>(got));
+  stream_call.after_read(static_cast<std::int64_t>(got));
   return got == bytes ? count : got / size;
 }
 
@@ -131,114 +133,114 @@ size_t write_items(FILE* file, const void* data, size_t size, size_t count, auto
   if (__builtin_mul_overflow(size, count, &bytes) || bytes == 0) [[unlikely]] {
     return call(size, count);
   }
-  if (bytes <= room_in_buffer(file)) {
+  if (bytes <= free_in_buffer(file)) {
     if (BufferFastPath<PENSTOCK_CALL_WRITE> fast_path(file);
-        fast_path.is_open() && bytes <= room_in_buffer(file)) [[likely]] {
+        fast_path.is_open() && bytes <= free_in_buffer(file)) [[likely]] {
       fast_path.write(file, data, bytes);
       return count;
     }
   }
-  StreamCall on(file);
-  if (!on.is_counted()) {
+  StreamCall stream_call(file);
+  if (!stream_call.is_counted()) {
     return call(size, count);
   }
-  on.time_write(bytes);
+  stream_call.read_clock_for_write(bytes);
   const size_t accepted = call(1, bytes);
-  on.after_write(static_cast<std::int64_t>(accepted));
+  stream_call.after_write(static_cast<std::int64_t>(accepted));
   return accepted == bytes ? count : accepted / size;
 }
 
 // Reads a line into `room` bytes, and puts a NUL after it. NULs in the file stay in the line.
 char* read_line(FILE* file, char* out, size_t size, size_t room, auto call) noexcept {
   if (room > size) [[unlikely]] {
-    return call();  // the fortified function: it ends the program
+    return call();  // the buffer is too small: the fortified function ends the program
   }
-  if (room > 1 && in_buffer(file) != 0) {
+  if (room > 1 && bytes_in_buffer(file) != 0) {
     if (BufferFastPath<PENSTOCK_CALL_READ> fast_path(file); fast_path.is_open()) [[likely]] {
-      const size_t available = in_buffer(file);
-      const void* end = memchr(file->_IO_read_ptr, '\n', available < room - 1 ? available : room - 1);
-      if (end != nullptr) [[likely]] {
-        const auto bytes = static_cast<size_t>(static_cast<const char*>(end) - file->_IO_read_ptr) + 1;
+      const size_t available = bytes_in_buffer(file);
+      const void* newline = memchr(file->_IO_read_ptr, '\n', available < room - 1 ? available : room - 1);
+      if (newline != nullptr) [[likely]] {
+        const auto bytes = static_cast<size_t>(static_cast<const char*>(newline) - file->_IO_read_ptr) + 1;
         fast_path.read(file, out, bytes);
         out[bytes] = 0;
         return out;
       }
     }
   }
-  StreamCall on(file);
-  if (!on.is_counted()) [[unlikely]] {
+  StreamCall stream_call(file);
+  if (!stream_call.is_counted()) [[unlikely]] {
     return call();
   }
-  const BufferState before_it(*file);
-  on.time_read(room - 1);
+  const BufferState buffer_before(*file);
+  stream_call.read_clock_for_read(room - 1);
   char* line = call();
   std::int64_t bytes = 0;
   if (line != nullptr) {
-    const auto visible = static_cast<std::int64_t>(strlen(line));
-    bytes = received(on, *file, before_it);
-    bytes = bytes < visible || bytes >= static_cast<std::int64_t>(room) ? visible : bytes;
+    const auto text_bytes = static_cast<std::int64_t>(strlen(line));
+    bytes = received_bytes(stream_call, *file, buffer_before);
+    bytes = bytes < text_bytes || bytes >= static_cast<std::int64_t>(room) ? text_bytes : bytes;
   }
-  on.after_read(bytes);
+  stream_call.after_read(bytes);
   return line;
 }
 
 ssize_t read_delimited(FILE* file, auto call) noexcept {
-  StreamCall on(file);
-  if (!on.is_counted()) [[unlikely]] {
+  StreamCall stream_call(file);
+  if (!stream_call.is_counted()) [[unlikely]] {
     return call();
   }
-  on.read_clock();
+  stream_call.read_clock();
   const ssize_t bytes = call();
-  on.after_read(bytes < 0 ? 0 : bytes);
+  stream_call.after_read(bytes < 0 ? 0 : bytes);
   return bytes;
 }
 
-// If the buffer has bytes, takes one as the macros do: it only moves the pointer, and the next call counts
-// the byte.
+// If the buffer has bytes, this takes one as the macros do: only the pointer is moved, and the next call
+// counts the byte.
 int read_byte(FILE* file, auto call) noexcept {
   if (file->_IO_read_ptr < file->_IO_read_end) [[likely]] {
-    const Locked lock(file);
+    const StreamLock lock(file);
     if (file->_IO_read_ptr < file->_IO_read_end) [[likely]] {
       return static_cast<unsigned char>(*file->_IO_read_ptr++);
     }
   }
-  StreamCall on(file);
-  if (!on.is_counted()) {
+  StreamCall stream_call(file);
+  if (!stream_call.is_counted()) {
     return call();
   }
-  on.read_clock();
+  stream_call.read_clock();
   const int byte = call();
-  on.after_read(byte == EOF ? 0 : 1);
+  stream_call.after_read(byte == EOF ? 0 : 1);
   return byte;
 }
 
 int write_byte(FILE* file, int byte, auto call) noexcept {
   if (file->_IO_write_ptr < file->_IO_write_end) [[likely]] {
-    const Locked lock(file);
+    const StreamLock lock(file);
     if (file->_IO_write_ptr < file->_IO_write_end) [[likely]] {
       return static_cast<unsigned char>(*file->_IO_write_ptr++ = static_cast<char>(byte));
     }
   }
-  StreamCall on(file);
-  if (!on.is_counted()) {
+  StreamCall stream_call(file);
+  if (!stream_call.is_counted()) {
     return call();
   }
-  on.read_clock();
+  stream_call.read_clock();
   const int result = call();
-  on.after_write(result == EOF ? 0 : 1);
+  stream_call.after_write(result == EOF ? 0 : 1);
   return result;
 }
 
-int write_text(FILE* file, const char* text, size_t more, auto call) noexcept {
-  StreamCall on(file);
-  if (!on.is_counted()) [[unlikely]] {
+int write_text(FILE* file, const char* text, size_t extra_bytes, auto call) noexcept {
+  StreamCall stream_call(file);
+  if (!stream_call.is_counted()) [[unlikely]] {
     return call();
   }
-  const size_t bytes = strlen(text) + more;
-  on.time_write(bytes);
+  const size_t bytes = strlen(text) + extra_bytes;
+  stream_call.read_clock_for_write(bytes);
   const int result = call();
-  const std::int64_t buffered = unwritten(*file) - on.unwritten_before();
-  on.after_write(result != EOF ? static_cast<std::int64_t>(bytes) : buffered > 0 ? buffered : 0);
+  const std::int64_t buffered = unwritten_bytes(*file) - stream_call.unwritten_before();
+  stream_call.after_write(result != EOF ? static_cast<std::int64_t>(bytes) : buffered > 0 ? buffered : 0);
   return result;
 }
 
@@ -278,29 +280,29 @@ PENSTOCK_GET_BYTE(_IO_getc)
 PENSTOCK_GET_BYTE(getc_unlocked)
 PENSTOCK_GET_BYTE(fgetc_unlocked)
 PENSTOCK_WRAP_TWINS(int, getchar, getchar_unlocked, (), read_byte(stdin, [&] { return real(); }))
-// The macros call these when the buffer is empty: __uflow() takes a byte, __underflow() only fills the
-// buffer.
+// The getc macros call __uflow() and __underflow() when the buffer is empty: __uflow() takes a byte,
+// __underflow() only fills the buffer.
 PENSTOCK_GET_BYTE(__uflow)
 PENSTOCK_WRAP(int, __underflow, (FILE * file)) {
-  StreamCall on(file);
+  StreamCall stream_call(file);
   const int byte = real___underflow(file);
-  if (on.is_counted()) {
-    if (const std::int64_t more = unread(*file) - on.unread_before(); more > 0) {
-      on.kernel_read(more);
+  if (stream_call.is_counted()) {
+    if (const std::int64_t more = unread_bytes(*file) - stream_call.unread_before(); more > 0) {
+      stream_call.note_kernel_read(more);
     }
-    on.after_uncounted();
+    stream_call.after_uncounted();
   }
   return byte;
 }
 PENSTOCK_WRAP(int, ungetc, (int byte, FILE* file)) {
-  StreamCall on(file);
+  StreamCall stream_call(file);
   const int result = real_ungetc(byte, file);
-  if (on.is_counted()) {
+  if (stream_call.is_counted()) {
     if (result != EOF) {
-      on.stream().pushed_back += 1;
-      on.stream().position -= 1;
+      stream_call.stream().pushed_back += 1;
+      stream_call.stream().position -= 1;
     }
-    on.after_uncounted();
+    stream_call.after_uncounted();
   }
   return result;
 }
@@ -317,16 +319,16 @@ PENSTOCK_PUT_BYTE(fputc_unlocked)
 PENSTOCK_WRAP_TWINS(int, putchar, putchar_unlocked, (int byte),
                     write_byte(stdout, byte, [&] { return real(byte); }))
 PENSTOCK_WRAP(int, __overflow, (FILE * file, int byte)) {
-  StreamCall on(file);
-  if (!on.is_counted()) {
+  StreamCall stream_call(file);
+  if (!stream_call.is_counted()) {
     return real___overflow(file, byte);
   }
-  on.read_clock();
+  stream_call.read_clock();
   const int result = real___overflow(file, byte);
   if (byte == EOF) {
-    on.after_uncounted();
+    stream_call.after_uncounted();
   } else {
-    on.after_write(result == EOF ? 0 : 1);
+    stream_call.after_write(result == EOF ? 0 : 1);
   }
   return result;
 }

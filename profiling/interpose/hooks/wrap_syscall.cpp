@@ -6,8 +6,8 @@
 // Locks: none of this library is held on entry.
 // Memory: nothing here allocates from the program's heap or uses stdio or the locale.
 // Signals: may be called in handlers. A handler's call is made first. If its thread is inside an update, the
-// call is counted after that update (Update, counting.hpp). Not so for asynchronous I/O: there a nested
-// handler's requests are made and not counted (rings.hpp, kernel_aio.hpp).
+// call is counted after that update (Update, counting.hpp). Asynchronous I/O is different: requests of such a
+// handler are made and not counted (rings.hpp, kernel_aio.hpp).
 // Forks: a fork by number runs no handlers of pthread_atfork(); call_on_process() does the same as they do.
 // Calls that make a thread, or a child in the same memory, do not reach C++ code at all (wrap_syscall()
 // below).
@@ -53,9 +53,9 @@ struct Arguments {
   int fd() const noexcept { return static_cast<int>(a); }
 };
 
-// exit_group, execve and forks by number. In the child only this thread exists: it must release locks and
-// forget the parent's session before anything is counted, so after_raw_fork_in_child() comes first. libc's
-// own handlers have not run in it, which note_raw_fork() remembers.
+// Makes and records exit_group, execve and forks. In a fork's child only this thread exists. It must release
+// locks and forget the parent's session before anything is counted, so after_raw_fork_in_child() comes first.
+// libc's own handlers have not run in the child, which note_raw_fork() remembers.
 long call_on_process(const Arguments& arguments) noexcept {
   switch (arguments.number) {
     case SYS_exit_group:
@@ -72,7 +72,7 @@ long call_on_process(const Arguments& arguments) noexcept {
 #endif
     case SYS_clone:  // without CLONE_VM; wrap_syscall() handles the others
     case SYS_clone3: {
-      // Waits until no thread walks over the loaded objects, but at most some seconds. Otherwise the loader's
+      // This waits until no thread walks over the loaded objects, but at most 5 s. Otherwise the loader's
       // lock could stay locked in the child.
       before_fork();
       const long pid = arguments();
@@ -93,12 +93,13 @@ long call_on_process(const Arguments& arguments) noexcept {
   }
 }
 
-// Asynchronous I/O: requests are read before the call, completions after it. errno stays that of the call. In
-// a handler, requests are not counted if its own thread holds the ring's lock or is inside io_submit().
+// Makes and counts calls of asynchronous I/O. Requests are read before the call, completions after it. errno
+// stays that of the call. In a handler, requests are not counted if its own thread holds the ring's lock or
+// is inside io_submit().
 long call_on_queue(const Arguments& arguments) noexcept {
   switch (arguments.number) {
     case SYS_io_submit:
-      return submit_blocks(arguments.b, pointer<const KernelBlock*>(arguments.c), arguments);
+      return submit_blocks(arguments.b, pointer<const KernelAioBlock*>(arguments.c), arguments);
     case SYS_io_uring_setup: {
       const long fd = arguments();
       if (fd >= 0) {
@@ -107,12 +108,12 @@ long call_on_queue(const Arguments& arguments) noexcept {
       return fd;
     }
     case SYS_io_uring_enter: {
-      constexpr long kRegisteredRing = 1 << 4;
-      const int which = (arguments.d & kRegisteredRing) != 0 ? -1 : arguments.fd();
-      inspect(which);
+      constexpr long kRingIndexFlag = 1 << 4;
+      const int ring_fd = (arguments.d & kRingIndexFlag) != 0 ? -1 : arguments.fd();
+      read_program_ring(ring_fd);
       const long result = arguments();
       const int saved = errno;
-      inspect(which);
+      read_program_ring(ring_fd);
       errno = saved;
       return result;
     }
@@ -127,7 +128,7 @@ long call_on_queue(const Arguments& arguments) noexcept {
     case SYS_io_getevents:
     case SYS_io_pgetevents: {
       const long event_count = arguments();
-      count_kernel_events(pointer<const KernelEvent>(arguments.d), event_count);
+      count_kernel_events(pointer<const KernelAioEvent>(arguments.d), event_count);
       return event_count;
     }
     default:
@@ -139,13 +140,13 @@ int as_int(auto call) noexcept {
   return static_cast<int>(call());
 }
 
-// Calls on names, from the directory `at`. The path is the program's memory; it is read only after the kernel
-// has read it.
-long on_name(int at, long path, penstock_file_kind kind, auto call) noexcept {
+// Makes and counts a call on a name, which is relative to the directory `at`. The path is the program's
+// memory; it is read only after the kernel has read it.
+long count_call_on_name(int at, long path, penstock_file_kind kind, auto call) noexcept {
   return call_on_path_and_count(at, pointer<const char>(path), kind, call);
 }
 
-// stat() and its relatives, and calls on names: counted after the call.
+// Makes the calls of the stat family and calls on names, and counts them afterwards.
 long call_on_name(const Arguments& arguments) noexcept {
   const auto call = [&] { return as_int(arguments); };
   switch (arguments.number) {
@@ -160,10 +161,10 @@ long call_on_name(const Arguments& arguments) noexcept {
     case SYS_link:
     case SYS_readlink:
     case SYS_chmod:
-      return on_name(AT_FDCWD, arguments.a, PENSTOCK_REGULAR, arguments);
+      return count_call_on_name(AT_FDCWD, arguments.a, PENSTOCK_REGULAR, arguments);
     case SYS_mkdir:
     case SYS_rmdir:
-      return on_name(AT_FDCWD, arguments.a, PENSTOCK_DIRECTORY, arguments);
+      return count_call_on_name(AT_FDCWD, arguments.a, PENSTOCK_DIRECTORY, arguments);
 #endif
     case SYS_fstat:
       return stat_of_descriptor(arguments.fd(), pointer<const struct stat>(arguments.b), call);
@@ -176,9 +177,9 @@ long call_on_name(const Arguments& arguments) noexcept {
       return stat_of_name(arguments.fd(), pointer<const char>(arguments.b),
                           pointer<const struct statx>(arguments.e), call);
     case SYS_mkdirat:
-      return on_name(arguments.fd(), arguments.b, PENSTOCK_DIRECTORY, arguments);
+      return count_call_on_name(arguments.fd(), arguments.b, PENSTOCK_DIRECTORY, arguments);
     case SYS_truncate:
-      return on_name(AT_FDCWD, arguments.a, PENSTOCK_REGULAR, arguments);
+      return count_call_on_name(AT_FDCWD, arguments.a, PENSTOCK_REGULAR, arguments);
     case SYS_chdir:
     case SYS_fchdir:
       return note_directory_change(call());
@@ -190,14 +191,15 @@ long call_on_name(const Arguments& arguments) noexcept {
     case SYS_faccessat:
     case SYS_fchmodat:
     case SYS_utimensat:
-      return on_name(arguments.fd(), arguments.b, PENSTOCK_REGULAR, arguments);
+      return count_call_on_name(arguments.fd(), arguments.b, PENSTOCK_REGULAR, arguments);
     default:
       return call_on_queue(arguments);
   }
 }
 
-// Calls that make, copy, move, map or close descriptors. A descriptor that is closed is forgotten before the
-// call: after it another thread may have the number. A new descriptor is described after the call.
+// Makes and counts calls that make, copy, move, map or close descriptors. A descriptor is forgotten before
+// the call that closes it, because after the call another thread may have the number. A new descriptor is
+// described after the call.
 long call_on_descriptor(const Arguments& arguments) noexcept {
   const auto call = [&] { return as_int(arguments); };
   switch (arguments.number) {
@@ -223,7 +225,7 @@ long call_on_descriptor(const Arguments& arguments) noexcept {
 #endif
 #ifdef SYS_close_range
     case SYS_close_range:
-      if (!log_suspended() && (arguments.c & 4) == 0) {  // CLOSE_RANGE_CLOEXEC closes nothing yet
+      if (!log_suspended() && (arguments.c & 4) == 0) {  // with CLOSE_RANGE_CLOEXEC (4) nothing is closed yet
         forget_range(static_cast<unsigned>(arguments.a), static_cast<unsigned>(arguments.b));
       }
       return call();
@@ -258,9 +260,8 @@ long call_on_descriptor(const Arguments& arguments) noexcept {
   }
 }
 
-// Reads and writes. The wrappers' own templates (wrap_transfers.hpp) make the call and count it after its
-// return.
-long transfer(const Arguments& arguments) noexcept {
+// Makes and counts reads and writes, by the same templates as the wrappers (wrap_transfers.hpp).
+long call_that_transfers(const Arguments& arguments) noexcept {
   switch (arguments.number) {
     case SYS_read:
     case SYS_readv:
@@ -275,9 +276,9 @@ long transfer(const Arguments& arguments) noexcept {
     case SYS_pwritev:
       return transfer_at<PENSTOCK_CALL_WRITE>(arguments.fd(), arguments.d, arguments);
     case SYS_preadv2:
-      return transfer_v2<PENSTOCK_CALL_READ>(arguments.fd(), arguments.d, arguments);
+      return transfer_at_if_set<PENSTOCK_CALL_READ>(arguments.fd(), arguments.d, arguments);
     case SYS_pwritev2:
-      return transfer_v2<PENSTOCK_CALL_WRITE>(arguments.fd(), arguments.d, arguments);
+      return transfer_at_if_set<PENSTOCK_CALL_WRITE>(arguments.fd(), arguments.d, arguments);
     case SYS_sendfile:
       return copy_between(static_cast<int>(arguments.b), pointer<off64_t>(arguments.c), arguments.fd(),
                           nullptr, true, arguments);
@@ -292,8 +293,8 @@ long transfer(const Arguments& arguments) noexcept {
   }
 }
 
-// Calls that are handled even inside another library's function (InOtherLibrary).
-bool is_of_processes(long number) noexcept {
+// True for calls that are handled even inside another library's function (InOtherLibrary).
+bool is_fork_or_exit(long number) noexcept {
   switch (number) {
 #ifdef SYS_fork
     case SYS_fork:
@@ -318,12 +319,12 @@ extern "C" {
 __attribute__((used)) long penstock_syscall(long number, long a, long b, long c, long d, long e,
                                             long f) noexcept {
   const Arguments arguments{number, a, b, c, d, e, f};
-  // Inside another library's function whose wrapper counts the call already. Forks and exits are handled all
-  // the same, because a child needs what call_on_process() does.
-  if (InOtherLibrary::is_active() && !is_of_processes(number)) [[unlikely]] {
+  // Inside another library's function the call is not counted, because the wrapper of that function counts
+  // it. Forks and exits are handled also there, because a child needs what call_on_process() does.
+  if (InOtherLibrary::is_active() && !is_fork_or_exit(number)) [[unlikely]] {
     return arguments();
   }
-  return transfer(arguments);
+  return call_that_transfers(arguments);
 }
 
 #if defined(__x86_64__)
@@ -375,9 +376,9 @@ __attribute__((visibility("default"), naked)) long wrap_syscall() {
 
 #if !defined(__x86_64__)
 PENSTOCK_WRAP(long, syscall, (long number, long a, long b, long c, long d, long e, long f)) {
-  constexpr unsigned long kSharedMemory = 0x100;  // CLONE_VM
-  if ((number == SYS_clone && (static_cast<unsigned long>(a) & kSharedMemory) != 0) ||
-      (number == SYS_clone3 && (*pointer<const std::uint64_t>(a) & kSharedMemory) != 0)) {
+  constexpr unsigned long kSharesMemoryFlag = 0x100;  // the flag CLONE_VM
+  if ((number == SYS_clone && (static_cast<unsigned long>(a) & kSharesMemoryFlag) != 0) ||
+      (number == SYS_clone3 && (*pointer<const std::uint64_t>(a) & kSharesMemoryFlag) != 0)) {
     return real_syscall(number, a, b, c, d, e, f);
   }
   return penstock_syscall(number, a, b, c, d, e, f);

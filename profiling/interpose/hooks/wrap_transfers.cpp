@@ -36,8 +36,9 @@ PENSTOCK_WRAP_TWINS(ssize_t, preadv, preadv64, (int fd, const iovec* parts, int 
                                                     [&] { return real(fd, parts, count, offset); }))
 PENSTOCK_WRAP_TWINS(ssize_t, preadv2, preadv64v2,
                     (int fd, const iovec* parts, int count, off64_t offset, int flags),
-                    transfer_v2<PENSTOCK_CALL_READ>(fd, offset,
-                                                    [&] { return real(fd, parts, count, offset, flags); }))
+                    transfer_at_if_set<PENSTOCK_CALL_READ>(fd, offset, [&] {
+                      return real(fd, parts, count, offset, flags);
+                    }))
 PENSTOCK_WRAP_TWINS(ssize_t, pwrite, pwrite64, (int fd, const void* data, size_t bytes, off64_t offset),
                     transfer_at<PENSTOCK_CALL_WRITE>(fd, offset,
                                                      [&] { return real(fd, data, bytes, offset); }))
@@ -46,8 +47,9 @@ PENSTOCK_WRAP_TWINS(ssize_t, pwritev, pwritev64, (int fd, const iovec* parts, in
                                                      [&] { return real(fd, parts, count, offset); }))
 PENSTOCK_WRAP_TWINS(ssize_t, pwritev2, pwritev64v2,
                     (int fd, const iovec* parts, int count, off64_t offset, int flags),
-                    transfer_v2<PENSTOCK_CALL_WRITE>(fd, offset,
-                                                     [&] { return real(fd, parts, count, offset, flags); }))
+                    transfer_at_if_set<PENSTOCK_CALL_WRITE>(fd, offset, [&] {
+                      return real(fd, parts, count, offset, flags);
+                    }))
 
 PENSTOCK_WRAP_TWINS(ssize_t, sendfile, sendfile64, (int out, int in, off64_t* offset, size_t bytes),
                     copy_between(in, offset, out, nullptr, true,

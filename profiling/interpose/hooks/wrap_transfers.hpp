@@ -10,16 +10,17 @@
 
 namespace penstock::interpose {
 
-// Finds the offset of an O_APPEND write: the kernel has set the position to the end of the written bytes.
-inline void follow_append(int fd, Description& description, ssize_t bytes, std::int64_t& offset) noexcept {
-  const long at = system_call(SYS_lseek, fd, 0, SEEK_CUR);
-  if (at >= bytes) {
-    offset = at - bytes;
+// Finds the offset of a write with O_APPEND: the kernel has set the position to the end of the written bytes.
+inline void find_append_offset(int fd, Description& description, ssize_t bytes,
+                               std::int64_t& offset) noexcept {
+  const long end_position = system_call(SYS_lseek, fd, 0, SEEK_CUR);
+  if (end_position >= bytes) {
+    offset = end_position - bytes;
     description.position.store(offset, std::memory_order_relaxed);
   }
 }
 
-// A read or a write at the descriptor's position.
+// Makes and counts a read or a write at the descriptor's position.
 template <penstock_call kCall>
 ssize_t transfer_at_position(int fd, auto call) noexcept {
   ThreadLog* log = thread_log();
@@ -33,14 +34,14 @@ ssize_t transfer_at_position(int fd, auto call) noexcept {
   const std::uint64_t end = ticks();
   if constexpr (kCall == PENSTOCK_CALL_WRITE) {
     if (description != nullptr && description->appends && bytes > 0) [[unlikely]] {
-      follow_append(fd, *description, bytes, offset);
+      find_append_offset(fd, *description, bytes, offset);
     }
   }
   count_transfer<kCall>(*log, fd, description, offset, bytes, begin, end);
   return bytes;
 }
 
-// A read or a write at an offset of its own.
+// Makes and counts a read or a write at the given offset.
 template <penstock_call kCall>
 ssize_t transfer_at(int fd, std::int64_t offset, auto call) noexcept {
   ThreadLog* log = thread_log();
@@ -54,9 +55,9 @@ ssize_t transfer_at(int fd, std::int64_t offset, auto call) noexcept {
   return bytes;
 }
 
-// preadv2 and pwritev2 take -1 for the descriptor's position.
+// Makes and counts preadv2() or pwritev2(): the offset -1 means the descriptor's position.
 template <penstock_call kCall>
-ssize_t transfer_v2(int fd, std::int64_t offset, auto call) noexcept {
+ssize_t transfer_at_if_set(int fd, std::int64_t offset, auto call) noexcept {
   if (offset != -1) {
     return transfer_at<kCall>(fd, offset, call);
   }
@@ -67,9 +68,9 @@ inline bool is_file(const Description* description) noexcept {
   return description != nullptr && description->file != 0 && description->kind == PENSTOCK_REGULAR;
 }
 
-// A copy from one descriptor to another within the kernel, as by sendfile(). `in_at` and `out_at` point to
-// offsets that the kernel advances. If one is null, the call uses that descriptor's position.
-// `kernel_counts`: whether the kernel includes the bytes in rchar and wchar.
+// Makes and counts a copy from one descriptor to another within the kernel, such as sendfile(). `in_at` and
+// `out_at` point to offsets that the kernel advances. If one of them is null, the call uses the position of
+// that descriptor. `kernel_counts`: whether the kernel includes the bytes in rchar and wchar.
 ssize_t copy_between(int in, const off64_t* in_at, int out, const off64_t* out_at, bool kernel_counts,
                      auto call) noexcept {
   ThreadLog* log = thread_log();
@@ -78,8 +79,8 @@ ssize_t copy_between(int in, const off64_t* in_at, int out, const off64_t* out_a
   }
   std::int64_t in_offset = 0;
   std::int64_t out_offset = 0;
-  Description* from = position_before(*log, in, in_offset);
-  Description* to = position_before(*log, out, out_offset);
+  Description* source = position_before(*log, in, in_offset);
+  Description* destination = position_before(*log, out, out_offset);
   const std::uint64_t begin = ticks();
   const ssize_t bytes = call();
   const std::uint64_t end = ticks();
@@ -96,18 +97,18 @@ ssize_t copy_between(int in, const off64_t* in_at, int out, const off64_t* out_a
   } else {
     log->totals->spliced += static_cast<std::uint64_t>(bytes);
   }
-  if (from != nullptr && in_at == nullptr) {
-    from->advance(bytes);
+  if (source != nullptr && in_at == nullptr) {
+    source->advance(bytes);
   }
-  if (to != nullptr && out_at == nullptr) {
-    to->advance(bytes);
+  if (destination != nullptr && out_at == nullptr) {
+    destination->advance(bytes);
   }
-  // The time must be counted only once. Between two files, each gets half of it. If the other end is a pipe
-  // or a socket, whose operations are not counted, the file gets all of it.
-  const bool two_files = is_file(from) && is_file(to);
-  const std::uint64_t middle = begin + (end - begin) / 2;
-  const std::uint64_t read_end = two_files ? middle : end;
-  const std::uint64_t write_begin = two_files ? middle : begin;
+  // The time of the call must be counted only once. If both ends are files, each gets half of the time. If
+  // the other end is a pipe or a socket, whose operations are not counted, the file gets all of it.
+  const bool both_are_files = is_file(source) && is_file(destination);
+  const std::uint64_t middle_ticks = begin + (end - begin) / 2;
+  const std::uint64_t read_end = both_are_files ? middle_ticks : end;
+  const std::uint64_t write_begin = both_are_files ? middle_ticks : begin;
   count(*log, in,
         {.call = PENSTOCK_CALL_READ, .offset = in_offset, .length = bytes, .begin = begin, .end = read_end});
   count(

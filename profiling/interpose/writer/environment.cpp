@@ -24,9 +24,9 @@ constexpr std::size_t kOurPrefixBytes = sizeof(kOurPrefix) - 1;
 
 char* saved_variables[WatchedEnvironment::kMostAdded];
 std::size_t saved_count = 0;
-char* library = nullptr;  // path of this library, as in LD_PRELOAD
+char* library_path = nullptr;  // path of this library, for LD_PRELOAD
 
-bool same_variable(const char* a, const char* b) noexcept {
+bool is_same_variable(const char* a, const char* b) noexcept {
   while (*a == *b && *a != '=' && *a != 0) {
     ++a;
     ++b;
@@ -34,9 +34,9 @@ bool same_variable(const char* a, const char* b) noexcept {
   return *a == '=' && *b == '=';
 }
 
-const char* find(char* const* environment, const char* variable) noexcept {
+const char* find_variable(char* const* environment, const char* variable) noexcept {
   for (; environment != nullptr && *environment != nullptr; ++environment) {
-    if (same_variable(*environment, variable)) {
+    if (is_same_variable(*environment, variable)) {
       return *environment;
     }
   }
@@ -46,14 +46,14 @@ const char* find(char* const* environment, const char* variable) noexcept {
 }  // namespace
 
 void save_environment() noexcept {
-  Dl_info about{};
-  if (dladdr(reinterpret_cast<void*>(&save_environment), &about) != 0 && about.dli_fname != nullptr) {
-    library = strdup(about.dli_fname);
+  Dl_info info{};
+  if (dladdr(reinterpret_cast<void*>(&save_environment), &info) != 0 && info.dli_fname != nullptr) {
+    library_path = strdup(info.dli_fname);
   }
-  for (char** at = environ;
-       at != nullptr && *at != nullptr && saved_count < WatchedEnvironment::kMostAdded - 1; ++at) {
-    if (strncmp(*at, kOurPrefix, kOurPrefixBytes) == 0) {
-      saved_variables[saved_count++] = strdup(*at);
+  for (char** entry = environ;
+       entry != nullptr && *entry != nullptr && saved_count < WatchedEnvironment::kMostAdded - 1; ++entry) {
+    if (strncmp(*entry, kOurPrefix, kOurPrefixBytes) == 0) {
+      saved_variables[saved_count++] = strdup(*entry);
     }
   }
 }
@@ -67,33 +67,33 @@ std::size_t WatchedEnvironment::count(char* const* given) noexcept {
 }
 
 std::size_t WatchedEnvironment::preload_bytes(char* const* given) noexcept {
-  const char* preload = find(given, kPreload);
-  return kPreloadBytes + (library == nullptr ? 0 : strlen(library)) + 1 +
+  const char* preload = find_variable(given, kPreload);
+  return kPreloadBytes + (library_path == nullptr ? 0 : strlen(library_path)) + 1 +
          (preload == nullptr ? 0 : strlen(preload)) + 1;
 }
 
 WatchedEnvironment::WatchedEnvironment(char* const* given, char** room, char* preload) noexcept
-    : result_(given) {
-  if (library == nullptr || saved_count == 0) {
+    : environment_(given) {
+  if (library_path == nullptr || saved_count == 0) {
     return;
   }
-  const char* given_preload = find(given, kPreload);
-  const bool preloads = given_preload != nullptr && strstr(given_preload, library) != nullptr;
-  bool complete = preloads;
+  const char* given_preload = find_variable(given, kPreload);
+  const bool loads_library = given_preload != nullptr && strstr(given_preload, library_path) != nullptr;
+  bool nothing_to_add = loads_library;
   for (std::size_t i = 0; i < saved_count; ++i) {
-    complete = complete && find(given, saved_variables[i]) != nullptr;
+    nothing_to_add = nothing_to_add && find_variable(given, saved_variables[i]) != nullptr;
   }
-  if (complete) {
+  if (nothing_to_add) {
     return;
   }
   std::size_t n = 0;
   for (; given != nullptr && *given != nullptr; ++given) {
-    if (preloads || *given != given_preload) {
+    if (loads_library || *given != given_preload) {
       room[n++] = *given;
     }
   }
-  if (!preloads) {
-    char* end = stpcpy(stpcpy(preload, kPreload), library);
+  if (!loads_library) {
+    char* end = stpcpy(stpcpy(preload, kPreload), library_path);
     if (given_preload != nullptr && given_preload[kPreloadBytes] != 0) {
       *end = ':';
       strcpy(end + 1, given_preload + kPreloadBytes);
@@ -102,12 +102,12 @@ WatchedEnvironment::WatchedEnvironment(char* const* given, char** room, char* pr
   }
   for (std::size_t i = 0; i < saved_count; ++i) {
     room[n] = nullptr;
-    if (find(room, saved_variables[i]) == nullptr) {
+    if (find_variable(room, saved_variables[i]) == nullptr) {
       room[n++] = saved_variables[i];
     }
   }
   room[n] = nullptr;
-  result_ = room;
+  environment_ = room;
 }
 
 }  // namespace penstock::interpose

@@ -11,24 +11,24 @@
 
 namespace penstock::interpose {
 
-// Remembers these variables. Called once, in the library's constructor.
+// Remembers the variables that begin with PENSTOCK_PROFILE_. Called once, in the library's constructor.
 void save_environment() noexcept;
 
-// The environment that the program gave, with the remembered variables that it lacks. All memory is on the
-// caller's stack, because this is also used between fork() and exec(), where malloc is not allowed.
+// The environment that the program gave, completed by the remembered variables and LD_PRELOAD. All memory is
+// on the caller's stack, because this is also used between fork() and exec(), where malloc is not allowed.
 class WatchedEnvironment {
  public:
   static constexpr std::size_t kMostAdded = 16;
   // `room` must have space for count(given) + kMostAdded + 1 pointers, and `preload` for preload_bytes(given)
   // bytes.
   WatchedEnvironment(char* const* given, char** room, char* preload) noexcept;
-  char* const* get() const noexcept { return result_; }
+  char* const* get() const noexcept { return environment_; }
 
   static std::size_t count(char* const* given) noexcept;
   static std::size_t preload_bytes(char* const* given) noexcept;
 
  private:
-  char* const* result_;
+  char* const* environment_;
 };
 
 }  // namespace penstock::interpose

@@ -16,24 +16,24 @@
 namespace penstock::interpose {
 
 // The descriptor is open only during this call, and is closed on exec. EINTR would end the reading early, but
-// files of /proc do not return it.
+// reading /proc never fails with EINTR.
 std::size_t read_text(const char* path, char* to, std::size_t room) noexcept {
   const long fd = system_call(SYS_openat, AT_FDCWD, as_argument(path), O_RDONLY | O_CLOEXEC);
   if (fd < 0) {
     return 0;
   }
-  std::size_t all = 0;
-  while (all < room) {
-    const long n = system_call(SYS_read, fd, as_argument(to + all), static_cast<long>(room - all));
+  std::size_t total = 0;
+  while (total < room) {
+    const long n = system_call(SYS_read, fd, as_argument(to + total), static_cast<long>(room - total));
     if (n <= 0) {
       break;
     }
-    all += static_cast<std::size_t>(n);
+    total += static_cast<std::size_t>(n);
   }
   system_call(SYS_close, fd);
-  file.own_read += all;
-  file.read_to_begin += all;
-  return all;
+  file.own_read_bytes += total;
+  file.begin_read_bytes += total;
+  return total;
 }
 
 bool read_kernel_io(penstock_kernel_io& io) noexcept {
@@ -41,27 +41,28 @@ bool read_kernel_io(penstock_kernel_io& io) noexcept {
   if (read_text("/proc/self/io", text, sizeof(text) - 1) == 0) {
     return false;
   }
-  const auto value = [&text](const char* name) -> std::uint64_t {
-    const char* at = strstr(text, name);
-    return at == nullptr ? 0 : strtoull(at + strlen(name), nullptr, 10);
+  const auto counter_of = [&text](const char* name) -> std::uint64_t {
+    const char* found = strstr(text, name);
+    return found == nullptr ? 0 : strtoull(found + strlen(name), nullptr, 10);
   };
-  io = penstock_kernel_io{.rchar = value("rchar: "),
-                          .wchar = value("wchar: "),
-                          .syscr = value("syscr: "),
-                          .syscw = value("syscw: "),
-                          .read_bytes = value("\nread_bytes: "),
-                          .write_bytes = value("\nwrite_bytes: ")};
+  io = penstock_kernel_io{.rchar = counter_of("rchar: "),
+                          .wchar = counter_of("wchar: "),
+                          .syscr = counter_of("syscr: "),
+                          .syscw = counter_of("syscw: "),
+                          .read_bytes = counter_of("\nread_bytes: "),
+                          .write_bytes = counter_of("\nwrite_bytes: ")};
   return true;
 }
 
 std::uint64_t process_start() noexcept {
   char text[1024] = {};
   read_text("/proc/self/stat", text, sizeof(text) - 1);
-  const char* at = strrchr(text, ')');  // the name before it may contain anything
-  for (int field = 2; at != nullptr && field < 22; ++field) {
-    at = strchr(at + 1, ' ');
+  // The last ')' ends the process's name, which may contain others.
+  const char* field_text = strrchr(text, ')');
+  for (int field_number = 2; field_text != nullptr && field_number < 22; ++field_number) {
+    field_text = strchr(field_text + 1, ' ');
   }
-  return at == nullptr ? 0 : strtoull(at, nullptr, 10);
+  return field_text == nullptr ? 0 : strtoull(field_text, nullptr, 10);
 }
 
 }  // namespace penstock::interpose

@@ -17,7 +17,7 @@ namespace penstock::interpose {
 
 class OwnedLock {
  public:
-  // In a fork's child: frees the lock, because its owner may not exist in the child.
+  // Called in a fork's child. Frees the lock, because its owner may not exist in the child.
   void reset() noexcept { owner_.store(nullptr, std::memory_order_relaxed); }
 
  private:
@@ -25,7 +25,7 @@ class OwnedLock {
   std::atomic<const void*> owner_{nullptr};
 };
 
-// Holds the lock as long as it exists. The constructor waits while another thread has it.
+// Holds the lock as long as this object exists. The constructor waits while another thread has the lock.
 class LockGuard {
  public:
   explicit LockGuard(OwnedLock& lock) noexcept : lock_(lock) {
@@ -51,13 +51,13 @@ class LockGuard {
   }
   LockGuard(const LockGuard&) = delete;
   LockGuard& operator=(const LockGuard&) = delete;
-  // False: this thread already holds the lock further up its stack.
+  // False if this thread already holds the lock further up its stack.
   bool has_lock() const noexcept { return has_lock_; }
 
  private:
   static const char& identity() noexcept {
-    static thread_local char of_thread __attribute__((tls_model("initial-exec"))) = 0;
-    return of_thread;
+    static thread_local char thread_mark __attribute__((tls_model("initial-exec"))) = 0;
+    return thread_mark;
   }
   OwnedLock& lock_;
   bool has_lock_ = false;

@@ -1,5 +1,5 @@
-// Session files that have ended. They stay mapped, because running calls may still write to them
-// (session_lifetime.hpp).
+// Keeps the session files that have ended mapped, because running calls may still write to them. Unmaps them
+// later (session_lifetime.hpp).
 //
 // Threads: the holder of Control, with all signals blocked, while session.changes is set.
 #include <sys/mman.h>
@@ -18,24 +18,24 @@ struct PastFile {
 };
 constexpr std::size_t kMostPastFiles = 4096;
 PastFile past_files[kMostPastFiles];
-std::size_t past_count = 0;
+std::size_t past_file_count = 0;
 
 }  // namespace
 
 void stop_session() noexcept {
   end_session(PENSTOCK_STOPPED);
   const LockGuard hold(file_lock);
-  // The addresses after the file are unmapped, also pages that were mapped once and then cut off. Nothing can
-  // touch them: all blocks end before file.bytes.
+  // The addresses after the file are unmapped, also pages that were mapped once and then cut off. No thread
+  // can use these pages: all blocks end before file.bytes.
   system_call(SYS_munmap, as_argument(session.base + file.bytes),
-              static_cast<long>(file.reserved - file.bytes));
-  if (past_count < kMostPastFiles) {
-    past_files[past_count++] = {.base = session.base, .bytes = file.bytes};
+              static_cast<long>(file.reserved_bytes - file.bytes));
+  if (past_file_count < kMostPastFiles) {
+    past_files[past_file_count++] = {.base = session.base, .bytes = file.bytes};
   }
 }
 
 void unmap_past_files() noexcept {
-  for (std::size_t i = 0; i < past_count; ++i) {
+  for (std::size_t i = 0; i < past_file_count; ++i) {
     system_call(SYS_mmap, as_argument(past_files[i].base), static_cast<long>(past_files[i].bytes),
                 PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS | MAP_FIXED | MAP_NORESERVE, -1, 0);
   }
@@ -45,16 +45,16 @@ void reclaim_sessions(bool (*is_needed)(const char* base)) noexcept {
   // The newest few stay mapped: a call may have a pointer into one of them for as long as closing a file
   // takes.
   constexpr std::size_t kNewestKept = 8;
-  std::size_t left = 0;
-  for (std::size_t i = 0; i < past_count; ++i) {
-    if (i + kNewestKept >= past_count || past_files[i].base == session.base ||
+  std::size_t kept_files = 0;
+  for (std::size_t i = 0; i < past_file_count; ++i) {
+    if (i + kNewestKept >= past_file_count || past_files[i].base == session.base ||
         is_needed(past_files[i].base)) {
-      past_files[left++] = past_files[i];
+      past_files[kept_files++] = past_files[i];
     } else {
       system_call(SYS_munmap, as_argument(past_files[i].base), static_cast<long>(past_files[i].bytes));
     }
   }
-  past_count = left;
+  past_file_count = kept_files;
 }
 
 }  // namespace penstock::interpose

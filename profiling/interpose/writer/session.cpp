@@ -1,5 +1,5 @@
-// The clock of a session. It is chosen when the library is loaded, before a call is counted, or when
-// recording begins later.
+// Chooses the clock of a session: when the library is loaded, before a call is counted, or when recording
+// begins later.
 //
 // Threads: the one that loads the library, or the holder of Control.
 // Locks: none is needed: no other thread reads `uses_tsc` yet. getenv() reads the program's environment.
@@ -29,8 +29,8 @@ bool tsc_is_invariant() noexcept {
   if (__get_cpuid(0x80000007, &a, &b, &c, &d) == 0 || (d & (1U << 8U)) == 0) {
     return false;
   }
-  // If the kernel found that the counter differs between processors, it uses another clock source: one of
-  // those below.
+  // If the kernel has found that the counter differs between processors, its clock source is not the counter,
+  // but one of those below.
   char source[32] = {};
   const long fd = system_call(
       SYS_openat, -100, as_argument("/sys/devices/system/clocksource/clocksource0/current_clocksource"), 0);
@@ -45,14 +45,14 @@ bool tsc_is_invariant() noexcept {
 
 std::uint64_t measure_ticks_per_s() noexcept {
   const std::int64_t begin_ns = nanoseconds(CLOCK_MONOTONIC);
-  const std::uint64_t begin = __rdtsc();
+  const std::uint64_t begin_ticks = __rdtsc();
   std::int64_t end_ns = begin_ns;
-  std::uint64_t end = begin;
+  std::uint64_t end_ticks = begin_ticks;
   while (end_ns - begin_ns < 100'000) {
     end_ns = nanoseconds(CLOCK_MONOTONIC);
-    end = __rdtsc();
+    end_ticks = __rdtsc();
   }
-  return static_cast<std::uint64_t>(static_cast<double>(end - begin) * 1e9 /
+  return static_cast<std::uint64_t>(static_cast<double>(end_ticks - begin_ticks) * 1e9 /
                                     static_cast<double>(end_ns - begin_ns));
 }
 #endif
@@ -63,8 +63,8 @@ std::uint64_t start_ticks() noexcept {
 #if defined(__x86_64__)
   // A user may know better than the processor: an emulator (valgrind) reports that the counter is not
   // invariant, and a test may want the other clock.
-  const char* wanted = getenv("PENSTOCK_PROFILE_CLOCK");
-  if (wanted == nullptr ? tsc_is_invariant() : strcmp(wanted, "tsc") == 0) {
+  const char* clock_name = getenv("PENSTOCK_PROFILE_CLOCK");
+  if (clock_name == nullptr ? tsc_is_invariant() : strcmp(clock_name, "tsc") == 0) {
     session.uses_tsc = true;
     return measure_ticks_per_s();
   }

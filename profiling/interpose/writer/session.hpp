@@ -31,44 +31,45 @@
 namespace penstock::interpose {
 
 enum class SessionState : std::uint32_t {
-  off,     // nothing is recorded: no folder was named, or it could not be written
+  off,     // nothing is recorded: no folder was given, or it is not writable
   forked,  // this process was forked from a recorded one and has not counted a call yet
   running,
 };
 
 // All words that each wrapped call reads are in the first cache line, also words of other parts of the
-// library. The reason: after a system call, little of what was in the cache is left.
+// library. So a call reads only this line: after a system call, little of what was in the cache is left.
 struct alignas(64) Session {
   std::atomic<SessionState> state{SessionState::off};
   // Set while one thread, the holder of Control, switches the session from one file to another. That thread
   // waits until no other thread is inside an update (Update, counting.hpp). Threads that begin an update
   // meanwhile wait until this is cleared.
   std::atomic<bool> changes{false};
-  bool uses_tsc = false;                     // the clock of ticks(); decided once, before anything is counted
-  bool rings_seen = false;                   // the program has used a ring (rings.hpp)
+  bool uses_tsc = false;    // ticks() uses the time stamp counter; chosen before any call is counted
+  bool rings_seen = false;  // the program has used a ring (rings.hpp)
   std::atomic<bool> may_have_loaded{false};  // objects may have been loaded since the last search (slots.hpp)
-  char* base = nullptr;                      // where the file is mapped
-  penstock_session_header* header =
-      nullptr;             // the file's header; not null once recording has begun for the first time
+  char* base = nullptr;                      // address where the file is mapped
+  // The file's header; not null once recording has begun for the first time.
+  penstock_session_header* header = nullptr;
   char folder[1024] = {};  // absolute path of the session's folder
 };
 static_assert(offsetof(Session, folder) <= 64);
 extern Session session;
 
-// A new block with room for at least `bytes` of entries; its header is written. Null if there is no room
+// Adds a block with room for at least `bytes` of entries, and writes its header. Null if there is no room
 // left, and in a handler whose own thread holds file_lock. Takes file_lock; may write to the file and map a
 // part of it.
 penstock_block* new_block(penstock_block_kind kind, std::uint16_t entry_bytes, std::uint64_t bytes) noexcept;
 
-// Gives the calling thread a block of segments with free room. `full` is the thread's last block; null: it
-// had none. Below the trace limit this is a new block. At the limit, or if the file cannot grow, it is the
-// oldest full block, emptied. If there is no full block, it is `full` itself, emptied. Null if there is no
-// room for a thread's first block, and in a handler whose own thread holds file_lock. Takes file_lock.
+// Gives the calling thread a block of segments with free room. `full_block` is the thread's last block, or
+// null if it had none. Below the trace limit the result is a new block. At the limit, or if the file cannot
+// grow, it is the oldest full block, emptied. If there is no full block, it is `full_block` itself, emptied.
+// Null if there is no room for a thread's first block, and in a handler whose own thread holds file_lock.
+// Takes file_lock.
 //
 // A block that is not full belongs to the log of a thread, or to a log that waits for the next thread. So
 // there are never more of these blocks than there were threads at one time. For each of them one block of
 // PENSTOCK_BLOCK_GRANULE bytes may be beyond the limit.
-penstock_block* next_segment_block(penstock_block* full) noexcept;
+penstock_block* next_segment_block(penstock_block* full_block) noexcept;
 
 inline std::uint64_t offset_in_session(const void* in_session) noexcept {
   return static_cast<std::uint64_t>(static_cast<const char*>(in_session) - session.base);
@@ -78,24 +79,27 @@ T* at_offset(std::uint64_t offset) noexcept {
   return reinterpret_cast<T*>(session.base + offset);
 }
 
-// Another process may switch the bit at any time (`penstock profile trace`). Relaxed: nothing depends on it.
+// Whether segments are recorded. Another process may switch this bit at any time (`penstock profile trace`).
+// A relaxed load is enough, because nothing else depends on the bit.
 inline bool segments_wanted() noexcept {
   return (__atomic_load_n(&session.header->control, __ATOMIC_RELAXED) & 1U) != 0;
 }
 
-// Atomic, because all threads and handlers share the header's counters. Takes no lock.
+// Adds `by` to a counter of the header. This is atomic, because all threads and handlers share these
+// counters. Takes no lock.
 inline void count_drop(std::uint64_t& counter, std::uint64_t by = 1) noexcept {
   __atomic_fetch_add(&counter, by, __ATOMIC_RELAXED);
 }
 
-// The clock of a session: the processor's time stamp counter if that is invariant, otherwise CLOCK_MONOTONIC.
+// --- The clock of a session is the processor's time stamp counter if that is invariant, otherwise
+// CLOCK_MONOTONIC.
 inline std::int64_t nanoseconds(clockid_t clock) noexcept {
   timespec time{};
   clock_gettime(clock, &time);
   return static_cast<std::int64_t>(time.tv_sec) * 1'000'000'000 + time.tv_nsec;
 }
 
-// The time, in the session's ticks. Any thread and any handler.
+// The present time in the session's ticks. Any thread and any handler may call this.
 inline std::uint64_t ticks() noexcept {
 #if defined(__x86_64__)
   if (session.uses_tsc) [[likely]] {
@@ -105,18 +109,18 @@ inline std::uint64_t ticks() noexcept {
   return static_cast<std::uint64_t>(nanoseconds(CLOCK_MONOTONIC));
 }
 
-// Chooses the clock, and returns its ticks per second, measured for 0.1 ms. PENSTOCK_PROFILE_CLOCK=tsc or
-// =monotonic overrides the choice. Called once, before anything is counted.
+// Chooses the clock, and returns its ticks per second. They are measured for 0.1 ms.
+// PENSTOCK_PROFILE_CLOCK=tsc or =monotonic overrides the choice. Called once, before anything is counted.
 std::uint64_t start_ticks() noexcept;
 
 // Stores a newer pair of readings of both clocks. Takes file_lock; a handler that cannot take the lock stores
-// nothing. Within an update.
+// nothing. Called within an update.
 [[gnu::cold]] void set_later_moment() noexcept;
-// Calls set_later_moment() if the last pair is older than 1/8 s. Within an update.
+// Calls set_later_moment() if the last pair of readings is older than 1/8 s. Called within an update.
 inline void note_moment(std::uint64_t now) noexcept {
   const penstock_session_header& h = *session.header;
-  const std::uint32_t newest = __atomic_load_n(&h.later_index, __ATOMIC_ACQUIRE) & 1U;
-  if (now - h.later[newest].ticks >= h.ticks_per_s / 8) [[unlikely]] {
+  const std::uint32_t newest_index = __atomic_load_n(&h.later_index, __ATOMIC_ACQUIRE) & 1U;
+  if (now - h.later[newest_index].ticks >= h.ticks_per_s / 8) [[unlikely]] {
     set_later_moment();
   }
 }

@@ -2,13 +2,13 @@
 //
 // Threads: session_lifetime.hpp names the callers of each function.
 // Locks: file_lock is held by begin_session(), begin_kernel_counters(), end_session() and add_event().
-// open_session() and begin_forked() need none: in the library's constructor, and in a child's first call
-// under begin_lock, no other thread writes to the session. No lock is taken under file_lock.
+// open_session() and begin_forked_session() need none: in the library's constructor, and in a child's first
+// call under begin_lock, no other thread writes to the session. No lock is taken under file_lock.
 // Memory: the program's heap is not used, except by strerror() in open_session(), which runs when the library
 // is loaded. getenv() is called when a file begins; a program that changes its environment in another thread
 // at that time races with it.
 // Signals: if a handler's own thread holds file_lock, the handler does not wait (LockGuard::has_lock()).
-// Forks: a child never writes to its parent's file (leave_session_of_parent(), begin_forked()).
+// Forks: a child never writes to its parent's file (leave_session_of_parent(), begin_forked_session()).
 // Crash: the file is mapped, so a killed process leaves what it had counted.
 #include "profiling/interpose/writer/session_lifetime.hpp"
 
@@ -34,53 +34,54 @@ void copy_text(char* to, std::size_t room, const char* from) noexcept {
   to[length] = 0;
 }
 
-// strtoul() of digits: no allocation, no locale.
-std::uint32_t number_from_environment(const char* a, const char* b) noexcept {
-  for (const char* name : {a, b}) {
-    if (const char* value = getenv(name); value != nullptr && *value != 0) {
+// Returns the number in the first of these environment variables that is set, or 0. strtoul() allocates
+// nothing and uses no locale here.
+std::uint32_t number_from_environment(const char* name, const char* other_name) noexcept {
+  for (const char* tried_name : {name, other_name}) {
+    if (const char* value = getenv(tried_name); value != nullptr && *value != 0) {
       return static_cast<std::uint32_t>(strtoul(value, nullptr, 10));
     }
   }
   return 0;
 }
 
-// Relaxed: another process writes this bit at any time, and nothing else depends on it.
+// A relaxed load is enough: another process may write this bit at any time, and nothing else depends on it.
 std::uint32_t trace_bit_of(const penstock_session_header& header) noexcept {
   return __atomic_load_n(&header.control, __ATOMIC_RELAXED) & 1U;
 }
 
 // Whether the new file takes over the trace bit of the previous file. A forked child takes over its parent's
-// bit, also if it was switched after the fork. It does not if the parent has left that file for another one.
-// The parent may be storing its state at this moment: then either answer is right.
-bool may_inherit_trace_bit(const penstock_session_header* before, bool forked) noexcept {
-  if (before == nullptr || !forked) {
-    return before != nullptr;
+// bit, also if the bit was switched after the fork. The child does not do so if the parent has left that file
+// for another one. If the parent stores its state at this moment, either result is right.
+bool may_inherit_trace_bit(const penstock_session_header* previous, bool forked) noexcept {
+  if (previous == nullptr || !forked) {
+    return previous != nullptr;
   }
-  const std::uint32_t state = __atomic_load_n(&before->state, __ATOMIC_RELAXED);
+  const std::uint32_t state = __atomic_load_n(&previous->state, __ATOMIC_RELAXED);
   return state == PENSTOCK_RUNNING || state == PENSTOCK_ENDED;
 }
 
 // Takes over a late switch of the old file's trace bit. Another process may have switched that bit after it
 // was copied, because it did not see the new file yet. That process writes the bit (pwrite()) and then
 // searches for new files. Here the new file is made visible (magic), and after a full fence the old bit is
-// read again. So at least one of the two sees the other. If the bit of the new file was switched already, the
-// exchange does not change it.
-void adopt_late_trace_bit(const penstock_session_header& before, std::uint32_t copied_bit) noexcept {
+// read again. So at least one of the two processes sees what the other one wrote. If the bit of the new file
+// was switched already, the exchange does not change it.
+void adopt_late_trace_bit(const penstock_session_header& previous, std::uint32_t copied_bit) noexcept {
   memory_fence(std::memory_order_seq_cst);
-  const std::uint32_t now = trace_bit_of(before);
-  if (now != copied_bit) {
-    __atomic_compare_exchange_n(&session.header->control, &copied_bit, now, false, __ATOMIC_RELAXED,
+  const std::uint32_t current_bit = trace_bit_of(previous);
+  if (current_bit != copied_bit) {
+    __atomic_compare_exchange_n(&session.header->control, &copied_bit, current_bit, false, __ATOMIC_RELAXED,
                                 __ATOMIC_RELAXED);
   }
 }
 
 // Fills the header of a new file. `control` is stored before session.header is: other threads that are in a
-// call read it at once (segments_wanted()). `magic` is stored last, because it makes a reader take the file
-// for a session. If the process is killed before that, the file is not a session.
-void fill_header(penstock_session_header& h, const penstock_session_header* before, bool forked,
+// call may read `control` at once (segments_wanted()). `magic` is stored last, because it makes a reader take
+// the file for a session. If the process is killed before that, the file is not a session.
+void fill_header(penstock_session_header& h, const penstock_session_header* previous, bool forked,
                  bool segments) noexcept {
-  const bool inherits_trace_bit = may_inherit_trace_bit(before, forked);
-  const std::uint32_t control = inherits_trace_bit ? trace_bit_of(*before) : segments ? 1 : 0;
+  const bool inherits_trace_bit = may_inherit_trace_bit(previous, forked);
+  const std::uint32_t control = inherits_trace_bit ? trace_bit_of(*previous) : segments ? 1 : 0;
   h.control = control;
   __atomic_store_n(&session.header, &h, __ATOMIC_RELEASE);
   h.version = PENSTOCK_SESSION_VERSION;
@@ -104,64 +105,64 @@ void fill_header(penstock_session_header& h, const penstock_session_header* befo
               sizeof(h.executable) - 1);
   system_call(SYS_getcwd, as_argument(h.directory), sizeof(h.directory));
   h.command_bytes = static_cast<std::uint32_t>(read_text("/proc/self/cmdline", h.command, sizeof(h.command)));
-  // What the kernel has counted so far does not belong to the program's session. In a forked process its
-  // counters began at the fork, and have only this library's own I/O.
-  file.own_read = forked ? file.own_read : 0;
+  // What the kernel has counted so far does not belong to the session. In a forked process the kernel's
+  // counters began at the fork, and include only this library's own I/O.
+  file.own_read_bytes = forked ? file.own_read_bytes : 0;
   if (!forked && read_kernel_io(h.kernel_begin)) {
     h.kernel_begin.syscr += 2;
   }
-  h.kernel_begin.rchar += file.own_read;
-  h.kernel_begin.wchar += forked ? file.own_written : 0;
+  h.kernel_begin.rchar += file.own_read_bytes;
+  h.kernel_begin.wchar += forked ? file.own_written_bytes : 0;
   if (inherits_trace_bit) {
-    h.inherited_from = forked ? before->pid : before->inherited_from;
+    h.inherited_from = forked ? previous->pid : previous->inherited_from;
   }
-  h.trace_limit = before != nullptr ? before->trace_limit : trace_limit_from_environment();
-  memcpy(h.magic, PENSTOCK_SESSION_MAGIC,
-         sizeof(h.magic));  // last: from now on readers take the file for a session
+  h.trace_limit = previous != nullptr ? previous->trace_limit : trace_limit_from_environment();
+  // Stored last: from now on readers take the file for a session.
+  memcpy(h.magic, PENSTOCK_SESSION_MAGIC, sizeof(h.magic));
   if (inherits_trace_bit) {
-    adopt_late_trace_bit(*before, control);
+    adopt_late_trace_bit(*previous, control);
   }
 }
 
-// Makes the file and its first mapping. `before` is the header, still mapped, of the file that it continues;
-// `forked` if that is the file of a fork's parent. If `before` is null, `segments` is the initial setting.
-// The caller sets session.state, and holds file_lock where other threads run. If it fails, session.base is
-// the old mapping again; nothing of the old file was touched.
-bool begin_file(const penstock_session_header* before, bool forked, bool segments) noexcept {
+// Makes the file and its first mapping. `previous` is the header, still mapped, of the file that the new file
+// continues; `forked` is true if that is the file of a fork's parent. If `previous` is null, `segments` is
+// the initial setting. The caller sets session.state, and holds file_lock where other threads run. After an
+// error session.base is the old mapping again, and the old file is unchanged.
+bool begin_file(const penstock_session_header* previous, bool forked, bool segments) noexcept {
   file.bytes = 0;
-  file.own_read = 0;
-  file.own_written = 0;
-  file.read_to_begin = 0;
-  file.events = nullptr;
-  file.segment_bytes = file.oldest_full = file.newest_full = 0;
+  file.own_read_bytes = 0;
+  file.own_written_bytes = 0;
+  file.begin_read_bytes = 0;
+  file.event_block = nullptr;
+  file.segment_bytes = file.oldest_full_block = file.newest_full_block = 0;
   char* const old_base = session.base;
-  file.limit = bytes_from_environment("PENSTOCK_PROFILE_LIMIT", ~std::uint64_t{0});
+  file.size_limit = bytes_from_environment("PENSTOCK_PROFILE_LIMIT", ~std::uint64_t{0});
   if (!reserve_addresses()) {
     return false;
   }
   snprintf(file.path, sizeof(file.path), "%s/%ld-%lld" PENSTOCK_SESSION_SUFFIX, session.folder,
            system_call(SYS_getpid), static_cast<long long>(nanoseconds(CLOCK_MONOTONIC)));
-  failure = 0;
-  if (!grow_to(kFirstBytes, O_CREAT | O_EXCL)) {
+  file_errno = 0;
+  if (!grow_to(kInitialFileBytes, O_CREAT | O_EXCL)) {
     system_call(SYS_unlinkat, AT_FDCWD, as_argument(file.path), 0);
-    system_call(SYS_munmap, as_argument(session.base), static_cast<long>(file.reserved));
+    system_call(SYS_munmap, as_argument(session.base), static_cast<long>(file.reserved_bytes));
     session.base = old_base;
     return false;
   }
-  fill_header(*reinterpret_cast<penstock_session_header*>(session.base), before, forked, segments);
+  fill_header(*reinterpret_cast<penstock_session_header*>(session.base), previous, forked, segments);
   return true;
 }
 
 }  // namespace
 
-// Reads the environment; takes no lock.
+// Reads the environment, and takes no lock.
 bool wants_segments() noexcept {
-  const char* trace = getenv("PENSTOCK_PROFILE_TRACE");
-  return trace != nullptr && *trace == '1';
+  const char* value = getenv("PENSTOCK_PROFILE_TRACE");
+  return value != nullptr && *value == '1';
 }
 
 int session_failure() noexcept {
-  return failure != 0 ? failure : ENOSPC;
+  return file_errno != 0 ? file_errno : ENOSPC;
 }
 
 // Called in the library's constructor, when the program usually has one thread. errno and stdio may be used
@@ -186,21 +187,21 @@ void open_session() noexcept {
 
 // Called by the holder of Control, while session.changes is set. state `running` is stored last: from then on
 // a thread's next call may begin a log in this file.
-bool begin_session(const char* folder, penstock_start_reason started, bool segments,
-                   const penstock_session_header* before) noexcept {
+bool begin_session(const char* folder, penstock_start_reason reason, bool segments,
+                   const penstock_session_header* previous) noexcept {
   if (file.ticks_per_s == 0) {
     file.ticks_per_s = start_ticks();
   }
   const LockGuard hold(file_lock);
   copy_text(session.folder, sizeof(session.folder), folder);
-  if (!hold.has_lock() || !begin_file(before, false, segments)) {
+  if (!hold.has_lock() || !begin_file(previous, false, segments)) {
     return false;
   }
-  session.header->begun = started;
-  if (before != nullptr && before->kernel_end_known != 0) {
-    session.header->kernel_begin = before->kernel_end;
-    session.header->kernel_begin.rchar += file.read_to_begin;
-    session.header->kernel_begin.wchar += file.own_written;
+  session.header->begun = reason;
+  if (previous != nullptr && previous->kernel_end_known != 0) {
+    session.header->kernel_begin = previous->kernel_end;
+    session.header->kernel_begin.rchar += file.begin_read_bytes;
+    session.header->kernel_begin.wchar += file.own_written_bytes;
   }
   session.state.store(SessionState::running, std::memory_order_release);
   return true;
@@ -212,18 +213,18 @@ bool begin_session(const char* folder, penstock_start_reason started, bool segme
 void begin_kernel_counters() noexcept {
   const LockGuard hold(file_lock);
   penstock_kernel_io io{};
-  file.own_read = 0;
+  file.own_read_bytes = 0;
   if (!hold.has_lock() || !read_kernel_io(io)) {
     return;
   }
-  io.rchar += file.own_read;
+  io.rchar += file.own_read_bytes;
   io.syscr += 2;
   const std::uint64_t end = session.header->file_end;
   for (std::uint64_t at = PENSTOCK_HEADER_BYTES; at < end;) {
     const auto* block = at_offset<penstock_block>(at);
     const auto* threads = reinterpret_cast<const penstock_thread*>(block + 1);
-    const std::uint64_t count = block->kind == PENSTOCK_BLOCK_THREADS ? block->used / sizeof(*threads) : 0;
-    for (std::uint64_t i = 0; i < count; ++i) {
+    const std::uint64_t entries = block->kind == PENSTOCK_BLOCK_THREADS ? block->used / sizeof(*threads) : 0;
+    for (std::uint64_t i = 0; i < entries; ++i) {
       io.rchar -= threads[i].kernel_read;
       io.wchar -= threads[i].kernel_written;
     }
@@ -234,14 +235,14 @@ void begin_kernel_counters() noexcept {
 
 namespace {
 
-// Read once by begin_forked().
-bool forked_between_files = false;  // the parent was changing files at the fork
+// Set by leave_session_of_parent() and read once by begin_forked_session().
+bool forked_between_files = false;  // at the fork the parent was switching from one file to the next
 
 }  // namespace
 
-// Called in the child, which has one thread; it takes no lock. The parent's file stays mapped until
-// begin_forked(), because names of descriptors are in it. The state is stored relaxed, because there is no
-// other thread.
+// Called in the child, which has one thread. Takes no lock. The parent's file stays mapped until
+// begin_forked_session(), because names of descriptors are in it. The state is stored relaxed, because there
+// is no other thread.
 void leave_session_of_parent() noexcept {
   file_lock.reset();
   forked_between_files = session.changes.load(std::memory_order_relaxed);
@@ -249,23 +250,24 @@ void leave_session_of_parent() noexcept {
 }
 
 // Called in the child's first counted call, under begin_lock, in any of its threads; its other threads wait
-// for that lock. It is a wrapped call, perhaps in a handler or inside malloc: no heap.
+// for that lock. The call may be made in a handler or inside malloc, so the heap is not used.
 // Order: the parent's file is unmapped after copy_names() has read it, and the state is stored last, because
 // it releases the other threads.
-bool begin_forked(void (*copy_names)(const char* parents_base)) noexcept {
-  // If the parent was between two files, session.base and file.reserved may not belong together. Then nothing
-  // is unmapped and nothing copied.
-  char* parents = forked_between_files ? nullptr : session.base;
-  const std::uint64_t parents_bytes = file.reserved;
-  const bool started = begin_file(forked_between_files ? nullptr : session.header, true, wants_segments());
-  if (started) {
-    copy_names(parents);
+bool begin_forked_session(void (*copy_names)(const char* parents_base)) noexcept {
+  // If the parent was between two files, session.base and file.reserved_bytes may not belong together. In
+  // that case nothing is unmapped, and nothing is copied.
+  char* parents_base = forked_between_files ? nullptr : session.base;
+  const std::uint64_t parents_bytes = file.reserved_bytes;
+  const bool has_started =
+      begin_file(forked_between_files ? nullptr : session.header, true, wants_segments());
+  if (has_started) {
+    copy_names(parents_base);
   }
-  if (parents != nullptr) {
-    system_call(SYS_munmap, as_argument(parents), static_cast<long>(parents_bytes));
+  if (parents_base != nullptr) {
+    system_call(SYS_munmap, as_argument(parents_base), static_cast<long>(parents_bytes));
   }
-  session.state.store(started ? SessionState::running : SessionState::off, std::memory_order_release);
-  return started;
+  session.state.store(has_started ? SessionState::running : SessionState::off, std::memory_order_release);
+  return has_started;
 }
 
 // Called at exit and exec, in a handler that calls _exit(), and by the holder of Control. A handler whose own
@@ -303,8 +305,9 @@ void resume_session() noexcept {
   }
 }
 
-// Any thread and handler, no lock held on entry; `text` is the program's memory and is cut at 4,096 bytes.
-// The entry is written before `used` is stored with release: readers and a crash see it whole or not at all.
+// Any thread and any handler may call this, with no lock held. `text` is the program's memory; it is cut at
+// 4,096 bytes. The entry is written before `used` is stored with release order, so that readers see all of
+// the entry or nothing of it, also after a crash.
 void add_event(penstock_event_kind kind, std::uint32_t pid, const char* text) noexcept {
   if (session.state.load(std::memory_order_acquire) != SessionState::running) {
     return;
@@ -313,24 +316,25 @@ void add_event(penstock_event_kind kind, std::uint32_t pid, const char* text) no
   const std::size_t length = text == nullptr ? 0 : strnlen(text, 4096);
   const std::uint64_t bytes = sizeof(penstock_event) + (length + 7) / 8 * 8;
   if (hold.has_lock() &&
-      (file.events == nullptr || sizeof(penstock_block) + file.events->used + bytes > file.events->bytes)) {
+      (file.event_block == nullptr ||
+       sizeof(penstock_block) + file.event_block->used + bytes > file.event_block->bytes)) {
     if (penstock_block* fresh = add_block(PENSTOCK_BLOCK_EVENTS, 0, bytes); fresh != nullptr) {
-      file.events = fresh;
+      file.event_block = fresh;
     }
   }
-  penstock_block* block = hold.has_lock() ? file.events : nullptr;
+  penstock_block* block = hold.has_lock() ? file.event_block : nullptr;
   if (block == nullptr || sizeof(penstock_block) + block->used + bytes > block->bytes) {
     count_drop(session.header->dropped_operations);
     return;
   }
-  char* at = reinterpret_cast<char*>(block) + sizeof(penstock_block) + block->used;
+  char* entry = reinterpret_cast<char*>(block) + sizeof(penstock_block) + block->used;
   const penstock_event event{.ticks = ticks(),
                              .pid = pid,
                              .kind = static_cast<std::uint16_t>(kind),
                              .length = static_cast<std::uint16_t>(length)};
-  memcpy(at, &event, sizeof(event));
+  memcpy(entry, &event, sizeof(event));
   if (length != 0) {
-    memcpy(at + sizeof(event), text, length);
+    memcpy(entry + sizeof(event), text, length);
   }
   __atomic_store_n(&block->used, block->used + bytes, __ATOMIC_RELEASE);
 }

@@ -1,5 +1,5 @@
-// Handles text sixteen bytes at a time, inline: the wrapped calls that need this make no function call for
-// it.
+// Handles text in groups of sixteen bytes. All of it is inline, so wrapped calls need no function call for
+// this.
 #pragma once
 
 #include <cstddef>
@@ -7,9 +7,9 @@
 
 namespace penstock::interpose {
 
-using Sixteen = unsigned char __attribute__((vector_size(16)));
-inline Sixteen sixteen_at(const char* text) noexcept {
-  Sixteen bytes;
+using SixteenBytes = unsigned char __attribute__((vector_size(16)));
+inline SixteenBytes sixteen_at(const char* text) noexcept {
+  SixteenBytes bytes;
   memcpy(&bytes, text, sizeof(bytes));
   return bytes;
 }
@@ -17,11 +17,11 @@ inline Sixteen sixteen_at(const char* text) noexcept {
 // Calls `piece` with the offset of each group of sixteen bytes. `length` is at least 16. The last group ends
 // at `length`, so it may overlap the group before it.
 template <typename Piece>
-[[gnu::always_inline]] inline void in_sixteens(std::size_t length, Piece piece) noexcept {
-  for (std::size_t i = 0; i + sizeof(Sixteen) < length; i += sizeof(Sixteen)) {
+[[gnu::always_inline]] inline void each_group(std::size_t length, Piece piece) noexcept {
+  for (std::size_t i = 0; i + sizeof(SixteenBytes) < length; i += sizeof(SixteenBytes)) {
     piece(i);
   }
-  piece(length - sizeof(Sixteen));
+  piece(length - sizeof(SixteenBytes));
 }
 
 }  // namespace penstock::interpose

@@ -1,4 +1,5 @@
-// Direct system calls, without libc: its functions may be replaced by wrappers, this library's or another's.
+// Makes direct system calls, without libc, whose functions may be replaced by wrappers of this or another
+// library.
 // errno does not change. A result from -4095 to -1 is a negated errno.
 #pragma once
 

@@ -1,7 +1,7 @@
-// Numbers and labels of windows. windows.hpp says who may call what.
+// Gives windows their numbers and labels. windows.hpp says who may call what.
 //
-// Threads: the plain variables are used by the holder of Control, or when the process ends. Any thread uses
-// the atomics.
+// Threads: the plain variables are used by the holder of Control, or when the process ends. The atomics are
+// used by any thread.
 // Locks: none of its own. The atomics are relaxed, because only labels depend on them.
 // Forks: a child starts without windows (forget_parents_windows()).
 #include "profiling/interpose/writer/windows.hpp"
@@ -16,46 +16,48 @@ constinit std::atomic<std::uint32_t> steps_per_window{0};
 
 namespace {
 
-std::uint32_t windows = 0;  // number of windows so far
+std::uint32_t window_count = 0;  // number of the latest window
 bool has_number = false;
-bool has_name = false;  // the program gave the window a label
+bool has_program_label = false;  // the program gave the window a label
 
-// Steps of any thread that ended in the current file. They give its window a label when it ends.
+// The steps of all threads that ended in the current file. When the file ends, its window is labelled with
+// them.
 std::atomic<std::uint64_t> first_step{kNoStep};
-std::atomic<std::uint64_t> steps_done{0};  // number of the last step + 1
-std::atomic<std::uint64_t> last_switch{kNoStep};
+std::atomic<std::uint64_t> steps_done{0};  // number of the last ended step, plus 1
+std::atomic<std::uint64_t> last_switch_number{kNoStep};
 
 }  // namespace
 
 void begin_window() noexcept {
-  has_number = has_name = false;
+  has_number = has_program_label = false;
   first_step.store(kNoStep, std::memory_order_relaxed);
   steps_done.store(0, std::memory_order_relaxed);
 }
 
 void label_window(const char* label) noexcept {
   if (!has_number) {
-    ++windows;
+    ++window_count;
     has_number = true;
   }
-  add_event(PENSTOCK_EVENT_WINDOW, windows, label);
+  add_event(PENSTOCK_EVENT_WINDOW, window_count, label);
 }
 
 void set_program_label(const char* label) noexcept {
-  has_name = label != nullptr && *label != '\0';
+  has_program_label = label != nullptr && *label != '\0';
   label_window(label);
 }
 
-// Several threads may call this at once: the loops store the smallest and the largest number of all of them.
+// Several threads may call this at once: the loops keep the smallest and the largest number that any of them
+// gives.
 void note_step(std::uint64_t number) noexcept {
-  if (number == last_switch.load(std::memory_order_relaxed)) {
+  if (number == last_switch_number.load(std::memory_order_relaxed)) {
     return;
   }
   std::uint64_t first = first_step.load(std::memory_order_relaxed);
   while (number < first && !first_step.compare_exchange_weak(first, number, std::memory_order_relaxed)) {
   }
-  std::uint64_t done = steps_done.load(std::memory_order_relaxed);
-  while (number >= done && !steps_done.compare_exchange_weak(done, number + 1, std::memory_order_relaxed)) {
+  std::uint64_t end = steps_done.load(std::memory_order_relaxed);
+  while (number >= end && !steps_done.compare_exchange_weak(end, number + 1, std::memory_order_relaxed)) {
   }
 }
 
@@ -63,30 +65,30 @@ void note_step(std::uint64_t number) noexcept {
 // If the program reports no steps, there is nothing to label.
 void label_with_steps() noexcept {
   const std::uint64_t first = first_step.load(std::memory_order_relaxed);
-  const std::uint64_t done = steps_done.load(std::memory_order_relaxed);
-  if (steps_per_window == 0 || has_name || first == kNoStep || done <= first) {
+  const std::uint64_t end = steps_done.load(std::memory_order_relaxed);
+  if (steps_per_window == 0 || has_program_label || first == kNoStep || end <= first) {
     return;
   }
   char label[64];
-  if (done - first == 1) {
+  if (end - first == 1) {
     snprintf(label, sizeof(label), "step %llu", static_cast<unsigned long long>(first));
   } else {
     snprintf(label, sizeof(label), "steps %llu to %llu", static_cast<unsigned long long>(first),
-             static_cast<unsigned long long>(done - 1));
+             static_cast<unsigned long long>(end - 1));
   }
   label_window(label);
 }
 
 std::uint64_t last_switch_step() noexcept {
-  return last_switch;
+  return last_switch_number;
 }
 
 void set_last_switch_step(std::uint64_t number) noexcept {
-  last_switch = number;
+  last_switch_number = number;
 }
 
 void forget_parents_windows() noexcept {
-  windows = 0;
+  window_count = 0;
   begin_window();
 }
 
