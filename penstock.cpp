@@ -44,15 +44,14 @@ ArgumentChoices argument_choices() {
 // The value of --seed, or a random seed. Each rank would draw another seed, so rank 0 draws one for all.
 std::uint64_t choose_seed(const CommandInfo& command, const Options& options) {
   if (find_option(command, kSeedOption.name) == nullptr) return 0;
-  if (options.given("seed")) return static_cast<std::uint64_t>(options.integer("seed"));
+  if (options.given("seed")) return std::uint64_t(options.integer("seed"));
   std::random_device entropy;
   return entropy() & 0x7fffffffU;
 }
 
 Result<void> pin_to_cpus(const CommandInfo& command, const Options& options) {
   if (!command.measures && !command.has_placement) return success();
-  if (options.given("numa"))
-    PENSTOCK_TRY(run_on_numa_node(static_cast<std::uint64_t>(options.integer("numa"))));
+  if (options.given("numa")) PENSTOCK_TRY(run_on_numa_node(std::uint64_t(options.integer("numa"))));
   if (options.given("cpus")) {
     PENSTOCK_ASSIGN(const std::vector<std::uint64_t> cpus, parse_list(options.text("cpus")));
     PENSTOCK_TRY(run_on_cpus(cpus));

@@ -235,17 +235,17 @@ Result<void> parse_threads(const Options& line, ReadOptions& options) {
     if (threads > kMostThreads)
       return make_error(Errc::invalid_argument,
                         fmt::format("--threads {}: at most {} are of use", threads, kMostThreads));
-    const unsigned count = static_cast<unsigned>(threads);
+    const unsigned count = unsigned(threads);
     if (std::find(options.threads.begin(), options.threads.end(), count) == options.threads.end())
       options.threads.push_back(count);
   }
   const std::uint64_t most_threads = options.most_threads();
-  const std::uint64_t depth = static_cast<std::uint64_t>(line.integer("depth"));
+  const std::uint64_t depth = std::uint64_t(line.integer("depth"));
   if (depth > kMostInFlight / most_threads)
     return make_error(Errc::invalid_argument,
                       fmt::format("--depth {} with {} threads: at most {} reads in flight in all", depth,
                                   most_threads, kMostInFlight));
-  options.depth = static_cast<unsigned>(depth);
+  options.depth = unsigned(depth);
   return success();
 }
 
@@ -254,7 +254,7 @@ Result<void> parse_order_and_cache(const Options& line, ReadOptions& options) {
   options.order = order == "shuffled"   ? SampleOrder::shuffled
                   : order == "physical" ? SampleOrder::physical
                                         : SampleOrder::sequential;
-  options.sort_window = static_cast<std::uint64_t>(line.integer("window"));
+  options.sort_window = std::uint64_t(line.integer("window"));
   options.cache = parse_cache_request(line.text("cache"));
   if (line.given("cold-by") && options.cache != CacheRequest::cold)
     return make_error(Errc::invalid_argument, "--cold-by says how the cache is emptied: add --cache cold");
@@ -362,7 +362,8 @@ Result<int> run(const CommandContext& context) {
     Trial& trial = trials[i];
     record_corpus(opened->corpus, trial);
     const ReadTier& read_tier = sweep->tier(cells[i].tier);
-    if (!read_tier.physical_order.key_kind.empty()) trial.parameter("sorted_by", read_tier.physical_order.key_kind);
+    if (!read_tier.physical_order.key_kind.empty())
+      trial.parameter("sorted_by", read_tier.physical_order.key_kind);
     trial.parameter("min_time_s", std::chrono::duration<double>(requested.min_time).count());
     const ReadCell& first_cell = cells[i / requested.threads.size() * requested.threads.size()];
     const std::uint64_t mapped = &read_tier.tier == &opened->corpus.tier ? opened->corpus.mapped_bytes : 0;
@@ -413,8 +414,8 @@ Result<ReadOptions> parse_read_options(const CommandContext& context) {
   options.skip_errors = line.text("on-error") == "skip";
   PENSTOCK_TRY(parse_end(line, options));
   options.ramp = line.duration("ramp");
-  options.repeats = static_cast<std::size_t>(line.integer("repeat"));
-  options.rank_shift = static_cast<std::uint64_t>(line.integer("rank-shift"));
+  options.repeats = std::size_t(line.integer("repeat"));
+  options.rank_shift = std::uint64_t(line.integer("rank-shift"));
   options.measure_baseline = !line.flag("no-baseline") && options.rank_shift == 0;
   options.measure_ceiling = !line.flag("no-ceiling") && options.rank_shift == 0;
   options.seed = context.seed;

@@ -178,7 +178,7 @@ void print_tiers(const std::vector<ListedTier>& tiers, const Output& output) {
     const Tier& tier = entry.tier;
     table.row({tier.name, kind_of(tier), or_dash(tier.facts.fs_type), or_dash(tier.facts.device),
                or_dash(tier.facts.mount_point),
-               entry.free_bytes ? format_bytes(static_cast<double>(*entry.free_bytes), output) : "-",
+               entry.free_bytes ? format_bytes(double(*entry.free_bytes), output) : "-",
                or_dash(tier.facts.striping), place_of(tier) + (entry.writable ? "" : " (read-only for you)"),
                or_dash(tier.facts.mount_options)});
   }
@@ -218,7 +218,7 @@ Result<ProbeSettings> probe_settings(const CommandContext& context) {
     if (clients > kMostClients)
       return make_error(Errc::invalid_argument,
                         fmt::format("--threads {}: at most {} clients", clients, kMostClients));
-    settings.clients.push_back(static_cast<unsigned>(clients));
+    settings.clients.push_back(unsigned(clients));
   }
   settings.bytes = options.size("probe-size");
   const std::uint64_t most_clients = *std::max_element(settings.clients.begin(), settings.clients.end());
@@ -227,12 +227,12 @@ Result<ProbeSettings> probe_settings(const CommandContext& context) {
       return make_error(Errc::invalid_argument,
                         fmt::format("--depths {} with {} clients: at most {} reads in flight in all", depth,
                                     most_clients, kMostInFlight));
-    settings.depths.push_back(static_cast<unsigned>(depth));
+    settings.depths.push_back(unsigned(depth));
   }
   PENSTOCK_ASSIGN(settings.block_sizes,
                   parse_block_sizes(options.text("blocks"), settings.bytes / most_clients));
   settings.min_time = options.duration("min-time");
-  settings.repeats = static_cast<std::size_t>(options.integer("repeat"));
+  settings.repeats = std::size_t(options.integer("repeat"));
   settings.cache = parse_cache_request(options.text("cache"));
   settings.seed = context.seed;
   return settings;

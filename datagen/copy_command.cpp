@@ -75,8 +75,7 @@ Json to_json(const Corpus& corpus, const Tier& to, const CopyOutcome& outcome) {
            {"already_there", outcome.already_there},
            {"bytes_copied", outcome.bytes_copied},
            {"wall_s", outcome.seconds},
-           {"bytes_per_s",
-            outcome.seconds > 0 ? static_cast<double>(outcome.bytes_copied) / outcome.seconds : 0.0},
+           {"bytes_per_s", outcome.seconds > 0 ? double(outcome.bytes_copied) / outcome.seconds : 0.0},
            {"checksum", corpus.manifest.checksum()},
            {"verdict", !outcome.complete       ? "interrupted"
                        : lacks_objects(corpus) ? "degraded"
@@ -87,14 +86,14 @@ Json to_json(const Corpus& corpus, const Tier& to, const CopyOutcome& outcome) {
 }
 
 std::string to_text(const Corpus& corpus, const Tier& to, const CopyOutcome& outcome, const Output& output) {
-  std::string text = fmt::format(
-      "{} -> {}: {} of {} copied ({}) in {}", printable(corpus.name), printable(to.root),
-      format_count(outcome.objects_copied), count_of(corpus.manifest.objects(), "object"),
-      format_bytes(static_cast<double>(outcome.bytes_copied), output), format_seconds(outcome.seconds));
+  std::string text =
+      fmt::format("{} -> {}: {} of {} copied ({}) in {}", printable(corpus.name), printable(to.root),
+                  format_count(outcome.objects_copied), count_of(corpus.manifest.objects(), "object"),
+                  format_bytes(double(outcome.bytes_copied), output), format_seconds(outcome.seconds));
   if (outcome.objects_copied > 0 && outcome.seconds > 0)
-    text += fmt::format(", {} {} written, read back and compared",
-                        format_rate(static_cast<double>(outcome.bytes_copied) / outcome.seconds, output),
-                        rate_unit(output));
+    text +=
+        fmt::format(", {} {} written, read back and compared",
+                    format_rate(double(outcome.bytes_copied) / outcome.seconds, output), rate_unit(output));
   if (outcome.already_there > 0)
     text += fmt::format("; {} {} there already, and right", format_count(outcome.already_there),
                         outcome.already_there == 1 ? "was" : "were");

@@ -105,7 +105,7 @@ Result<Description> inspect(const Manifest& manifest) {
   for (std::uint64_t i = 0; i < manifest.samples(); ++i) {
     if (i % 65536 == 0) PENSTOCK_TRY(check_interrupt());
     const SampleEntry& sample = manifest.sample(i);
-    ++samples_of_bin[sample.length == 0 ? 0 : 64 - static_cast<unsigned>(__builtin_clzll(sample.length))];
+    ++samples_of_bin[sample.length == 0 ? 0 : 64 - unsigned(__builtin_clzll(sample.length))];
     if (sample.label < samples_of_label.size())
       ++samples_of_label[sample.label];
     else
@@ -194,29 +194,27 @@ void print_table(const Corpus& corpus, const Description& seen, const Output& ou
   facts.row(
       {"samples", fmt::format("{} {} in {} ({})", format_count(manifest.samples()), manifest.facts().codec,
                               count_of(manifest.objects(), "object"), manifest.facts().format)});
-  facts.row({"bytes", fmt::format("{} ({} bytes)", bytes(static_cast<double>(manifest.payload_bytes())),
+  facts.row({"bytes", fmt::format("{} ({} bytes)", bytes(double(manifest.payload_bytes())),
                                   format_count(manifest.payload_bytes()))});
   facts.row({"labels", describe_labels(manifest.facts(), seen,
                                        corpus.scan ? corpus.scan->folder_labelled_samples : 0)});
   facts.row({"checksums", !manifest.facts().checksums         ? "none"
                           : manifest.facts().object_checksums ? "CRC32C of every sample and of every object"
                                                               : "CRC32C of every sample"});
-  facts.row({"manifest", fmt::format("{}, {:.1f} bytes a sample; checksum {}",
-                                     bytes(static_cast<double>(manifest.bytes().size())),
-                                     static_cast<double>(manifest.bytes().size()) /
-                                         static_cast<double>(manifest.samples()),
-                                     manifest.checksum())});
+  facts.row({"manifest",
+             fmt::format("{}, {:.1f} bytes a sample; checksum {}", bytes(double(manifest.bytes().size())),
+                         double(manifest.bytes().size()) / double(manifest.samples()), manifest.checksum())});
   if (corpus.scan && !corpus.scan->text.empty()) facts.row({"not samples", printable(corpus.scan->text)});
   print_text(facts.text());
 
   std::vector<Table::Column> columns{{"", Align::left}, {"min"}};
-  std::vector<std::string> cells{"sample size", bytes(static_cast<double>(seen.sizes.min()))};
+  std::vector<std::string> cells{"sample size", bytes(double(seen.sizes.min()))};
   for (const double percent : kPercentiles) {
     columns.push_back({fmt::format("p{:g}", percent)});
     cells.push_back(bytes(seen.sizes.percentile(percent)));
   }
   columns.push_back({"max"});
-  cells.push_back(bytes(static_cast<double>(seen.sizes.max())));
+  cells.push_back(bytes(double(seen.sizes.max())));
   columns.push_back({"mean"});
   cells.push_back(bytes(seen.sizes.mean()));
   Table sizes(std::move(columns));
@@ -227,9 +225,8 @@ void print_table(const Corpus& corpus, const Description& seen, const Output& ou
   for (const Bin& bin : seen.bins) largest_count = std::max(largest_count, bin.count);
   Table histogram({{"size", Align::right}, {"samples"}, {"share"}, {"", Align::left}});
   for (const Bin& bin : seen.bins) {
-    const double share = static_cast<double>(bin.count) / static_cast<double>(manifest.samples());
-    const auto bar =
-        static_cast<std::size_t>(40.0 * static_cast<double>(bin.count) / static_cast<double>(largest_count));
+    const double share = double(bin.count) / double(manifest.samples());
+    const auto bar = std::size_t(40.0 * double(bin.count) / double(largest_count));
     histogram.row({bin.from_bytes == 0 ? "empty" : fmt::format("below {}", format_size(bin.from_bytes * 2)),
                    format_count(bin.count), format_percent(share), std::string(bar, '#')});
   }
@@ -385,13 +382,13 @@ Result<int> run(const CommandContext& context) {
   std::optional<Content> content;
   if (options.flag("content")) {
     const auto samples =
-        options.has("samples") ? static_cast<std::uint64_t>(options.integer("samples")) : std::uint64_t{0};
+        options.has("samples") ? std::uint64_t(options.integer("samples")) : std::uint64_t{0};
     if (samples > corpus.manifest.samples())
       note(fmt::format("{} has {}: all of them are read", printable(corpus.name),
                        count_of(corpus.manifest.samples(), "sample")));
     PENSTOCK_ASSIGN(content, measure_content(*corpus.tier.backend, corpus.manifest,
                                              {.samples = samples,
-                                              .seed = static_cast<std::uint64_t>(options.integer("seed")),
+                                              .seed = std::uint64_t(options.integer("seed")),
                                               .progress = context.output.progress}));
     if (content->unreadable_samples > 0)
       warn(fmt::format("{} of {} samples could not be read and are left out of the content; the first: {}",

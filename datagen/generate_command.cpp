@@ -121,8 +121,7 @@ constexpr MetricInfo kMetrics[] = {
 Result<double> peak_memory_bytes(Communicator& ranks) {
   struct rusage usage {};
   ::getrusage(RUSAGE_SELF, &usage);
-  PENSTOCK_ASSIGN(const std::vector<double> bytes,
-                  gather<double>(ranks, static_cast<double>(usage.ru_maxrss) * 1024.0));
+  PENSTOCK_ASSIGN(const std::vector<double> bytes, gather<double>(ranks, double(usage.ru_maxrss) * 1024.0));
   return *std::max_element(bytes.begin(), bytes.end());
 }
 
@@ -133,8 +132,8 @@ Result<Manifest> open_new_manifest(Tier& tier) {
 
 void record_metrics(Trial& trial, const GenerateResult& result, double peak_memory) {
   if (result.samples_made != 0 && result.seconds > 0) {
-    trial.sample(kSampleRate, static_cast<double>(result.samples_made) / result.seconds);
-    trial.sample(kPayloadRate, static_cast<double>(result.bytes_made) / result.seconds);
+    trial.sample(kSampleRate, double(result.samples_made) / result.seconds);
+    trial.sample(kPayloadRate, double(result.bytes_made) / result.seconds);
     record_ranks(result.rank_figures, kRankRatesOfRun, trial);
   }
   trial.sample(shared_metrics::kWall, result.seconds);
@@ -144,21 +143,19 @@ void record_metrics(Trial& trial, const GenerateResult& result, double peak_memo
 void print_result(const CommandContext& context, const Generation& generation, const Manifest& manifest,
                   const GenerateResult& result, const Tier& tier) {
   if (context.output.json) return;
-  std::string text = fmt::format("{}: {}, {}, in '{}' (seed {})\n", generation.state.recipe,
-                                 count_of(manifest.samples(), "sample"),
-                                 format_bytes(static_cast<double>(manifest.payload_bytes()), context.output),
-                                 tier.root, generation.state.seed);
+  std::string text = fmt::format(
+      "{}: {}, {}, in '{}' (seed {})\n", generation.state.recipe, count_of(manifest.samples(), "sample"),
+      format_bytes(double(manifest.payload_bytes()), context.output), tier.root, generation.state.seed);
   if (result.samples_kept != 0)
     text += fmt::format("kept {} {}\n", count_of(result.samples_kept, "sample"),
                         result.kept_by_size
                             ? "whose objects have the right size (penstock verify checks their bytes)"
                             : "that were there already, byte for byte");
   if (result.samples_made != 0 && result.seconds > 0)
-    text += fmt::format("made {} in {}: {} samples/s, {} {}\n", count_of(result.samples_made, "sample"),
-                        format_seconds(result.seconds),
-                        format_number(static_cast<double>(result.samples_made) / result.seconds),
-                        format_rate(static_cast<double>(result.bytes_made) / result.seconds, context.output),
-                        rate_unit(context.output));
+    text += fmt::format(
+        "made {} in {}: {} samples/s, {} {}\n", count_of(result.samples_made, "sample"),
+        format_seconds(result.seconds), format_number(double(result.samples_made) / result.seconds),
+        format_rate(double(result.bytes_made) / result.seconds, context.output), rate_unit(context.output));
   if (const std::string range_of_ranks =
           rank_difference_text("the ranks", rank_rates(result.rank_figures), context.output);
       !range_of_ranks.empty())
@@ -192,7 +189,7 @@ Result<int> make_data_set(const CommandContext& context, const Generation& gener
   trial.parameter("samples", generation.state.samples);
   trial.parameter("settings", generation.state.settings);
   trial.parameter("generation_seed", generation.state.seed);
-  const auto rank_count = static_cast<std::uint64_t>(ranks.size());
+  const auto rank_count = std::uint64_t(ranks.size());
   if (rank_count > 1) trial.parameter("rank_scaling", "strong");
   if (generation.objects < rank_count)
     note(fmt::format("{} object{} for {} ranks: {} of them {} nothing to make", generation.objects,

@@ -64,9 +64,7 @@ struct Findings {
   double seconds = 0;
   std::uint64_t bytes_read = 0;
 
-  std::uint64_t wrong() const {
-    return checked_objects - counts[static_cast<std::size_t>(ObjectState::right)];
-  }
+  std::uint64_t wrong() const { return checked_objects - counts[std::size_t(ObjectState::right)]; }
 };
 
 // Whether checksums cover every byte of every object, not only those of samples.
@@ -95,7 +93,7 @@ Result<Findings> check_all(Corpus& corpus, unsigned threads, std::uint64_t most_
     PENSTOCK_ASSIGN(ObjectVerdict verdict,
                     check_object(*corpus.tier.backend, manifest, index, object, name, buffers[worker]));
     verdict.object = object;
-    counts[static_cast<std::size_t>(verdict.state)].fetch_add(1, std::memory_order_relaxed);
+    counts[std::size_t(verdict.state)].fetch_add(1, std::memory_order_relaxed);
     progress_bar.advance(1);
     if (verdict.state == ObjectState::right) return success();
     std::lock_guard lock(mutex);
@@ -190,7 +188,7 @@ void print_table(const Corpus& corpus, const Findings& findings, const Output& o
       text += fmt::format(", {} {}", format_count(findings.counts[i]),
                           object_state_name(static_cast<ObjectState>(i)));
   if (findings.extra.count > 0) text += fmt::format("; {} extra", format_count(findings.extra.count));
-  text += fmt::format(" ({} read in {})\n", format_bytes(static_cast<double>(findings.bytes_read), output),
+  text += fmt::format(" ({} read in {})\n", format_bytes(double(findings.bytes_read), output),
                       format_seconds(findings.seconds));
   if (!findings.complete) text += "interrupted: the rest was not looked at\n";
   print_text(text);
@@ -201,7 +199,7 @@ std::string remedy(const Corpus& corpus, const Findings& findings, bool own_mani
   const std::string& recipe = corpus.manifest.facts().recipe;
   if (!own_manifest || !recipe_registry().find(recipe).ok())
     return "to mend it, copy the wrong objects again from where they came";
-  const auto count = [&](ObjectState state) { return findings.counts[static_cast<std::size_t>(state)]; };
+  const auto count = [&](ObjectState state) { return findings.counts[std::size_t(state)]; };
   if (count(ObjectState::unreadable) == findings.wrong())
     return fmt::format(
         "what is unreadable may be whole: look at its permissions and at the device first; what is lost is "
@@ -223,7 +221,7 @@ Result<int> run(const CommandContext& context) {
                   open_corpus(context.positionals[0], {.manifest_file = options.text("manifest"),
                                                        .has_scan_option = false,
                                                        .named_tiers = context.named_tiers}));
-  const auto limit = static_cast<std::uint64_t>(options.integer("list"));
+  const auto limit = std::uint64_t(options.integer("list"));
   PENSTOCK_ASSIGN(
       const Findings findings,
       check_all(corpus, threads_of(context), limit == 0 ? UINT64_MAX : limit, context.output.progress));

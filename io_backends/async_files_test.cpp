@@ -96,7 +96,7 @@ TEST_P(AsyncFiles, ReadsObjectsOfAnySizeToAnyPlace) {
       for (const std::size_t size : sizes) names.push_back("object-" + std::to_string(size));
       std::vector<Operation> operations;
       for (std::size_t i = 0; i < sizes.size(); ++i) {
-        ASSERT_OK(put(names[i], pattern(sizes[i], static_cast<unsigned>(i))));
+        ASSERT_OK(put(names[i], pattern(sizes[i], unsigned(i))));
         const auto out = all.subspan(i * room, room).subspan(shift);
         operations.push_back({ReadObject{names[i], sizes[i], i % 2 == 0 ? out : out.first(sizes[i])}, i});
       }
@@ -104,7 +104,7 @@ TEST_P(AsyncFiles, ReadsObjectsOfAnySizeToAnyPlace) {
       for (std::size_t i = 0; i < sizes.size(); ++i) {
         ASSERT_OK(done.at(i));
         EXPECT_EQ(*done.at(i), sizes[i]);
-        const Bytes expected = pattern(sizes[i], static_cast<unsigned>(i));
+        const Bytes expected = pattern(sizes[i], unsigned(i));
         const std::byte* const got = all.data() + i * room + shift;
         EXPECT_TRUE(std::equal(expected.begin(), expected.end(), got)) << sizes[i] << " at " << shift;
       }
@@ -133,9 +133,9 @@ TEST_P(AsyncFiles, ReadsRangesOfManyReadersAgainAndAgain) {
     const auto done = read_all(**queue, operations);
     for (std::size_t i = 0; i < kReaders; ++i) {
       ASSERT_OK(done.at(i));
-      const Bytes expected = pattern(kBytes, static_cast<unsigned>(i));
-      EXPECT_TRUE(std::equal(outs[i].begin(), outs[i].end(),
-                             expected.begin() + static_cast<std::ptrdiff_t>(37 * i + round)));
+      const Bytes expected = pattern(kBytes, unsigned(i));
+      EXPECT_TRUE(
+          std::equal(outs[i].begin(), outs[i].end(), expected.begin() + std::ptrdiff_t(37 * i + round)));
     }
   }
 }
@@ -147,12 +147,12 @@ TEST_P(AsyncFiles, ReadsMoreThanOneRequestBrings) {
   constexpr std::size_t kBytes = kMost + 3 * 4'096;
   const std::filesystem::path file = scratch_.path() / "large";
   std::ofstream(file) << "";
-  if (::truncate(file.c_str(), static_cast<off_t>(kBytes)) != 0)
+  if (::truncate(file.c_str(), off_t(kBytes)) != 0)
     GTEST_SKIP() << "this file system has no files of that size";
   const Fd written(::open(file.c_str(), O_WRONLY | O_CLOEXEC));
   const Bytes tail = pattern(4 * 4'096);
-  ASSERT_EQ(::pwrite(written.get(), tail.data(), tail.size(), static_cast<off_t>(kBytes - tail.size())),
-            static_cast<ssize_t>(tail.size()));
+  ASSERT_EQ(::pwrite(written.get(), tail.data(), tail.size(), off_t(kBytes - tail.size())),
+            ssize_t(tail.size()));
   // Map nearly all of the buffer to the same few pages, so that it needs little memory.
   constexpr std::size_t kPiece = std::size_t{8} << 20U;
   constexpr int kNew = MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE;
@@ -185,7 +185,7 @@ TEST_P(AsyncFiles, ReadsMoreThanOneRequestBrings) {
 void hold_back_kernel_threads() {
   cpu_set_t here;
   CPU_ZERO(&here);
-  CPU_SET(static_cast<std::size_t>(::sched_getcpu()), &here);
+  CPU_SET(std::size_t(::sched_getcpu()), &here);
   ::sched_setaffinity(0, sizeof here, &here);
   for (const auto& entry : std::filesystem::directory_iterator("/proc/self/task")) {
     std::string name;

@@ -50,7 +50,7 @@ TEST_P(Contract, QueuesReadAtAndReadObject) {
   std::vector<std::unique_ptr<Reader>> readers;
   for (std::size_t i = 0; i < kObjects; ++i) {
     names.push_back("objects/" + std::to_string(i));
-    put(names.back(), pattern(1'000 + i * 500, static_cast<unsigned>(i)));
+    put(names.back(), pattern(1'000 + i * 500, unsigned(i)));
     auto reader = backend().open(names.back());
     ASSERT_OK(reader);
     readers.push_back(*std::move(reader));
@@ -70,7 +70,7 @@ TEST_P(Contract, QueuesReadAtAndReadObject) {
       const auto done = work_off(*queue, depth, operations);
       ASSERT_EQ(done.size(), operations.size()) << kind;
       for (std::size_t i = 0; i < kObjects; ++i) {
-        const Bytes bytes = pattern(1'000 + i * 500, static_cast<unsigned>(i));
+        const Bytes bytes = pattern(1'000 + i * 500, unsigned(i));
         for (std::size_t k = 0; k < 3; ++k) ASSERT_OK(done.at(3 * i + k));
         EXPECT_EQ(*done.at(3 * i), bytes.size()) << kind;
         EXPECT_EQ(*done.at(3 * i + 1), bytes.size()) << kind;

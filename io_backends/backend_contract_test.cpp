@@ -149,7 +149,7 @@ TEST_P(Contract, ReadsBackWhatWasWritten) {
                                                                                        {0, 0}}) {
     Bytes out(length, std::byte{0xee});
     EXPECT_OK((*reader)->read_at(offset, out));
-    EXPECT_TRUE(std::equal(out.begin(), out.end(), bytes.begin() + static_cast<std::ptrdiff_t>(offset)));
+    EXPECT_TRUE(std::equal(out.begin(), out.end(), bytes.begin() + std::ptrdiff_t(offset)));
   }
 }
 
@@ -176,7 +176,7 @@ TEST_P(Contract, ReadsWholeObjects) {
     const auto got = backend().read_object("object", hint, out);
     ASSERT_OK(got);
     EXPECT_EQ(*got, wanted);
-    EXPECT_TRUE(std::equal(bytes.begin(), bytes.begin() + static_cast<std::ptrdiff_t>(wanted), out.begin()));
+    EXPECT_TRUE(std::equal(bytes.begin(), bytes.begin() + std::ptrdiff_t(wanted), out.begin()));
     EXPECT_EQ(out[wanted], std::byte{0xee}) << "wrote behind what it read";
   }
   EXPECT_ERRC(Errc::truncated, backend().read_object("object", 70'002, out));

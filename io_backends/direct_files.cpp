@@ -34,7 +34,7 @@ FullIo pread_whole(int fd, const std::optional<DirectAlignment>& direct, std::ui
 }  // namespace
 
 Result<void> DirectReader::read_at(std::uint64_t offset, std::span<std::byte> out) {
-  if (!direct_ || offset > static_cast<std::uint64_t>(INT64_MAX)) return PosixReader::read_at(offset, out);
+  if (!direct_ || offset > std::uint64_t(INT64_MAX)) return PosixReader::read_at(offset, out);
   return check_read(pread_direct(fd(), *direct_, offset, out), offset, out.size());
 }
 
@@ -155,8 +155,8 @@ Result<Fd> DirectFiles::open_direct(std::string_view name) {
 Result<std::uint64_t> DirectFiles::finish_read(const Operation& operation, const AlignedRead& read,
                                                std::size_t bytes, std::int64_t got, std::string_view failed) {
   if (got < 0 && got != -EINTR && got != -EAGAIN && got != -EINVAL)
-    return errno_error(static_cast<int>(-got), failed, full_name(operation));
-  if (got < 0 || static_cast<std::uint64_t>(got) < read.skip_bytes + bytes) return perform(*this, operation);
+    return errno_error(int(-got), failed, full_name(operation));
+  if (got < 0 || std::uint64_t(got) < read.skip_bytes + bytes) return perform(*this, operation);
   moved_.add_read(bytes);
   std::byte* const memory = output_span(operation).data();
   if (read.into != memory) std::memcpy(memory, read.into + read.skip_bytes, bytes);

@@ -43,7 +43,7 @@ Result<Subject> make_subject(const Variant& variant, const std::filesystem::path
 
 std::size_t open_descriptors() {
   const std::filesystem::directory_iterator all("/proc/self/fd");
-  return static_cast<std::size_t>(std::distance(all, {}));
+  return std::size_t(std::distance(all, {}));
 }
 
 class FileFaults : public testing::TestWithParam<Variant> {
@@ -197,7 +197,7 @@ TEST_P(FileFaults, AnObjectThatShrinksIsTruncatedAndOneThatVanishesCanBeReadOn) 
       EXPECT_ERRC(Errc::truncated, subject_->read(way, "other", out)) << way_name(way) << " " << left;
       if (way == Way::object || way == Way::queued_object) continue;
       EXPECT_ERRC(Errc::truncated, subject_->read(way, **reader, 0, out)) << way_name(way) << " " << left;
-      const auto rest = std::span(out).first(static_cast<std::size_t>(left));
+      const auto rest = std::span(out).first(std::size_t(left));
       EXPECT_OK(subject_->read(way, **reader, 0, rest)) << "what is left";
       EXPECT_TRUE(std::equal(rest.begin(), rest.end(), bytes_.begin()));
     }
@@ -226,7 +226,7 @@ TEST_P(FileFaults, NoOffsetLengthOrMemoryNeedsToBeAligned) {
       for (const Way way : {Way::reader, Way::queued_reader}) {
         std::fill(out.begin(), out.end(), std::byte{0});
         EXPECT_OK(subject_->read(way, **reader, offset, out)) << way_name(way);
-        EXPECT_TRUE(std::equal(out.begin(), out.end(), bytes_.begin() + static_cast<std::ptrdiff_t>(offset)))
+        EXPECT_TRUE(std::equal(out.begin(), out.end(), bytes_.begin() + std::ptrdiff_t(offset)))
             << way_name(way) << ": " << length << " from " << offset << " to " << shift;
       }
     }

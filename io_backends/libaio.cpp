@@ -51,19 +51,18 @@ class AioContext {
   // Returns 0 or the errno.
   int set_up(std::size_t depth) {
     depth_ = depth;
-    return ::syscall(SYS_io_setup, static_cast<unsigned>(depth), &id_) == 0 ? 0 : errno;
+    return ::syscall(SYS_io_setup, unsigned(depth), &id_) == 0 ? 0 : errno;
   }
   std::size_t depth() const { return depth_; }
   bool ready() const { return id_ != 0; }
   // Submits reads from the front of `reads`. Returns how many the kernel accepted, or -1 with errno.
   long submit(std::span<iocb*> reads) {
-    return ::syscall(SYS_io_submit, id_, static_cast<long>(reads.size()), reads.data());
+    return ::syscall(SYS_io_submit, id_, long(reads.size()), reads.data());
   }
   // Waits for `at_least` events and returns how many came, or -1 with errno. A signal does not end the wait.
   long wait(std::size_t at_least, std::span<io_event> events) {
     return retry_eintr([&] {
-      return ::syscall(SYS_io_getevents, id_, static_cast<long>(at_least), static_cast<long>(events.size()),
-                       events.data(), nullptr);
+      return ::syscall(SYS_io_getevents, id_, long(at_least), long(events.size()), events.data(), nullptr);
     });
   }
 
@@ -116,7 +115,7 @@ class IdleContexts {
       return success();
     };
     constexpr std::size_t kMaxThreads = 64;
-    static_cast<void>(on_threads(static_cast<unsigned>(std::min(contexts_.size(), kMaxThreads)), destroy));
+    static_cast<void>(on_threads(unsigned(std::min(contexts_.size(), kMaxThreads)), destroy));
     contexts_.clear();
   }
 
@@ -235,7 +234,7 @@ Result<bool> LibaioQueue::prepare(Slot& slot) {
     const auto& reader = static_cast<const DirectReader&>(*read->reader);
     output = read->out;
     offset = read->offset;
-    if (output.empty() || offset > static_cast<std::uint64_t>(INT64_MAX) - output.size()) return false;
+    if (output.empty() || offset > std::uint64_t(INT64_MAX) - output.size()) return false;
     slot.bytes = output.size();
     fd = reader.fd();
     direct = reader.direct();
@@ -252,10 +251,10 @@ Result<bool> LibaioQueue::prepare(Slot& slot) {
   slot.read = plan_read(direct, offset, slot.bytes, output, slot.bounce);
   slot.request = {};
   slot.request.aio_lio_opcode = IOCB_CMD_PREAD;
-  slot.request.aio_fildes = static_cast<std::uint32_t>(fd);
+  slot.request.aio_fildes = std::uint32_t(fd);
   slot.request.aio_buf = reinterpret_cast<std::uintptr_t>(slot.read.into);  // NOLINT(*-reinterpret-cast)
   slot.request.aio_nbytes = slot.read.padded_bytes;
-  slot.request.aio_offset = static_cast<std::int64_t>(slot.read.offset);
+  slot.request.aio_offset = std::int64_t(slot.read.offset);
   return true;
 }
 
@@ -265,10 +264,10 @@ void LibaioQueue::submit_prepared() {
   while (!rest.empty()) {
     const long accepted = context_->submit(rest);
     if (accepted > 0) {
-      for (const iocb* const read : rest.first(static_cast<std::size_t>(accepted)))
+      for (const iocb* const read : rest.first(std::size_t(accepted)))
         slots_[read->aio_data].in_kernel = true;
-      in_kernel_ += static_cast<std::size_t>(accepted);
-      rest = rest.subspan(static_cast<std::size_t>(accepted));
+      in_kernel_ += std::size_t(accepted);
+      rest = rest.subspan(std::size_t(accepted));
       continue;
     }
     if (accepted < 0 && errno == EINTR) continue;
@@ -289,9 +288,8 @@ bool LibaioQueue::wait(std::size_t at_least) {
     fail_all(errno);
     return false;
   }
-  in_kernel_ -= static_cast<std::size_t>(count);
-  for (const io_event& event : std::span(events_).first(static_cast<std::size_t>(count)))
-    finish(event.data, event.res);
+  in_kernel_ -= std::size_t(count);
+  for (const io_event& event : std::span(events_).first(std::size_t(count))) finish(event.data, event.res);
   return true;
 }
 

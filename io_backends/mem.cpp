@@ -202,7 +202,7 @@ class MemWriter final : public Writer {
         bytes_.insert(bytes_.end(), bytes.begin(), bytes.end());
       } else {
         if (offset + bytes.size() > bytes_.size()) bytes_.resize(offset + bytes.size());
-        std::copy(bytes.begin(), bytes.end(), bytes_.begin() + static_cast<std::ptrdiff_t>(offset));
+        std::copy(bytes.begin(), bytes.end(), bytes_.begin() + std::ptrdiff_t(offset));
       }
     });
     if (!done) {

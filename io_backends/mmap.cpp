@@ -110,7 +110,7 @@ Result<void> MmapReader::check_valid(std::uint64_t offset, std::uint64_t length)
 
 Result<void> MmapReader::read_at(std::uint64_t offset, std::span<std::byte> out) {
   if (!is_mapped(offset, out.size()) || lost()) return PosixReader::read_at(offset, out);
-  copy_streamed(out, mapped().subspan(static_cast<std::size_t>(offset), out.size()));
+  copy_streamed(out, mapped().subspan(std::size_t(offset), out.size()));
   PENSTOCK_ASSIGN(const std::uint64_t now, size());
   // Repeats the read by a system call, which returns the same error as in the other back ends.
   if (lost() || offset + out.size() > now) return PosixReader::read_at(offset, out);
@@ -120,7 +120,7 @@ Result<void> MmapReader::read_at(std::uint64_t offset, std::span<std::byte> out)
 
 Result<std::span<const std::byte>> MmapReader::view(std::uint64_t offset, std::uint64_t length) {
   if (!is_mapped(offset, length)) return truncated_error(name(), offset, length);
-  const auto bytes = mapped().subspan(static_cast<std::size_t>(offset), static_cast<std::size_t>(length));
+  const auto bytes = mapped().subspan(std::size_t(offset), std::size_t(length));
   touch_(bytes);
   PENSTOCK_TRY(check_valid(offset, length));
   moved().add_read(length);
@@ -146,7 +146,7 @@ class KeptMappings {
     const KeptMapping& kept = found->second;
     const bool unwritten =
         kept.write_time.tv_sec == file.st_mtim.tv_sec && kept.write_time.tv_nsec == file.st_mtim.tv_nsec;
-    const bool covers_file = kept.mapping->bytes().size() >= static_cast<std::uint64_t>(file.st_size);
+    const bool covers_file = kept.mapping->bytes().size() >= std::uint64_t(file.st_size);
     return unwritten && covers_file && !kept.mapping->lost() ? kept.mapping : nullptr;
   }
   void keep(const struct stat& file, const Mapping& mapping) {
@@ -197,7 +197,7 @@ class MmapFiles final : public PosixFiles {
     if (keeps_mappings_)
       if (Mapping kept = kept_.find(status)) return kept;
     auto file = std::make_shared<MappedFile>();
-    const int failed = file->map(reader.fd(), static_cast<std::size_t>(status.st_size), advice_, populate_);
+    const int failed = file->map(reader.fd(), std::size_t(status.st_size), advice_, populate_);
     if (failed == ENODEV)
       return make_error(Errc::unsupported, "the file system of '" + reader.name() +
                                                "' has no mapped files; use the back end posix");

@@ -86,7 +86,7 @@ TEST_F(Mmap, AFileThatShrankIsTruncatedWhereverItEnds) {
     EXPECT_ERRC(Errc::truncated, reader->read_at(0, out)) << left;
     EXPECT_ERRC(Errc::truncated, reader->view(0, kBytes)) << left;
     EXPECT_ERRC(Errc::truncated, backend_->read_object("object", kBytes, out)) << left;
-    const auto rest = std::span(out).first(static_cast<std::size_t>(left));
+    const auto rest = std::span(out).first(std::size_t(left));
     EXPECT_OK(reader->read_at(0, rest)) << "what is left can be read: " << left;
     EXPECT_TRUE(std::equal(rest.begin(), rest.end(), pattern(kBytes).begin()));
   }
@@ -143,7 +143,7 @@ TEST_F(Mmap, ReadersSurviveAFileThatComesAndGoes) {
   std::atomic<bool> done{false};
   std::thread shaker([&] {
     for (off_t i = 0; i < 300; ++i) {
-      const off_t length = i % 2 == 0 ? i * 1'000 : static_cast<off_t>(kBytes);
+      const off_t length = i % 2 == 0 ? i * 1'000 : off_t(kBytes);
       EXPECT_EQ(::truncate(path("object").c_str(), length), 0);
     }
     done = true;

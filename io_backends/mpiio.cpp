@@ -103,7 +103,7 @@ class MpiioReader final : public Reader {
 
  private:
   static bool is_valid_range(std::uint64_t offset, std::uint64_t length) {
-    constexpr auto kMaxOffset = static_cast<std::uint64_t>(INT64_MAX);
+    constexpr auto kMaxOffset = std::uint64_t(INT64_MAX);
     return offset <= kMaxOffset && length <= kMaxOffset - offset;
   }
   Result<void> finish_read(const Result<std::size_t>& got, std::uint64_t offset, std::span<std::byte> out);

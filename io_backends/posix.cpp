@@ -24,18 +24,18 @@ extern const BackendInfo backend_posix;
 
 FullIo pread_full(int fd, std::uint64_t offset, std::span<std::byte> out) {
   return full_io(out.size(), [&](std::size_t done) {
-    return ::pread(fd, out.data() + done, out.size() - done, static_cast<off_t>(offset + done));
+    return ::pread(fd, out.data() + done, out.size() - done, off_t(offset + done));
   });
 }
 
 Result<std::uint64_t> PosixReader::size() {
   struct stat status {};
   if (::fstat(fd_.get(), &status) != 0) return errno_error(errno, "cannot look at", name_);
-  return static_cast<std::uint64_t>(status.st_size);
+  return std::uint64_t(status.st_size);
 }
 
 Result<void> PosixReader::read_at(std::uint64_t offset, std::span<std::byte> out) {
-  if (offset > static_cast<std::uint64_t>(INT64_MAX)) return truncated_error(name_, offset, out.size());
+  if (offset > std::uint64_t(INT64_MAX)) return truncated_error(name_, offset, out.size());
   return check_read(pread_full(fd_.get(), offset, out), offset, out.size());
 }
 
@@ -99,7 +99,7 @@ Result<std::uint64_t> PosixFiles::object_length(int fd, std::string_view name, s
   struct stat status {};
   if (::fstat(fd, &status) != 0) return root_.error(errno, "cannot look at", name);
   if (S_ISDIR(status.st_mode)) return root_.error(EISDIR, "cannot read", name);
-  const auto length = static_cast<std::uint64_t>(status.st_size);
+  const auto length = std::uint64_t(status.st_size);
   PENSTOCK_TRY(check_fits(name, length, room));
   return length;
 }

@@ -318,7 +318,7 @@ TEST_F(PosixFaults, DirectModeReadsAndWritesWhatIsNotAligned) {
              {0, 4096}, {4096, 8192}, {1, 1}, {4095, 2}, {123'456, 1'500'000}, {2'500'000, 1}}) {
       std::vector<std::byte> part(length);
       EXPECT_OK((*reader)->read_at(offset, part));
-      EXPECT_TRUE(std::equal(part.begin(), part.end(), bytes.begin() + static_cast<std::ptrdiff_t>(offset)));
+      EXPECT_TRUE(std::equal(part.begin(), part.end(), bytes.begin() + std::ptrdiff_t(offset)));
     }
     EXPECT_ERRC(Errc::truncated, (*reader)->read_at(2'500'000, std::span(out).first(2)));
     EXPECT_ERRC(Errc::truncated, (*reader)->read_at(9'000'000, std::span(out).first(2)));

@@ -37,7 +37,7 @@ Result<void> read_all(Backend& backend, std::string_view name) {
 }
 
 std::size_t files_in(const std::filesystem::path& folder) {
-  return static_cast<std::size_t>(std::distance(std::filesystem::directory_iterator(folder), {}));
+  return std::size_t(std::distance(std::filesystem::directory_iterator(folder), {}));
 }
 
 class Posix : public testing::Test {
@@ -271,12 +271,12 @@ TEST_F(Posix, FreeSpaceIsWhatDfSaysForEveryUser) {
   const auto free = backend->names().free_bytes();
   ASSERT_OK(free);
   // Other programs may write to this file system, so the result may differ by a tenth.
-  const auto expected = static_cast<double>(space.available);
-  EXPECT_NEAR(static_cast<double>(*free), expected, expected / 10);
+  const auto expected = double(space.available);
+  EXPECT_NEAR(double(*free), expected, expected / 10);
   EXPECT_TRUE(as_plain_user([&] {
     const auto mine = posix_at(root())->names().free_bytes();
     ASSERT_OK(mine);
-    EXPECT_NEAR(static_cast<double>(*mine), expected, expected / 10);
+    EXPECT_NEAR(double(*mine), expected, expected / 10);
   }));
 }
 

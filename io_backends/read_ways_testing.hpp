@@ -18,7 +18,7 @@ enum class Way : std::uint8_t { object, reader, queued_object, queued_reader };
 inline constexpr Way kWays[] = {Way::object, Way::reader, Way::queued_object, Way::queued_reader};
 inline std::string way_name(Way way) {
   constexpr std::string_view kNames[] = {"object", "reader", "queued object", "queued reader"};
-  return std::string(kNames[static_cast<std::size_t>(way)]);
+  return std::string(kNames[std::size_t(way)]);
 }
 inline bool opens(Way way) {
   return way == Way::reader || way == Way::queued_reader;

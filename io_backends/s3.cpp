@@ -112,12 +112,12 @@ Result<std::unique_ptr<Backend>> make_s3(std::string_view path, const Options& o
   PENSTOCK_ASSIGN(settings.credentials, s3::find_credentials(environment));
   settings.region = s3::find_region(options.text("region"), environment);
   settings.trusted_certificates = environment("AWS_CA_BUNDLE").value_or("");
-  settings.retries = static_cast<unsigned>(options.integer("retries"));
+  settings.retries = unsigned(options.integer("retries"));
   settings.timeout =
       std::max(std::chrono::ceil<std::chrono::seconds>(options.duration("timeout")), std::chrono::seconds(1));
-  settings.part_bytes = static_cast<std::size_t>(options.size("part"));
-  settings.max_streams = static_cast<std::size_t>(options.integer("streams"));
-  settings.max_connections = static_cast<std::size_t>(options.integer("connections"));
+  settings.part_bytes = std::size_t(options.size("part"));
+  settings.max_streams = std::size_t(options.integer("streams"));
+  settings.max_connections = std::size_t(options.integer("connections"));
   settings.check_names = options.boolean("checks");
   return std::make_unique<S3Backend>(std::move(settings));
 }

@@ -124,40 +124,40 @@ __attribute__((visibility("default"))) int openat(int folder, const char* name, 
     va_end(more);
   }
   if (struck((flags & O_TMPFILE) == O_TMPFILE ? Call::open_nameless : Call::open)) return -1;
-  return static_cast<int>(syscall(SYS_openat, folder, name, flags, mode));
+  return int(syscall(SYS_openat, folder, name, flags, mode));
 }
 
 __attribute__((visibility("default"))) int linkat(int from_folder, const char* from, int to_folder,
                                                   const char* to, int flags) noexcept {
   if (struck(Call::linkat)) return -1;
-  return static_cast<int>(syscall(SYS_linkat, from_folder, from, to_folder, to, flags));
+  return int(syscall(SYS_linkat, from_folder, from, to_folder, to, flags));
 }
 
 __attribute__((visibility("default"))) int renameat(int from_folder, const char* from, int to_folder,
                                                     const char* to) noexcept {
   if (struck(Call::renameat)) return -1;
-  return static_cast<int>(syscall(SYS_renameat2, from_folder, from, to_folder, to, 0));
+  return int(syscall(SYS_renameat2, from_folder, from, to_folder, to, 0));
 }
 
 __attribute__((visibility("default"))) int renameat2(int from_folder, const char* from, int to_folder,
                                                      const char* to, unsigned flags) noexcept {
   if (struck(Call::renameat2)) return -1;
-  return static_cast<int>(syscall(SYS_renameat2, from_folder, from, to_folder, to, flags));
+  return int(syscall(SYS_renameat2, from_folder, from, to_folder, to, flags));
 }
 
 __attribute__((visibility("default"))) int fdatasync(int fd) {
   if (struck(Call::fdatasync)) return -1;
-  return static_cast<int>(syscall(SYS_fdatasync, fd));
+  return int(syscall(SYS_fdatasync, fd));
 }
 
 __attribute__((visibility("default"))) int fsync(int fd) {
   if (struck(Call::fsync)) return -1;
-  return static_cast<int>(syscall(SYS_fsync, fd));
+  return int(syscall(SYS_fsync, fd));
 }
 
 __attribute__((visibility("default"))) int fallocate(int fd, int mode, off_t offset, off_t length) {
   if (struck(Call::fallocate)) return -1;
-  return static_cast<int>(syscall(SYS_fallocate, fd, mode, offset, length));
+  return int(syscall(SYS_fallocate, fd, mode, offset, length));
 }
 
 __attribute__((visibility("default"))) int posix_fadvise(int fd, off_t offset, off_t length,
@@ -169,7 +169,7 @@ __attribute__((visibility("default"))) int posix_fadvise(int fd, off_t offset, o
 __attribute__((visibility("default"))) int close(int fd) {
   const bool failed = struck(Call::close);
   const int sys_errno = errno;
-  const auto result = static_cast<int>(syscall(SYS_close, fd));
+  const auto result = int(syscall(SYS_close, fd));
   if (!failed) return result;
   errno = sys_errno;
   return -1;

@@ -55,8 +55,8 @@ class InjectedFaults {
     std::uint64_t step = 1;
     std::size_t at_most = SIZE_MAX;
   };
-  Plan& at(Call call) { return plans_[static_cast<std::size_t>(call)]; }
-  std::array<Plan, static_cast<std::size_t>(Call::count)> plans_{};
+  Plan& at(Call call) { return plans_[std::size_t(call)]; }
+  std::array<Plan, std::size_t(Call::count)> plans_{};
 };
 
 // Whether the folder's file system has files without a name (O_TMPFILE).

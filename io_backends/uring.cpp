@@ -123,7 +123,7 @@ class UringQueue final : public Queue {
  public:
   UringQueue(UringFiles& files, std::size_t depth) : files_(files), slots_(depth), done_(depth) {
     free_slots_.reserve(depth);
-    for (std::size_t i = depth; i > 0; --i) free_slots_.push_back(static_cast<std::uint32_t>(i - 1));
+    for (std::size_t i = depth; i > 0; --i) free_slots_.push_back(std::uint32_t(i - 1));
   }
   ~UringQueue() override {
     while (in_kernel_ > 0) take_or_fail(wait(1));
@@ -212,8 +212,7 @@ void UringQueue::register_buffers() {
   std::vector<iovec> pieces;
   for (std::size_t at = 0; at < registered_.size(); at += kMaxBufferBytes)
     pieces.push_back({registered_.data() + at, std::min(kMaxBufferBytes, registered_.size() - at)});
-  const int result =
-      ::io_uring_register_buffers(&ring_->get(), pieces.data(), static_cast<unsigned>(pieces.size()));
+  const int result = ::io_uring_register_buffers(&ring_->get(), pieces.data(), unsigned(pieces.size()));
   is_registered_ = result == 0;
   if (!is_registered_)
     files_.remark(std::string("reads go without registered buffers (") + std::strerror(-result) +
@@ -263,7 +262,7 @@ void UringQueue::start(const Operation& operation) {
 
 // Prepares one request. Returns false if blocking calls must do the read.
 Result<bool> UringQueue::start_read(std::uint32_t index, const ReadAt& read) {
-  if (read.out.empty() || read.offset > static_cast<std::uint64_t>(INT64_MAX) - read.out.size()) return false;
+  if (read.out.empty() || read.offset > std::uint64_t(INT64_MAX) - read.out.size()) return false;
   Slot& slot = slots_[index];
   slot.bytes = read.out.size();
   const auto& reader = static_cast<const UringReader&>(*read.reader);
@@ -274,8 +273,8 @@ Result<bool> UringQueue::start_read(std::uint32_t index, const ReadAt& read) {
   if (table_slot == nullptr) {
     prepare_read(sqe, reader.fd(), slot.read);
   } else {
-    const auto table_index = static_cast<std::size_t>(table_slot - table_.data());
-    prepare_read(sqe, static_cast<int>(slots_.size() + table_index), slot.read);
+    const auto table_index = std::size_t(table_slot - table_.data());
+    prepare_read(sqe, int(slots_.size() + table_index), slot.read);
     sqe->flags |= IOSQE_FIXED_FILE;
     slot.table_slot = table_slot;
     ++table_slot->in_flight;
@@ -301,7 +300,7 @@ Result<bool> UringQueue::start_object(std::uint32_t index, const ReadObject& obj
   sqe->flags |= IOSQE_IO_LINK | IOSQE_CQE_SKIP_SUCCESS;
   ::io_uring_sqe_set_data64(sqe, tag | kOpen);
   sqe = ::io_uring_get_sqe(&ring_->get());
-  prepare_read(sqe, static_cast<int>(index), slot.read);
+  prepare_read(sqe, int(index), slot.read);
   sqe->flags |= IOSQE_FIXED_FILE | IOSQE_IO_HARDLINK | IOSQE_CQE_SKIP_SUCCESS;
   ::io_uring_sqe_set_data64(sqe, tag | kRead);
   sqe = ::io_uring_get_sqe(&ring_->get());
@@ -331,13 +330,13 @@ io_uring_sqe* UringQueue::next_request(unsigned count) {
 }
 
 void UringQueue::prepare_read(io_uring_sqe* sqe, int file, const AlignedRead& read) const {
-  const auto bytes = static_cast<unsigned>(read.padded_bytes);
+  const auto bytes = unsigned(read.padded_bytes);
   const std::byte* const end = registered_.data() + registered_.size();
   if (is_registered_ && read.into >= registered_.data() && read.into < end) {
-    const auto at = static_cast<std::size_t>(read.into - registered_.data());
+    const auto at = std::size_t(read.into - registered_.data());
     const std::size_t buffer = at / kMaxBufferBytes;
     if (buffer == (at + bytes - 1) / kMaxBufferBytes && at + bytes <= registered_.size()) {
-      ::io_uring_prep_read_fixed(sqe, file, read.into, bytes, read.offset, static_cast<int>(buffer));
+      ::io_uring_prep_read_fixed(sqe, file, read.into, bytes, read.offset, int(buffer));
       return;
     }
   }
@@ -348,7 +347,7 @@ void UringQueue::prepare_read(io_uring_sqe* sqe, int file, const AlignedRead& re
 // reads in flight is not replaced: the kernel may look up its slot later, and would read the wrong file.
 UringQueue::TableSlot* UringQueue::table_slot_of(const UringReader& reader) {
   if (table_.empty()) return nullptr;
-  const std::size_t table_index = static_cast<std::size_t>(reader.fd()) & (table_.size() - 1);
+  const std::size_t table_index = std::size_t(reader.fd()) & (table_.size() - 1);
   TableSlot& slot = table_[table_index];
   if (slot.number == reader.number()) return &slot;
   if (slot.candidate_number != reader.number()) {
@@ -356,7 +355,7 @@ UringQueue::TableSlot* UringQueue::table_slot_of(const UringReader& reader) {
     slot.reads = 0;
   }
   if (++slot.reads < kTableReads || slot.in_flight > 0) return nullptr;
-  const auto index = static_cast<unsigned>(slots_.size() + table_index);
+  const auto index = unsigned(slots_.size() + table_index);
   int fd = reader.fd();
   if (::io_uring_register_files_update(&ring_->get(), index, &fd, 1) != 1) {
     slot.reads = 0;  // the next attempt comes only after more reads
@@ -412,7 +411,7 @@ std::size_t UringQueue::reap(std::span<Completion> out, std::size_t at_least) {
     return count;
   }
   while (count < wanted) {
-    take_or_fail(wait(static_cast<unsigned>(wanted - count)));
+    take_or_fail(wait(unsigned(wanted - count)));
     take_done();
   }
   return count;
@@ -445,7 +444,7 @@ void UringQueue::take_completions() {
 }
 
 void UringQueue::handle_completion(std::uint64_t tag, int result) {
-  const auto index = static_cast<std::uint32_t>(tag >> kStepBits);
+  const auto index = std::uint32_t(tag >> kStepBits);
   Slot& slot = slots_[index];
   switch (static_cast<Step>(tag & ((1U << kStepBits) - 1))) {
     case kOpen:  // the open failed; no other completion follows
@@ -453,7 +452,7 @@ void UringQueue::handle_completion(std::uint64_t tag, int result) {
       slot.open_failed = true;
       return finish(index);
     case kRead:
-      if (result != static_cast<int>(slot.read.padded_bytes)) slot.result = result;
+      if (result != int(slot.read.padded_bytes)) slot.result = result;
       if (std::holds_alternative<ReadAt>(slot.operation.what)) finish(index);
       return;
     case kClose:
@@ -464,8 +463,7 @@ void UringQueue::handle_completion(std::uint64_t tag, int result) {
 void UringQueue::finish(std::uint32_t index) {
   Slot& slot = slots_[index];
   if (slot.result == -EAGAIN) files_.allow_waits();
-  const auto got =
-      slot.result == kCompleteRead ? static_cast<std::int64_t>(slot.read.padded_bytes) : slot.result;
+  const auto got = slot.result == kCompleteRead ? std::int64_t(slot.read.padded_bytes) : slot.result;
   finish(index, files_.finish_read(slot.operation, slot.read, slot.bytes, got,
                                    slot.open_failed ? "cannot open" : "cannot read"));
 }

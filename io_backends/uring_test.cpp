@@ -141,7 +141,7 @@ TEST_P(Uring, ReadsFailWhereTheRingAnswersNoMore) {
         std::this_thread::sleep_for(std::chrono::milliseconds(20));
         for (Buffer& out : outs)
           EXPECT_EQ(std::count(out.data(), out.data() + out.capacity(), std::byte{0x5a}),
-                    static_cast<std::ptrdiff_t>(out.capacity()));
+                    std::ptrdiff_t(out.capacity()));
         ASSERT_EQ((*queue)->submit(operations), 8U) << "it goes on, and fails again";
       }
     }));

@@ -50,7 +50,7 @@ Result<Transform> make(const TrainRequest& request) {
     return make_error(Errc::invalid_argument, "alexnet's image=" + std::to_string(size) +
                                                   " is too large: at most " + std::to_string(kLargestImage));
   PictureSettings settings;
-  settings.tensor.width = settings.tensor.height = static_cast<std::uint32_t>(size);
+  settings.tensor.width = settings.tensor.height = std::uint32_t(size);
   PENSTOCK_ASSIGN(settings.tensor.type, parse_pixel_type(options.text("type")));
   PENSTOCK_ASSIGN(settings.tensor.axes, parse_axes(options.text("axes")));
   // Means and deviations of the channels over the ImageNet training set. Most networks that are trained on it

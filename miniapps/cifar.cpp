@@ -38,9 +38,8 @@ class PictureSampleTransform final : public SampleTransform {
     if (as_octets_)
       fill(stored, slot.data(), [](std::byte value) { return value; });
     else
-      fill(stored, reinterpret_cast<float*>(slot.data()), [](std::byte value) {
-        return static_cast<float>(std::to_integer<unsigned>(value)) * (1.0F / 255.0F);
-      });
+      fill(stored, reinterpret_cast<float*>(slot.data()),
+           [](std::byte value) { return float(std::to_integer<unsigned>(value)) * (1.0F / 255.0F); });
     timer.end_part(kPartFirstOwn);
     return success();
   }

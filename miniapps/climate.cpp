@@ -80,7 +80,7 @@ class FieldsSampleTransform final : public SampleTransform {
         float value = 0;
         std::memcpy(&value, row + x * sizeof value, sizeof value);
         // A value that is no class (a NaN, or far out of range) becomes -1.
-        *label++ = value > -1e6F && value < 1e6F ? static_cast<std::int32_t>(value) : -1;
+        *label++ = value > -1e6F && value < 1e6F ? std::int32_t(value) : -1;
       }
     }
   }
@@ -108,9 +108,8 @@ Result<Fields> fields_of(Backend& backend, const WholeObjects& files) {
   if (files.largest_sample_count() != 1)
     return make_error(Errc::invalid_argument, "climate takes files of one sample; some of these hold " +
                                                   std::to_string(files.largest_sample_count()));
-  const Fields fields = shape.size() == 3 ? Fields{static_cast<std::size_t>(shape[1]),
-                                                   static_cast<std::size_t>(shape[2]), shape[0]}
-                                          : Fields{};
+  const Fields fields =
+      shape.size() == 3 ? Fields{std::size_t(shape[1]), std::size_t(shape[2]), shape[0]} : Fields{};
   if (fields.pixels() != 0) return fields;
   return make_error(Errc::invalid_argument, "'" + std::string(first) + "': its '" +
                                                 std::string(kReadArrays[0].array) +
@@ -135,7 +134,7 @@ Result<std::vector<Channel>> channels_of(const Options& options, Backend& backen
   const Result<std::uint64_t> size = (*reader)->size();
   if (!size.ok()) return failed(size.error());
   constexpr std::uint64_t kMostStatistics = std::uint64_t{16} << 20;
-  std::vector<std::byte> file(static_cast<std::size_t>(std::min(*size, kMostStatistics)));
+  std::vector<std::byte> file(std::size_t(std::min(*size, kMostStatistics)));
   if (const Result<void> read = (*reader)->read_at(0, file); !read.ok()) return failed(read.error());
   const Result<std::vector<Hdf5Rows>> arrays = hdf5_arrays(file, {&kStatisticsArray, 1});
   if (!arrays.ok()) return failed(arrays.error());
@@ -183,9 +182,8 @@ Result<FileInput> plan(const TrainRequest& request, const Corpus& corpus, const 
                       "there are " +
                           std::to_string(files));
   const Permutation order(files, kSplitSeed);
-  std::vector<std::uint64_t> file_indices(static_cast<std::size_t>(training_files + validation_files));
-  for (std::uint64_t i = 0; i < file_indices.size(); ++i)
-    file_indices[static_cast<std::size_t>(i)] = order.at(i);
+  std::vector<std::uint64_t> file_indices(std::size_t(training_files + validation_files));
+  for (std::uint64_t i = 0; i < file_indices.size(); ++i) file_indices[std::size_t(i)] = order.at(i);
 
   const auto set_of = [&](std::span<const std::uint64_t> chosen) -> Result<FileSet> {
     PENSTOCK_ASSIGN(WholeObjects set, select_objects(all, chosen));
@@ -195,8 +193,8 @@ Result<FileInput> plan(const TrainRequest& request, const Corpus& corpus, const 
     return FileSet{std::move(set), std::move(app_transform), bytes, file_bytes};
   };
   const std::span<const std::uint64_t> chosen(file_indices);
-  PENSTOCK_ASSIGN(FileSet trained, set_of(chosen.first(static_cast<std::size_t>(training_files))));
-  PENSTOCK_ASSIGN(FileSet validated, set_of(chosen.subspan(static_cast<std::size_t>(training_files))));
+  PENSTOCK_ASSIGN(FileSet trained, set_of(chosen.first(std::size_t(training_files))));
+  PENSTOCK_ASSIGN(FileSet validated, set_of(chosen.subspan(std::size_t(training_files))));
   return FileInput{.training = std::move(trained),
                    .validation = Validation{.set = std::move(validated),
                                             .every_steps = kEpochSteps,

@@ -49,7 +49,7 @@ class FileSampleTransform final : public SampleTransform {
   Result<void> apply(const SampleKey& key, std::span<const std::byte> stored, std::span<std::byte> slot,
                      StageTimer& timer) override {
     PENSTOCK_ASSIGN(const std::vector<Hdf5Rows> arrays, file_arrays(stored, kReadArrays));
-    const std::uint32_t samples = (*file_samples_)[static_cast<std::size_t>(key.index)].samples;
+    const std::uint32_t samples = (*file_samples_)[std::size_t(key.index)].samples;
     PENSTOCK_TRY(check_shapes(arrays, samples));
     const Permutation order = file_order(seed_, key.epoch, key.index, samples);
     for (std::uint32_t i = 0; i < samples; ++i)
@@ -104,8 +104,7 @@ Result<FileSet> file_set(Backend& backend, const Manifest& samples, std::uint64_
   if (shape.size() != 4)
     return make_error(Errc::invalid_argument, "'" + scratch + "': its data are " + text_of(shape) +
                                                   "; hepcnn takes images: samples, channels, height, width");
-  const Images images{static_cast<std::size_t>(shape[1]), static_cast<std::size_t>(shape[2]),
-                      static_cast<std::size_t>(shape[3])};
+  const Images images{std::size_t(shape[1]), std::size_t(shape[2]), std::size_t(shape[3])};
   if (images.bytes() == 0)
     return make_error(Errc::invalid_argument, "'" + scratch + "': its images are empty");
   Transform app_transform = file_transform(images, files, seed);

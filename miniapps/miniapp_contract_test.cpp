@@ -27,8 +27,7 @@ const MiniAppInfo* tested = nullptr;
 std::vector<std::byte> picture() {
   Image image{40, 30, std::vector<std::uint8_t>(std::size_t{40} * 30 * 3)};
   const RandomStream random(1, 2);
-  for (std::size_t i = 0; i < image.pixels.size(); ++i)
-    image.pixels[i] = static_cast<std::uint8_t>(random.bits(i / 30));
+  for (std::size_t i = 0; i < image.pixels.size(); ++i) image.pixels[i] = std::uint8_t(random.bits(i / 30));
   JpegEncoder encoder;
   const std::span<const std::byte> bytes = encoder.encode(image, 90).value();
   return {bytes.begin(), bytes.end()};
@@ -134,7 +133,7 @@ TEST(MiniAppContract, RefusesWhatItDoesNotTakeAndGoesOn) {
   if (how.slot_bytes == 0) GTEST_SKIP() << "it takes everything";
   const auto transform = how.make().value();
   std::vector<std::byte> slot(how.slot_bytes);
-  std::vector<std::byte> half(good.begin(), good.begin() + static_cast<std::ptrdiff_t>(good.size() / 2));
+  std::vector<std::byte> half(good.begin(), good.begin() + std::ptrdiff_t(good.size() / 2));
   half.push_back(std::byte{0});  // half of a text may be a valid text
   const std::vector<std::byte> noise(1000, std::byte{0x42});
   for (const std::vector<std::byte>& bad : {std::vector<std::byte>{}, noise, half}) {

@@ -213,12 +213,11 @@ class Demo {
   }
 
   Budget budget() const {
-    const unsigned cpus = static_cast<unsigned>(std::max<std::size_t>(1, allowed_cpus().size()));
+    const unsigned cpus = unsigned(std::max<std::size_t>(1, allowed_cpus().size()));
     Budget plan = quick() ? Budget{400, "1,2,4", "200ms", "1", "20", "6", 0.2}
                           : Budget{2000, "1,2,4,8", "500ms", "3", "100", "10", 0.3};
     if (cpus > 4) plan.threads = fmt::format("1..{}*2", 2 * cpus);
-    if (context_.options.given("samples"))
-      plan.samples = static_cast<std::uint64_t>(context_.options.integer("samples"));
+    if (context_.options.given("samples")) plan.samples = std::uint64_t(context_.options.integer("samples"));
     return plan;
   }
 
@@ -290,8 +289,7 @@ class Demo {
     PENSTOCK_TRY(step("Training without an accelerator: how long the input of a step takes",
                       train_arguments("4", plan.calibration_steps, "none")));
     PENSTOCK_ASSIGN(const double input_s, seconds_a_step());
-    const auto step_ms =
-        static_cast<std::uint64_t>(std::clamp(input_s * 1.3, 0.02, plan.longest_step_s) * 100 + 1) * 10;
+    const auto step_ms = std::uint64_t(std::clamp(input_s * 1.3, 0.02, plan.longest_step_s) * 100 + 1) * 10;
     const std::string accelerator = fmt::format("emulated:step={}ms", step_ms);
     for (const std::string_view prefetch : {"0", "4"})
       PENSTOCK_TRY(step(fmt::format("Training, prefetch {}", prefetch),

@@ -37,7 +37,7 @@ RunTally MetadataProbe::run(const ReadSpec& spec, const Work& work) {
     PENSTOCK_ASSIGN(operations_done[i], work(clients_[i], time_is_up));
     return success();
   };
-  Result<void> outcome = on_threads(static_cast<unsigned>(clients_.size()), client_work, IfFewer::fail);
+  Result<void> outcome = on_threads(unsigned(clients_.size()), client_work, IfFewer::fail);
   tally.wall_s = tally.elapsed_s = std::chrono::duration<double>(Clock::now() - start).count();
   if (!outcome.ok()) tally.failure = std::move(outcome).error();
   for (const std::uint64_t count : operations_done) tally.samples += count;

@@ -26,7 +26,7 @@ bool is_before_by_numbers(std::string_view a, std::string_view b) {
   const auto number = [](std::string_view text) {
     std::uint64_t value = 0;
     const char* const end = std::from_chars(text.data(), text.data() + text.size(), value).ptr;
-    return std::pair(value, static_cast<std::size_t>(end - text.data()));
+    return std::pair(value, std::size_t(end - text.data()));
   };
   while (!a.empty() && !b.empty()) {
     const auto [first, first_digits] = number(a);
@@ -90,7 +90,7 @@ Trial probe_record(const Run& run, const Tier& tier, const ProbeCell& cell, std:
   Json loops = Json::object();
   const int ranks = run.ranks();
   if (ranks > 1) trial.parameter("rank_scaling", "weak");
-  const double clients = static_cast<double>(cell.clients) * ranks;
+  const double clients = double(cell.clients) * ranks;
   for (const ProbeFigure& figure : cell.figures) {
     if (!figure.loop.empty()) loops[figure.name] = figure.loop;
     for (const std::vector<RankFigures>& of_repeat : figure.ranks)
@@ -109,7 +109,7 @@ Trial probe_record(const Run& run, const Tier& tier, const ProbeCell& cell, std:
   }
   trial.parameter("loops", std::move(loops));
   if (!cell.left_out.empty()) trial.parameter("left_out", Json(cell.left_out));
-  trial.sample(shared_metrics::kTierBytesRead, static_cast<double>(bytes_read));
+  trial.sample(shared_metrics::kTierBytesRead, double(bytes_read));
   trial.verdict(cell.verdict, cell.reason);
   return trial;
 }

@@ -81,7 +81,7 @@ class TierProbe {
     const Result<std::uint64_t> free_bytes = tier_.backend->names().free_bytes();
     if (!free_bytes.ok()) return success();  // unknown; the writes will fail if there is too little space
     const int ranks_sharing = tier_.facts.network ? ranks_.size() : ranks_.rank_on_node() + 1;
-    const std::uint64_t needed_bytes = 2 * settings_.bytes * static_cast<std::uint64_t>(ranks_sharing);
+    const std::uint64_t needed_bytes = 2 * settings_.bytes * std::uint64_t(ranks_sharing);
     if (*free_bytes / 11 * 10 >= needed_bytes) return success();
     return make_error(Errc::no_space,
                       fmt::format("'{}' has {} to spare, the probe takes {}: make it smaller with "
@@ -178,7 +178,7 @@ class TierProbe {
   std::optional<unsigned> writers(ProbeCell& cell, const std::string& probe_name, unsigned depth,
                                   std::uint64_t most, std::string_view what) const {
     const std::uint64_t writer_count = std::uint64_t{cell.clients} * depth;
-    if (writer_count <= std::min(most, kMostWriters)) return static_cast<unsigned>(writer_count);
+    if (writer_count <= std::min(most, kMostWriters)) return unsigned(writer_count);
     cell.left_out[probe_name] =
         writer_count > kMostWriters
             ? fmt::format("{} writers of a rank; the most are {}", writer_count, kMostWriters)
@@ -210,8 +210,7 @@ class TierProbe {
   WriteProbe write_probe(const WriteShape& shape, std::string_view objects, std::uint64_t first_seed) {
     return {*tier_.backend, shape, [this, objects](std::uint64_t n) { return folder_.object(objects, n); },
             [this, first_seed](unsigned writer) {
-              return settings_.seed + (static_cast<std::uint64_t>(ranks_.rank()) << 16U) + first_seed +
-                     writer;
+              return settings_.seed + (std::uint64_t(ranks_.rank()) << 16U) + first_seed + writer;
             }};
   }
 
@@ -356,7 +355,7 @@ class TierProbe {
 
   static void add(ProbeFigure& figure, const RunTally& tally) {
     const auto rate = [&](std::uint64_t amount) {
-      return tally.wall_s > 0 ? static_cast<double>(amount) / tally.wall_s : 0.0;
+      return tally.wall_s > 0 ? double(amount) / tally.wall_s : 0.0;
     };
     figure.bytes_per_s.push_back(rate(tally.bytes));
     figure.ops_per_s.push_back(rate(tally.samples));
@@ -394,7 +393,7 @@ class TierProbe {
       for (std::size_t step = 2; step < figures.size(); ++step) PENSTOCK_TRY(run_step(step, tallies[step]));
       PENSTOCK_TRY(run_step(1, not_counted));
       for (std::size_t i = 0; i < figures.size(); ++i)
-        figures[i].ops_per_s.push_back(static_cast<double>(tallies[i].samples) / tallies[i].wall_s);
+        figures[i].ops_per_s.push_back(double(tallies[i].samples) / tallies[i].wall_s);
     }
     for (ProbeFigure& figure : figures) cell.figures.push_back(std::move(figure));
     return success();

@@ -34,7 +34,7 @@ Result<void> open_for_collective_reads(const ReadWork& work, HeldObjects& object
                                            " objects open, and " + std::to_string(most_held) +
                                            " are what the limit of descriptors leaves: raise it (ulimit -n)");
   for (std::uint64_t i = 0; i < object_count; ++i)
-    PENSTOCK_TRY(objects.open(i, work.samples->name(static_cast<std::uint32_t>(i))));
+    PENSTOCK_TRY(objects.open(i, work.samples->name(std::uint32_t(i))));
   return success();
 }
 

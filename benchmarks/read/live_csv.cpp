@@ -39,8 +39,8 @@ void LiveCsv::write_line(const RunTally& now) {
   const double unix_s =
       std::chrono::duration<double>(std::chrono::system_clock::now().time_since_epoch()).count();
   fmt::print(file_.get(), "{:.3f},{},{},{:.1f},{:.2f}\n", unix_s, csv_field(tier_), threads_,
-             static_cast<double>(now.samples - last_tally_.samples) / seconds,
-             static_cast<double>(now.bytes - last_tally_.bytes) / seconds / 1048576.0);
+             double(now.samples - last_tally_.samples) / seconds,
+             double(now.bytes - last_tally_.bytes) / seconds / 1048576.0);
   std::fflush(file_.get());
   last_tally_ = now;
 }

@@ -38,7 +38,7 @@ bool ReadWorker::wait_until_due(ReadRun& run, std::int64_t& due_ns, std::int64_t
     now_ns = run.now_ns();
     if (now_ns >= next_boundary_ns_) handle_boundary(run, now_ns);
   }
-  tally_.late_ns.add(static_cast<std::uint64_t>(now_ns - due_ns));
+  tally_.late_ns.add(std::uint64_t(now_ns - due_ns));
   return true;
 }
 

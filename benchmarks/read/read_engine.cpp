@@ -37,7 +37,7 @@ constexpr int kRepeatTimeFactor = 10;
 // is read with relaxed memory order. So the sum is exact only at the end.
 RunTally progress_of(ReadWorkers workers, std::int64_t now_ns) {
   RunTally progress;
-  progress.elapsed_s = static_cast<double>(now_ns) * 1e-9;
+  progress.elapsed_s = double(now_ns) * 1e-9;
   for (const std::unique_ptr<ReadWorker>& worker : workers) {
     progress.samples += worker->delivered_samples();
     progress.bytes += worker->delivered_bytes();
@@ -85,7 +85,7 @@ RunTally gather(ReadRun& run) {
   }
   total.passes = run.source.passes();
   total.wall_s = run.seconds_after_ramp(last_done_ns);
-  total.elapsed_s = static_cast<double>(last_done_ns) * 1e-9;
+  total.elapsed_s = double(last_done_ns) * 1e-9;
   return total;
 }
 
@@ -139,7 +139,7 @@ void record_figure(const RunTally& tally, const Histogram& times, const RunFigur
 void record_figure(const RunTally&, const TimesByCall& calls, const RunFigure&, Trial& trial) {
   for (const auto& [call, times] : calls) {
     const std::string_view name = timed_call_name(call);
-    trial.sample(read_metrics::kCalls, name, static_cast<double>(times.ns.count()));
+    trial.sample(read_metrics::kCalls, name, double(times.ns.count()));
     for (const MetricInfo& metric : read_metrics::kCallMetrics)
       trial.sample(metric, name, times.ns.percentile(metric.percent));
   }
@@ -195,7 +195,7 @@ void RunTally::join(const RunTally& other) {
 
 void RunTally::append(const RunTally& later) {
   // The first second of `later` continues the second in which this run ended.
-  const auto last_second = static_cast<std::size_t>(wall_s);
+  const auto last_second = std::size_t(wall_s);
   figures([&](const char*, auto member, const RunFigure&) {
     using T = std::remove_reference_t<decltype(this->*member)>;
     if constexpr (std::is_same_v<T, BytesBySecond>)
@@ -209,7 +209,7 @@ void RunTally::record(Trial& trial) const {
   figures([&](const char*, auto member, const RunFigure& figure) {
     using T = std::remove_cvref_t<decltype(this->*member)>;
     if constexpr (std::is_arithmetic_v<T>)
-      record_figure(*this, static_cast<double>(this->*member), figure, trial);
+      record_figure(*this, double(this->*member), figure, trial);
     else if constexpr (std::is_same_v<T, Histogram> || std::is_same_v<T, TimesByCall> ||
                        std::is_same_v<T, std::vector<RankFigures>>)
       record_figure(*this, this->*member, figure, trial);
@@ -217,11 +217,11 @@ void RunTally::record(Trial& trial) const {
 }
 
 double RunTally::payload_rate() const {
-  return per_second(static_cast<double>(bytes), wall_s);
+  return per_second(double(bytes), wall_s);
 }
 
 double RunTally::sample_rate() const {
-  return per_second(static_cast<double>(samples), wall_s);
+  return per_second(double(samples), wall_s);
 }
 
 double per_second(double amount, double seconds) {
@@ -269,7 +269,7 @@ Result<void> ReadEngine::open_objects() {
   if (work_.manifest->one_object_per_sample()) return success();
   const std::uint64_t most_held = max_open_objects(work_.manifest->objects());
   for (std::uint64_t i = 0; i < most_held; ++i)
-    static_cast<void>(objects_.open(i, work_.samples->name(static_cast<std::uint32_t>(i))));
+    static_cast<void>(objects_.open(i, work_.samples->name(std::uint32_t(i))));
   return success();
 }
 
@@ -314,7 +314,7 @@ RunTally ReadEngine::run(const ReadSpec& spec, const ReadObserver& observer) {
 
 ReadSpec rest_of(const ReadSpec& spec, const RunTally& so_far) {
   const auto nanoseconds = [](double seconds) {
-    return std::chrono::nanoseconds(static_cast<std::int64_t>(seconds * 1e9));
+    return std::chrono::nanoseconds(std::int64_t(seconds * 1e9));
   };
   ReadSpec rest = spec;
   if (spec.first_pass) rest.first_pass = *spec.first_pass + so_far.passes;

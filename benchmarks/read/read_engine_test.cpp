@@ -82,8 +82,8 @@ TEST(ReadEngine, WhatATierMakesWaitIsInTheLatencyOfAnOpenLoop) {
   ASSERT_GE(tally.samples, 2U);
   EXPECT_LE(tally.samples, 20U) << "it takes 10 ms of each";
   // The n-th sample is due after 5n ms, and ends after 10n ms at the earliest.
-  EXPECT_GE(tally.latency_ns.percentile(100), 4.5e6 * static_cast<double>(tally.samples));
-  EXPECT_GE(tally.late_ns.percentile(100), 4.5e6 * static_cast<double>(tally.samples - 1));
+  EXPECT_GE(tally.latency_ns.percentile(100), 4.5e6 * double(tally.samples));
+  EXPECT_GE(tally.late_ns.percentile(100), 4.5e6 * double(tally.samples - 1));
 }
 
 TEST(ReadEngine, AnOpenLoopHearsOfTheEndWhileItWaits) {

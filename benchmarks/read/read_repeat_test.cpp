@@ -88,7 +88,7 @@ TEST_F(ReadRepeat, EvictsBetweenColdPassesUntilTheyHaveLastedLongEnough) {
   const auto figures = run(cache, wanted);
   ASSERT_TRUE(figures);
   EXPECT_EQ(passes_.size(), 3U);
-  EXPECT_EQ(evictions_, 3 * static_cast<int>(kFiles));
+  EXPECT_EQ(evictions_, 3 * int(kFiles));
   EXPECT_DOUBLE_EQ(figures->tally.wall_s, 1.2);
   EXPECT_EQ(figures->tally.samples, 3 * kFiles);
   EXPECT_EQ(figures->cache.client_data, "cold");

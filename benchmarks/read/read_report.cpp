@@ -93,7 +93,7 @@ std::string read_heading(const Corpus& corpus, std::span<const Record> records, 
                                    : fmt::format("{} in {}", count_of(manifest.samples(), codec + "sample"),
                                                  count_of(manifest.objects(), "object"));
   std::string text = fmt::format("{}: {}, {}, median {}\n", corpus.name, contents,
-                                 format_bytes(static_cast<double>(manifest.payload_bytes()), output),
+                                 format_bytes(double(manifest.payload_bytes()), output),
                                  format_bytes(sample_sizes(manifest).percentile(50), output));
   if (const std::uint64_t ranks =
           records.empty() ? 1 : records[0].parameters.value("ranks", std::uint64_t{1});

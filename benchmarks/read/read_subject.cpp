@@ -31,7 +31,7 @@ Result<void> check_collective(const Tier& tier) {
 Result<void> look_for_objects(Tier& tier, const SampleList& samples, std::string_view corpus) {
   const std::uint64_t inspected = std::min<std::uint64_t>(samples.objects(), kMostObjectsInspected);
   for (std::uint64_t i = 0; i < inspected; ++i) {
-    const std::string_view name = samples.name(static_cast<std::uint32_t>(i * samples.objects() / inspected));
+    const std::string_view name = samples.name(std::uint32_t(i * samples.objects() / inspected));
     const Result<Entry> found = tier.backend->names().stat(name);
     if (!found.ok() && found.error().code == Errc::not_found && tier.backend_name == "mem")
       return make_error(

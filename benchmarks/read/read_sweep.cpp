@@ -110,8 +110,8 @@ CacheState cell_cache(const ReadCell& cell) {
   double read_bytes = 0;
   for (const RepeatFigures& repeat : cell.repeats) {
     if (!repeat.device_bytes) return state;
-    device_bytes += static_cast<double>(*repeat.device_bytes);
-    read_bytes += static_cast<double>(repeat.read_call_bytes);
+    device_bytes += double(*repeat.device_bytes);
+    read_bytes += double(repeat.read_call_bytes);
   }
   const bool from_device = state.client_data != "memory" && state.client_data != "none";
   if (read_bytes > 0 && from_device) state.device_bytes_fraction = device_bytes / read_bytes;
@@ -122,13 +122,12 @@ void record_repeat(const RepeatFigures& repeat, Trial& trial) {
   const RunTally& tally = repeat.tally;
   tally.record(trial);
   const auto record_rate = [&](const MetricInfo& metric, std::uint64_t bytes) {
-    trial.sample(metric, per_second(static_cast<double>(bytes), tally.elapsed_s));
+    trial.sample(metric, per_second(double(bytes), tally.elapsed_s));
   };
   record_rate(read_metrics::kReadCallRate, repeat.read_call_bytes);
   if (repeat.device_bytes) record_rate(read_metrics::kDeviceRate, *repeat.device_bytes);
   if (tally.due_samples > 0)
-    trial.sample(read_metrics::kKeptUpFraction,
-                 static_cast<double>(tally.samples) / static_cast<double>(tally.due_samples));
+    trial.sample(read_metrics::kKeptUpFraction, double(tally.samples) / double(tally.due_samples));
 }
 
 // The bytes of each whole second of each repeat. The last, shorter part of a repeat would seem slower.
@@ -138,9 +137,9 @@ std::vector<double> bytes_by_second(const ReadCell& cell) {
   std::vector<double> values;
   for (const RepeatFigures& repeat : cell.repeats) {
     const std::vector<std::uint64_t>& bytes = repeat.tally.bytes_by_second;
-    const auto whole_seconds = static_cast<std::size_t>(repeat.tally.wall_s + kSecondTolerance_s);
+    const auto whole_seconds = std::size_t(repeat.tally.wall_s + kSecondTolerance_s);
     for (std::size_t i = 0; i < std::min(whole_seconds, bytes.size()); ++i)
-      values.push_back(static_cast<double>(bytes[i]));
+      values.push_back(double(bytes[i]));
   }
   return values;
 }
@@ -213,7 +212,7 @@ void ReadSweep::warm_up(std::size_t index) {
 }
 
 void ReadSweep::repeat_cell(ReadCell& cell, std::size_t repeat) {
-  const std::size_t index = static_cast<std::size_t>(&cell - cells_.data());
+  const std::size_t index = std::size_t(&cell - cells_.data());
   const RandomStream random = RandomStream(options_.seed, "arms").substream(repeat);
   if (repeat == 0 && options_.measure_ceiling) probe_ceiling(cell);
   if (!options_.measure_baseline) return read_repeat(cell);
@@ -344,8 +343,8 @@ void record_cell(const ReadCell& cell, const ReadCell& first, const Tier& tier, 
     for (const RepeatFigures& repeat : cell.repeats)
       trial.sample(read_metrics::kCeilingFraction, repeat.tally.payload_rate() / cell.ceiling_bytes_per_s);
   }
-  trial.sample(read_metrics::kErrors, static_cast<double>(cell.errors));
-  trial.sample(shared_metrics::kTierBytesRead, static_cast<double>(tier_bytes_read));
+  trial.sample(read_metrics::kErrors, double(cell.errors));
+  trial.sample(shared_metrics::kTierBytesRead, double(tier_bytes_read));
   trial.parameter("checksums", manifest.facts().checksums);
   if (std::vector<double> seconds = bytes_by_second(cell); !seconds.empty())
     trial.series("payload_bytes", 1.0, std::move(seconds));

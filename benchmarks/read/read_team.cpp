@@ -38,7 +38,7 @@ void unpack(const Json& json, Histogram& histogram) {
 Json pack(const TimesByCall& calls) {
   Json json = Json::array();
   for (const auto& [call, times] : calls)
-    json.push_back(Json::array({static_cast<int>(call), pack(times.ns), times.bytes, times.errors}));
+    json.push_back(Json::array({int(call), pack(times.ns), times.bytes, times.errors}));
   return json;
 }
 void unpack(const Json& json, TimesByCall& calls) {
@@ -90,17 +90,14 @@ RunTally join_over_ranks(std::span<const RunTally> rank_tallies) {
   }
   double bytes_by_then = 0;
   for (const RunTally& one : rank_tallies)
-    if (one.first_done_s > 0)
-      bytes_by_then += static_cast<double>(one.first_done_bytes) * first_done_s / one.first_done_s;
+    if (one.first_done_s > 0) bytes_by_then += double(one.first_done_bytes) * first_done_s / one.first_done_s;
   joined.first_done_s = first_done_s;
-  joined.first_done_bytes = static_cast<std::uint64_t>(std::llround(bytes_by_then));
+  joined.first_done_bytes = std::uint64_t(std::llround(bytes_by_then));
   return joined;
 }
 
 RankShare ReadTeam::share(std::uint64_t shift) const {
-  return {.rank = static_cast<std::uint64_t>(ranks_.rank()),
-          .ranks = static_cast<std::uint64_t>(ranks_.size()),
-          .shift = shift};
+  return {.rank = std::uint64_t(ranks_.rank()), .ranks = std::uint64_t(ranks_.size()), .shift = shift};
 }
 
 RunTally ReadTeam::run(const ReadSpec& spec, const OwnRun& own_run) {
@@ -124,9 +121,9 @@ RunTally ReadTeam::run(const ReadSpec& spec, const OwnRun& own_run) {
     if (!barrier.ok() && !total.failure) total.failure = barrier.error();
     if (!more_may_follow || total.failure || stopped_ || total.passes == 0 || total.elapsed_s >= wanted_s)
       return total;
-    const double seconds_per_pass = std::max(total.elapsed_s / static_cast<double>(total.passes), 1e-9);
+    const double seconds_per_pass = std::max(total.elapsed_s / double(total.passes), 1e-9);
     next_run = rest_of(full_spec, total);
-    next_run.max_passes = static_cast<std::uint64_t>(
+    next_run.max_passes = std::uint64_t(
         std::clamp(std::ceil((wanted_s - total.elapsed_s) / seconds_per_pass), 1.0, kMostPasses));
   }
 }

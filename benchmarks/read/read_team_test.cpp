@@ -66,7 +66,7 @@ TEST(ReadTeam, TheStonewallIsWornOut) {
       const RunTally tally = team.run(spec, [&](ReadSpec mine) {
         mine.at_stonewall = [&, exchange = mine.at_stonewall](std::uint64_t here) {
           const std::uint64_t said = here + (ranks.root() ? 1000 : 0);
-          taken[static_cast<std::size_t>(ranks.rank())] = said;
+          taken[std::size_t(ranks.rank())] = said;
           return exchange(said);
         };
         own = bench.engine->run(mine);

@@ -36,8 +36,8 @@ ReadRun::ReadRun(std::uint64_t samples, const ReadOptions& options, const RankSh
       first_pass(first),
       deadline_ns(time_limit(what.end).count()),
       skip_errors(options.skip_errors),
-      workers_ready_(static_cast<std::ptrdiff_t>(all.size()) - 1),
-      workers_at_stonewall_(static_cast<std::ptrdiff_t>(all.size())) {
+      workers_ready_(std::ptrdiff_t(all.size()) - 1),
+      workers_at_stonewall_(std::ptrdiff_t(all.size())) {
   if (options.open_loop && spec.measured_repeat)
     arrivals.emplace(*options.open_loop, options.seed, share, *spec.measured_repeat);
 }
@@ -222,7 +222,7 @@ void ReadWorker::read_one_at_a_time(ReadRun& run) {
 // memory.
 void ReadWorker::read_through_queue(ReadRun& run) {
   free_slots_.clear();
-  for (std::size_t i = slots_.size(); i-- > 0;) free_slots_.push_back(static_cast<std::uint32_t>(i));
+  for (std::size_t i = slots_.size(); i-- > 0;) free_slots_.push_back(std::uint32_t(i));
 
   bool more_samples = true;
   std::int64_t now = run.now_ns();
@@ -261,7 +261,7 @@ void ReadWorker::read_through_queue(ReadRun& run) {
                                                    : Result<void>(std::move(completion.bytes).error());
       if (options_.decode || run.spec.verify) now = run.now_ns();
       account(run, slot, outcome, now);
-      free_slots_.push_back(static_cast<std::uint32_t>(completion.tag));
+      free_slots_.push_back(std::uint32_t(completion.tag));
     }
   }
 }
@@ -294,7 +294,7 @@ void ReadWorker::account(ReadRun& run, Slot& slot, const Result<void>& outcome, 
 // counts after it.
 void ReadWorker::count_read(ReadRun& run, std::uint64_t bytes, std::int64_t started_ns, std::int64_t end_ns) {
   if (end_ns >= next_boundary_ns_) handle_boundary(run, end_ns);
-  tally_.latency_ns.add(static_cast<std::uint64_t>(end_ns - started_ns));
+  tally_.latency_ns.add(std::uint64_t(end_ns - started_ns));
   last_done_ns_ = end_ns;
   delivered_samples_.store(delivered_samples() + 1, std::memory_order_relaxed);
   delivered_bytes_.store(delivered_bytes() + bytes, std::memory_order_relaxed);

@@ -58,7 +58,7 @@ class ReadRun {
   // Keeps the first kMostErrorsNamed errors; stops the run unless errors are skipped.
   void note_error(Error error);
   double seconds_after_ramp(std::int64_t ns) const {
-    return static_cast<double>(std::max<std::int64_t>(ns - spec.ramp.count(), 0)) * 1e-9;
+    return double(std::max<std::int64_t>(ns - spec.ramp.count(), 0)) * 1e-9;
   }
 
   SampleSource source;

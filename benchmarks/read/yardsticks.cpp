@@ -52,8 +52,8 @@ ReadWork Yardsticks::own_part(ReadWork work) {
   const std::uint64_t end = work.share.end(work.samples->size(), 0);
   own_samples_ = work.samples->part(begin, end);
   if (options_.order == SampleOrder::physical) {
-    own_offsets_.assign(work.offsets->begin() + static_cast<std::ptrdiff_t>(begin),
-                        work.offsets->begin() + static_cast<std::ptrdiff_t>(end));
+    own_offsets_.assign(work.offsets->begin() + std::ptrdiff_t(begin),
+                        work.offsets->begin() + std::ptrdiff_t(end));
     work.offsets = &own_offsets_;
   }
   work.samples = &own_samples_;
@@ -115,7 +115,7 @@ RunTally Yardsticks::run_timed(const ReadSpec& spec, const Loop& loop, double se
   // At the end of each call the queues run empty, which is slow. So one pass too many is better than another
   // call.
   std::uint64_t more_passes =
-      seconds_per_pass > 0 ? static_cast<std::uint64_t>(wanted_s / seconds_per_pass * 1.25) + 1 : 1;
+      seconds_per_pass > 0 ? std::uint64_t(wanted_s / seconds_per_pass * 1.25) + 1 : 1;
   while (true) {
     LoopEnd end{.first_read = tally.samples};
     const std::chrono::nanoseconds limit = time_limit(spec.end);
@@ -135,8 +135,8 @@ RunTally Yardsticks::run_timed(const ReadSpec& spec, const Loop& loop, double se
     tally.passes = tally.samples / samples_per_pass;
     if (interrupted() || !whole_passes || done->samples < end.samples) break;
     if (tally.wall_s >= wanted_s || tally.passes == spec.max_passes) break;
-    seconds_per_pass = std::max(tally.wall_s / static_cast<double>(tally.passes), 1e-9);
-    more_passes = static_cast<std::uint64_t>(std::ceil((wanted_s - tally.wall_s) / seconds_per_pass));
+    seconds_per_pass = std::max(tally.wall_s / double(tally.passes), 1e-9);
+    more_passes = std::uint64_t(std::ceil((wanted_s - tally.wall_s) / seconds_per_pass));
     if (spec.max_passes != 0) more_passes = std::min(more_passes, spec.max_passes - tally.passes);
   }
   tally.elapsed_s = tally.wall_s;

@@ -68,13 +68,12 @@ struct MountRequest {
 class Link {
  public:
   explicit Link(const MountRequest& request)
-      : bytes_per_second_(static_cast<double>(request.bytes_per_second)), latency_(request.latency) {}
+      : bytes_per_second_(double(request.bytes_per_second)), latency_(request.latency) {}
 
   // Sleeps until the link has transferred `bytes`, after those of all earlier calls, and the latency has
   // passed. mutex_ is released before the sleep.
   void transfer(std::size_t bytes) {
-    const auto transfer_time =
-        nanoseconds(static_cast<std::int64_t>(static_cast<double>(bytes) * 1e9 / bytes_per_second_));
+    const auto transfer_time = nanoseconds(std::int64_t(double(bytes) * 1e9 / bytes_per_second_));
     const Clock::time_point now = Clock::now();
     Clock::time_point end;
     {
@@ -142,7 +141,7 @@ int open_file(const char* path, fuse_file_info* file) {
   // Without the caller's O_DIRECT: SOURCE may be on tmpfs, where many kernels refuse it.
   const int fd = ::open(source_path(path).c_str(), O_RDONLY | O_CLOEXEC);
   if (fd < 0) return -errno;
-  file->fh = static_cast<std::uint64_t>(fd);
+  file->fh = std::uint64_t(fd);
   file->direct_io = 1;
   return 0;
 }
@@ -152,19 +151,18 @@ int open_file(const char* path, fuse_file_info* file) {
 int read_file(const char*, char* out, std::size_t size, off_t offset, fuse_file_info* file) {
   std::size_t done = 0;
   while (done < size) {
-    const ssize_t got = retry_eintr([&] {
-      return ::pread(static_cast<int>(file->fh), out + done, size - done, offset + static_cast<off_t>(done));
-    });
+    const ssize_t got =
+        retry_eintr([&] { return ::pread(int(file->fh), out + done, size - done, offset + off_t(done)); });
     if (got < 0) return -errno;
     if (got == 0) break;
-    done += static_cast<std::size_t>(got);
+    done += std::size_t(got);
   }
   mounted().link.transfer(done);
-  return static_cast<int>(done);
+  return int(done);
 }
 
 int close_file(const char*, fuse_file_info* file) {
-  return negative_errno(::close(static_cast<int>(file->fh)));
+  return negative_errno(::close(int(file->fh)));
 }
 
 int file_system_room(const char* path, struct statvfs* out) {

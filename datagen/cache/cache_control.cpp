@@ -39,9 +39,8 @@ std::string host_cache() {
 }
 
 Json outcome_json(const CacheOutcome& outcome) {
-  return {{"state", cache_json(outcome.state)},
-          {"verdict", static_cast<int>(outcome.verdict)},
-          {"reason", outcome.reason}};
+  return {
+      {"state", cache_json(outcome.state)}, {"verdict", int(outcome.verdict)}, {"reason", outcome.reason}};
 }
 
 CacheOutcome parse_outcome(const Json& json) {
@@ -133,7 +132,7 @@ Result<Residency> CacheControl::measure_residency(bool warm_missing) {
   std::mutex mutex;
   PENSTOCK_TRY(parallel_for(
       manifest_.objects(), helper_threads_, 1, [&](unsigned, std::uint64_t object) -> Result<void> {
-        const auto path = tier_.backend->native_path(samples_.name(static_cast<std::uint32_t>(object)));
+        const auto path = tier_.backend->native_path(samples_.name(std::uint32_t(object)));
         if (!path) return success();
         Result<Residency> file_residency = calls_.residency(*path);
         std::uint64_t warmed = 0;
@@ -173,7 +172,7 @@ Result<void> CacheControl::make_cold(CacheState& state) {
   state.method = "evict";
   return parallel_for(manifest_.objects(), helper_threads_, 1, [&](unsigned, std::uint64_t object) {
     // Errors are ignored: measure_residency() checks the result for all files afterwards.
-    if (const auto path = tier_.backend->native_path(samples_.name(static_cast<std::uint32_t>(object))))
+    if (const auto path = tier_.backend->native_path(samples_.name(std::uint32_t(object))))
       static_cast<void>(calls_.evict(*path).ok());
     return success();
   });
@@ -215,7 +214,7 @@ Result<CacheOutcome> CacheControl::prepare() {
   if (all_files.verified && !state_reached) {
     outcome.verdict = requested_ == CacheRequest::cold ? Verdict::not_cold : Verdict::not_warm;
     outcome.reason = "after " + std::to_string(kMostCacheTries) + " tries " +
-                     std::to_string(static_cast<int>(all_files.fraction() * 100)) + "% of '" + tier_.name +
+                     std::to_string(int(all_files.fraction() * 100)) + "% of '" + tier_.name +
                      "' is in the page cache; " + std::string(cache_request_name(requested_)) + " means at " +
                      (requested_ == CacheRequest::cold ? "most 1%" : "least 99%");
   }
@@ -256,7 +255,7 @@ void keep_worse(CacheState& state, const CacheState& other) {
 
 std::string_view cache_request_name(CacheRequest requested) {
   constexpr std::string_view kNames[] = {"cold", "warm", "asis"};
-  return kNames[static_cast<std::size_t>(requested)];
+  return kNames[std::size_t(requested)];
 }
 
 CacheRequest parse_cache_request(std::string_view name) {

@@ -89,7 +89,7 @@ TEST_F(CacheControlTest, ColdIsProvenByAskingEveryFile) {
   EXPECT_EQ(outcome.state.client_metadata, "warm") << "asking opens every file";
   EXPECT_EQ(outcome.state.method, "evict");
   EXPECT_EQ(outcome.state.resident_fraction_before, 0.0);
-  EXPECT_EQ(kernel_.evictions, static_cast<int>(kFiles));
+  EXPECT_EQ(kernel_.evictions, int(kFiles));
   EXPECT_EQ(kernel_.drops, 0);
 }
 
@@ -100,7 +100,7 @@ TEST_F(CacheControlTest, NotColdAfterThreeTries) {
   EXPECT_EQ(outcome.state.client_data, "unknown");
   EXPECT_EQ(outcome.state.resident_fraction_before, 1.0);
   EXPECT_NE(outcome.reason.find("'disk'"), std::string::npos);
-  EXPECT_EQ(kernel_.evictions, 3 * static_cast<int>(kFiles));
+  EXPECT_EQ(kernel_.evictions, 3 * int(kFiles));
 }
 
 TEST_F(CacheControlTest, WarmReadsOnlyWhatIsNotThere) {
@@ -130,7 +130,7 @@ TEST_F(CacheControlTest, WhatTheKernelDoesNotTellIsUnverifiedAndHasNoFraction) {
     EXPECT_EQ(outcome.state.client_data, "unverified");
     EXPECT_FALSE(outcome.state.resident_fraction_before.has_value());
   }
-  EXPECT_EQ(kernel_.evictions, static_cast<int>(kFiles)) << "it still does what it may, once";
+  EXPECT_EQ(kernel_.evictions, int(kFiles)) << "it still does what it may, once";
 }
 
 TEST_F(CacheControlTest, DroppingMakesTheMetadataColdToo) {

@@ -48,7 +48,7 @@ class Gzip : public ::testing::Test {
     while (true) {
       PENSTOCK_ASSIGN(const GzipInflater::Step step,
                       inflater_->step(in.first(std::min(at_once, in.size())), piece));
-      out.insert(out.end(), piece.begin(), piece.begin() + static_cast<std::ptrdiff_t>(step.out_bytes));
+      out.insert(out.end(), piece.begin(), piece.begin() + std::ptrdiff_t(step.out_bytes));
       in = in.subspan(step.in_bytes);
       if (step.member_ended) return out;
       if (step.in_bytes == 0 && step.out_bytes == 0) return make_error(Errc::truncated, "breaks off");

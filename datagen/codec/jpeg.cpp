@@ -162,7 +162,7 @@ struct JpegDecoder::Libjpeg {
     const unsigned invert_mask = codec.saw_Adobe_marker != 0 ? 0 : 255;
     for (JDIMENSION x = 0; x < width; ++x, ink += 4, rgb += 3)
       for (std::size_t i = 0; i < 3; ++i)
-        rgb[i] = static_cast<std::uint8_t>((ink[i] ^ invert_mask) * (ink[3] ^ invert_mask) / 255);
+        rgb[i] = std::uint8_t((ink[i] ^ invert_mask) * (ink[3] ^ invert_mask) / 255);
   }
 
   Result<void> open(std::span<const std::byte> jpeg) {

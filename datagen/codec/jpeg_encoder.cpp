@@ -109,7 +109,7 @@ struct JpegEncoder::State {
     if (setjmp(guard.jump_target) != 0) return false;
     set_input_format(JCS_YCbCr, true);
     jpeg_set_linear_quality(&codec, quantizer_percent, TRUE);
-    codec.restart_in_rows = static_cast<int>(restart_rows);
+    codec.restart_in_rows = int(restart_rows);
     jpeg_start_compress(&codec, TRUE);
     while (codec.next_scanline < codec.image_height) {
       JSAMPROW luma[16];

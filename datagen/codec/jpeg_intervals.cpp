@@ -32,8 +32,7 @@ std::uint8_t octet_at(std::span<const std::byte> bytes, std::size_t at) {
 // Offset of the next 0xFF; bytes.size() if there is none.
 std::size_t find_ff(std::span<const std::byte> bytes, std::size_t from) {
   const void* const found = std::memchr(bytes.data() + from, 0xff, bytes.size() - from);
-  return found == nullptr ? bytes.size()
-                          : static_cast<std::size_t>(static_cast<const std::byte*>(found) - bytes.data());
+  return found == nullptr ? bytes.size() : std::size_t(static_cast<const std::byte*>(found) - bytes.data());
 }
 
 // Calls visit(marker, payload, offset of the payload) for each segment up to the start of the scan. Returns
@@ -83,7 +82,7 @@ class IntervalReader {
       if (marker < coded.size()) stuffed_.push_back(count);
     }
     interval_bits_ = count * 8;
-    std::fill_n(bytes_.begin() + static_cast<std::ptrdiff_t>(count), kPaddingBytes, std::uint8_t{0xff});
+    std::fill_n(bytes_.begin() + std::ptrdiff_t(count), kPaddingBytes, std::uint8_t{0xff});
   }
 
   // At least 57 bits from `position` on; the first one is the highest bit.
@@ -99,7 +98,7 @@ class IntervalReader {
   // call.
   FlippableBit bit(std::size_t position) {
     while (stuffed_before_ < stuffed_.size() && stuffed_[stuffed_before_] <= position / 8) ++stuffed_before_;
-    return {begin_ + position / 8 + stuffed_before_, static_cast<std::uint8_t>(0x80U >> (position % 8))};
+    return {begin_ + position / 8 + stuffed_before_, std::uint8_t(0x80U >> (position % 8))};
   }
 
  private:
@@ -154,12 +153,11 @@ class BitSelector {
 // difference it contains only the bits.
 Symbol symbol_of(std::uint8_t value, std::size_t code_bits) {
   constexpr std::uint8_t kSixteenZeros = 0xf0;
-  const auto number_bits = static_cast<std::uint8_t>(value & 15U);
+  const auto number_bits = std::uint8_t(value & 15U);
   const bool ends_block = number_bits == 0 && value != kSixteenZeros;
-  return {
-      .bits = static_cast<std::uint8_t>(code_bits + number_bits),
-      .number_bits = number_bits,
-      .coefficients = static_cast<std::uint8_t>(ends_block ? JpegCodes::kEndOfBlock : (value >> 4U) + 1U)};
+  return {.bits = std::uint8_t(code_bits + number_bits),
+          .number_bits = number_bits,
+          .coefficients = std::uint8_t(ends_block ? JpegCodes::kEndOfBlock : (value >> 4U) + 1U)};
 }
 
 }  // namespace
@@ -219,7 +217,7 @@ Result<void> JpegCodes::read_tables(std::span<const std::byte> payload, std::siz
       for (std::size_t i = 0; i < octet_at(counts, length - 1); ++i, next += table_entries) {
         if (at == payload.size() || next + table_entries > table.by_16_bits.size())
           return bad_jpeg(offset + at, "is a Huffman table that makes no sense");
-        std::fill_n(table.by_16_bits.begin() + static_cast<std::ptrdiff_t>(next), table_entries,
+        std::fill_n(table.by_16_bits.begin() + std::ptrdiff_t(next), table_entries,
                     symbol_of(octet_at(payload, at++), length));
       }
     }
@@ -260,7 +258,7 @@ void JpegCodes::find_paddings() {
     const Symbol symbol = symbols[next];
     if (symbol.bits == 0) break;  // codes ascend, so there is no other code
     const unsigned code_bits = symbol.bits - symbol.number_bits;
-    const auto code = static_cast<std::uint32_t>(next >> (16U - code_bits));
+    const auto code = std::uint32_t(next >> (16U - code_bits));
     if (symbol.coefficients >= kEndOfBlock) end_of_block_ = {code, code_bits};
     if (symbol.number_bits == 1 && symbol.coefficients <= kMostCoefficients)
       short_coefficients.push_back({code << 1U | 1U, code_bits + 1});
@@ -293,9 +291,8 @@ void JpegCodes::fill_skips(Table& first, bool is_dc, const Table& ac) {
           (is_first ? first : ac).by_16_bits[(next << (16 - kSkipBits + skip.bits)) & 0xffffU];
       const unsigned code_bits = symbol.bits - symbol.number_bits;
       if (symbol.bits == 0 || skip.bits + code_bits > kSkipBits) break;
-      skip.bits = static_cast<std::uint8_t>(skip.bits + symbol.bits);
-      skip.coefficients =
-          static_cast<std::uint8_t>(skip.coefficients + (is_first && is_dc ? 1U : symbol.coefficients));
+      skip.bits = std::uint8_t(skip.bits + symbol.bits);
+      skip.coefficients = std::uint8_t(skip.coefficients + (is_first && is_dc ? 1U : symbol.coefficients));
       block_ended = skip.coefficients >= kEndOfBlock;
     }
     first.skips[next] = skip;
@@ -413,10 +410,10 @@ Result<void> JpegCodes::fill_last_byte(std::vector<std::byte>& coded, std::size_
   const std::size_t end = coded.size();
   IntervalTail tail(coded);
   const bool ends_block = tail.bit_count() >= padding_bits + end_of_block_.bit_count &&
-                          (tail.last_bits(static_cast<unsigned>(padding_bits) + end_of_block_.bit_count) >>
+                          (tail.last_bits(unsigned(padding_bits) + end_of_block_.bit_count) >>
                            padding_bits) == end_of_block_.bits;
   if (ends_block) {
-    tail.drop_bits(static_cast<unsigned>(padding_bits) + end_of_block_.bit_count);
+    tail.drop_bits(unsigned(padding_bits) + end_of_block_.bit_count);
     tail.add_bits(filling.bits, filling.bit_count);
     tail.add_bits(end_of_block_.bits, end_of_block_.bit_count);
   }

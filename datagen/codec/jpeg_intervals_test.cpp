@@ -20,7 +20,7 @@ YccImage noisy(std::uint32_t width, std::uint32_t height, std::uint64_t seed) {
   std::uint64_t n = 0;
   for (std::vector<std::uint8_t>& plane : image.planes)
     for (std::size_t i = 0; i < plane.size(); ++i)
-      plane[i] = static_cast<std::uint8_t>(100 + (i % 97) / 2 + random.below(n++, 40));
+      plane[i] = std::uint8_t(100 + (i % 97) / 2 + random.below(n++, 40));
   return image;
 }
 
@@ -146,8 +146,7 @@ TEST(JpegIntervals, ThatFillTheirLastByteStandBehindEachOtherWithoutMarkers) {
       const std::size_t side = plane == 0 ? 16 : 8;
       const std::size_t stride = image.stride() * side / 16;
       for (std::size_t line = end * side / 16 - side; line < end * side / 16; ++line)
-        std::fill_n(image.planes[plane].begin() + static_cast<std::ptrdiff_t>((line + 1) * stride - side),
-                    side, 128);
+        std::fill_n(image.planes[plane].begin() + std::ptrdiff_t((line + 1) * stride - side), side, 128);
     }
   std::vector<bool> paddings(8);
   for (const int percent : {2, 10, 60, 190}) {
@@ -178,10 +177,9 @@ TEST(JpegIntervals, ThatFillTheirLastByteStandBehindEachOtherWithoutMarkers) {
     constexpr std::size_t kSeen = (kWidth - 32) * 3;
     for (std::size_t place = 0; place < kStrips; ++place)
       for (std::size_t line = 2; line < kLines - 2; ++line)
-        ASSERT_TRUE(std::equal(
-            after.pixels.begin() + static_cast<std::ptrdiff_t>((place * kLines + line) * kRow),
-            after.pixels.begin() + static_cast<std::ptrdiff_t>((place * kLines + line) * kRow + kSeen),
-            before.pixels.begin() + static_cast<std::ptrdiff_t>((order[place] * kLines + line) * kRow)))
+        ASSERT_TRUE(std::equal(after.pixels.begin() + std::ptrdiff_t((place * kLines + line) * kRow),
+                               after.pixels.begin() + std::ptrdiff_t((place * kLines + line) * kRow + kSeen),
+                               before.pixels.begin() + std::ptrdiff_t((order[place] * kLines + line) * kRow)))
             << percent << "%, strip " << order[place] << " at " << place << ", line " << line;
   }
   EXPECT_EQ(std::count(paddings.begin(), paddings.end(), true), 8) << "each of them was filled";

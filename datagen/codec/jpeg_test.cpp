@@ -26,9 +26,9 @@ Image slopes(std::uint32_t width, std::uint32_t height) {
   Image image{width, height, {}};
   for (std::uint32_t y = 0; y < height; ++y)
     for (std::uint32_t x = 0; x < width; ++x) {
-      image.pixels.push_back(static_cast<std::uint8_t>(40 + 150 * x / width));
-      image.pixels.push_back(static_cast<std::uint8_t>(60 + 120 * y / height));
-      image.pixels.push_back(static_cast<std::uint8_t>(200 - 100 * x / width));
+      image.pixels.push_back(std::uint8_t(40 + 150 * x / width));
+      image.pixels.push_back(std::uint8_t(60 + 120 * y / height));
+      image.pixels.push_back(std::uint8_t(200 - 100 * x / width));
     }
   return image;
 }
@@ -37,7 +37,7 @@ Image speckles(std::uint32_t width, std::uint32_t height, std::uint64_t seed) {
   Image image{width, height, {}};
   const RandomStream random(seed, "speckles");
   for (std::uint64_t i = 0; i < std::uint64_t{width} * height * 3; ++i)
-    image.pixels.push_back(static_cast<std::uint8_t>(random.below(i, 256)));
+    image.pixels.push_back(std::uint8_t(random.below(i, 256)));
   return image;
 }
 
@@ -45,7 +45,7 @@ double mean_difference(const Image& a, const Image& b) {
   if (a.width != b.width || a.height != b.height || a.pixels.size() != b.pixels.size()) return 1e9;
   double sum = 0;
   for (std::size_t i = 0; i < a.pixels.size(); ++i) sum += std::abs(int{a.pixels[i]} - int{b.pixels[i]});
-  return sum / static_cast<double>(a.pixels.size());
+  return sum / double(a.pixels.size());
 }
 
 // Kinds of JPEG that our encoder does not make. The tests make them with the library directly.
@@ -77,8 +77,7 @@ Bytes encode_kind(const Kind& kind, JDIMENSION width, JDIMENSION height, std::ve
   if (kind.arithmetic) codec.arith_code = TRUE;
   jpeg_start_compress(&codec, TRUE);
   while (codec.next_scanline < height) {
-    JSAMPROW row =
-        samples.data() + std::size_t{codec.next_scanline} * width * static_cast<std::size_t>(kind.components);
+    JSAMPROW row = samples.data() + std::size_t{codec.next_scanline} * width * std::size_t(kind.components);
     jpeg_write_scanlines(&codec, &row, 1);
   }
   jpeg_finish_compress(&codec);
@@ -250,9 +249,8 @@ TEST(Jpeg, ShrinksWhileDecoding) {
 Image cut_out(const Image& image, const PicturePart& part) {
   Image cut{part.width, part.height, {}};
   for (std::uint32_t y = part.top; y < part.top + part.height; ++y) {
-    const auto row =
-        image.pixels.begin() + static_cast<std::ptrdiff_t>((std::size_t{y} * image.width + part.left) * 3);
-    cut.pixels.insert(cut.pixels.end(), row, row + static_cast<std::ptrdiff_t>(part.width) * 3);
+    const auto row = image.pixels.begin() + std::ptrdiff_t((std::size_t{y} * image.width + part.left) * 3);
+    cut.pixels.insert(cut.pixels.end(), row, row + std::ptrdiff_t(part.width) * 3);
   }
   return cut;
 }
@@ -266,10 +264,10 @@ void expect_parts_of(std::span<const std::byte> jpeg) {
                                  {whole.width - 1, whole.height - 1, 1, 1}};
   for (std::uint64_t i = 0; i < 60; ++i) {
     PicturePart part;
-    part.left = static_cast<std::uint32_t>(random.below(4 * i, whole.width));
-    part.top = static_cast<std::uint32_t>(random.below(4 * i + 1, whole.height));
-    part.width = static_cast<std::uint32_t>(1 + random.below(4 * i + 2, whole.width - part.left));
-    part.height = static_cast<std::uint32_t>(1 + random.below(4 * i + 3, whole.height - part.top));
+    part.left = std::uint32_t(random.below(4 * i, whole.width));
+    part.top = std::uint32_t(random.below(4 * i + 1, whole.height));
+    part.width = std::uint32_t(1 + random.below(4 * i + 2, whole.width - part.left));
+    part.height = std::uint32_t(1 + random.below(4 * i + 3, whole.height - part.top));
     parts.push_back(part);
   }
   for (const PicturePart& part : parts) {
@@ -323,7 +321,7 @@ TEST(JpegDamage, EveryTruncationIsSaid) {
     const Image expected = decoded;
     for (std::size_t length = 0; length < whole.size(); ++length) {
       // A copy of exactly this length, so that the address sanitizer finds a read beyond it.
-      const Bytes cut(whole.begin(), whole.begin() + static_cast<std::ptrdiff_t>(length));
+      const Bytes cut(whole.begin(), whole.begin() + std::ptrdiff_t(length));
       const Result<void> result = decoder.decode(cut, decoded);
       ASSERT_FALSE(result.ok()) << length;
       ASSERT_EQ(result.error().code, Errc::corrupt) << length;

@@ -27,7 +27,7 @@ Image some_picture(std::uint32_t width, std::uint32_t height) {
       .width = width, .height = height, .pixels = std::vector<std::uint8_t>(std::size_t{width} * height * 3)};
   const RandomStream random(7, "png");
   for (std::size_t i = 0; i < image.pixels.size(); ++i)
-    image.pixels[i] = static_cast<std::uint8_t>(i / 5 + random.below(i, 9));
+    image.pixels[i] = std::uint8_t(i / 5 + random.below(i, 9));
   return image;
 }
 

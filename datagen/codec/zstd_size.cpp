@@ -55,9 +55,7 @@ Result<void> ZstdSize::end_stream() {
 }
 
 double ZstdSize::ratio() const {
-  return state_->in_bytes == 0
-             ? 1.0
-             : static_cast<double>(state_->in_bytes) / static_cast<double>(state_->out_bytes);
+  return state_->in_bytes == 0 ? 1.0 : double(state_->in_bytes) / double(state_->out_bytes);
 }
 
 #else

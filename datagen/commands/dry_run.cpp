@@ -50,9 +50,9 @@ void copy_pieces(const FieldBytes& field, std::span<std::byte> buffer) {
 // making.
 double seconds_at_least(const Generation& generation, std::uint64_t samples, const MakingRate& rate,
                         unsigned threads) {
-  const double part = static_cast<double>(samples) / static_cast<double>(generation.state.samples);
-  return part * static_cast<double>(generation.payload_expected) /
-         std::max(1.0, static_cast<double>(rate.bytes)) * rate.seconds / threads;
+  const double part = double(samples) / double(generation.state.samples);
+  return part * double(generation.payload_expected) / std::max(1.0, double(rate.bytes)) * rate.seconds /
+         threads;
 }
 
 Result<ReusableObjects> reusable_of_finished(const Generation& generation, Tier& tier, unsigned threads) {
@@ -103,7 +103,7 @@ Result<ReusableObjects> reusable_of_started(const Generation& generation, Tier& 
   std::atomic<std::uint64_t> objects{0};
   std::atomic<std::uint64_t> samples{0};
   const auto check_journaled = [&](unsigned, std::uint64_t i) -> Result<void> {
-    const JournaledObject& one = journaled[static_cast<std::size_t>(i)];
+    const JournaledObject& one = journaled[std::size_t(i)];
     SamplePlan plan;
     generation.recipe->plan(generation.first_sample(one.object), plan);
     const auto entry = tier.backend->names().stat(generation.object_name(one.object, plan));
@@ -196,7 +196,7 @@ Result<std::string> describe_plan(const Output& output, const Generation& genera
   if (!generation.size_explanation.empty()) table.row({"", generation.size_explanation});
   table.row({"objects", format_count(generation.objects)});
   table.row({"bytes", fmt::format("{} {}", generation.size_prefix(),
-                                  format_bytes(static_cast<double>(generation.bytes_expected), output))});
+                                  format_bytes(double(generation.bytes_expected), output))});
   if (reusable) {
     table.row({"kept", fmt::format("{} samples in {} objects, by the sizes of these",
                                    format_count(reusable->samples), format_count(reusable->objects))});
@@ -206,15 +206,14 @@ Result<std::string> describe_plan(const Output& output, const Generation& genera
   table.row({"seed", std::to_string(state.seed)});
   for (const auto& [key, value] : state.settings) table.row({key, value});
   table.row(
-      {"time",
-       fmt::format("{} or more on {} threads: {} samples made into memory just now, {} {} a thread; "
-                   "{} makes it longer",
-                   format_seconds(seconds), threads, rate.samples,
-                   format_rate(static_cast<double>(rate.bytes) / rate.seconds, output), rate_unit(output),
-                   generation.bytes_are_limit ? "compressing them, which is not in it,"
-                                              : "storage that takes less")});
+      {"time", fmt::format("{} or more on {} threads: {} samples made into memory just now, {} {} a thread; "
+                           "{} makes it longer",
+                           format_seconds(seconds), threads, rate.samples,
+                           format_rate(double(rate.bytes) / rate.seconds, output), rate_unit(output),
+                           generation.bytes_are_limit ? "compressing them, which is not in it,"
+                                                      : "storage that takes less")});
   table.row({"out", tier.root});
-  if (free_bytes.ok()) table.row({"free there", format_bytes(static_cast<double>(*free_bytes), output)});
+  if (free_bytes.ok()) table.row({"free there", format_bytes(double(*free_bytes), output)});
   return table.text();
 }
 

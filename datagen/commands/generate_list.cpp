@@ -61,13 +61,13 @@ Json list_row(const RecipeInfo& recipe) {
   for (const FormatInfo* format : formats_for(recipe))
     formats.push_back(
         {{"name", format->name}, {"summary", format->summary}, {"settings", settings_json(format->options)}});
-  const double bytes = static_cast<double>(recipe.full_samples) * recipe.mean_sample_bytes;
+  const double bytes = double(recipe.full_samples) * recipe.mean_sample_bytes;
   return Json{{"kind", "recipe"},
               {"name", recipe.name},
               {"summary", recipe.summary},
               {"source", recipe.source},
               {"samples", recipe.full_samples},
-              {"bytes", static_cast<std::uint64_t>(bytes)},
+              {"bytes", std::uint64_t(bytes)},
               {"sizes", recipe.sizes},
               {"format", recipe.format},
               {"formats", std::move(formats)},
@@ -100,7 +100,7 @@ std::string list_recipes(const Output& output, const RecipeInfo* only_recipe) {
                {"format", Align::left},
                {"also", Align::left}});
   for (const RecipeInfo* recipe : recipes) {
-    const double bytes = static_cast<double>(recipe->full_samples) * recipe->mean_sample_bytes;
+    const double bytes = double(recipe->full_samples) * recipe->mean_sample_bytes;
     table.row({std::string(recipe->name), format_count(recipe->full_samples), format_bytes(bytes, output),
                std::string(recipe->sizes), std::string(recipe->format), other_formats(*recipe)});
     text += fmt::format("\n{}: {}\n    after {}\n", recipe->name, recipe->summary, recipe->source);

@@ -67,8 +67,8 @@ Result<bool> check_before_run(const Options& options, const Generation& generati
 }  // namespace
 
 unsigned generate_threads(const Options& options) {
-  if (options.given("threads")) return static_cast<unsigned>(options.integer("threads"));
-  return static_cast<unsigned>(std::max<std::size_t>(1, allowed_cpus().size()));
+  if (options.given("threads")) return unsigned(options.integer("threads"));
+  return unsigned(std::max<std::size_t>(1, allowed_cpus().size()));
 }
 
 bool gives_sample_count(const Options& options) {
@@ -102,7 +102,7 @@ Result<Generation> plan_from_options(const CommandContext& context,
                                      const std::optional<GenerationState>& started) {
   const Options& options = context.options;
   SampleCountRequest count_request{
-      .samples = options.given("samples") ? static_cast<std::uint64_t>(options.integer("samples")) : 0,
+      .samples = options.given("samples") ? std::uint64_t(options.integer("samples")) : 0,
       .bytes = options.given("bytes") ? options.size("bytes") : 0,
       .scale = options.given("scale") ? options.real("scale") : 0,
       .size_for = {}};

@@ -30,7 +30,7 @@ constexpr std::uint64_t kPieceBytes = std::uint64_t{1} << 20U;  // a multiple of
 
 double median(std::vector<double>& values) {
   if (values.empty()) return 0;
-  const auto middle = values.begin() + static_cast<std::ptrdiff_t>(values.size() / 2);
+  const auto middle = values.begin() + std::ptrdiff_t(values.size() / 2);
   std::nth_element(values.begin(), middle, values.end());
   return *middle;
 }
@@ -80,8 +80,8 @@ class PictureMeter {
     }
     std::sort(times_ns.begin(), times_ns.end());
     const double time_ns = times_ns[kDecodeRepeats / 2];
-    const auto bytes = static_cast<double>(picture.size());
-    const double pixels = static_cast<double>(image_.width) * image_.height;
+    const auto bytes = double(picture.size());
+    const double pixels = double(image_.width) * image_.height;
     bytes_per_pixel_.push_back(bytes / pixels);
     ns_per_pixel_.push_back(time_ns / pixels);
     ns_per_byte_.push_back(time_ns / bytes);
@@ -133,12 +133,10 @@ std::vector<std::uint64_t> draw_samples(const Manifest& manifest, std::uint64_t 
 std::uint64_t samples_to_inspect(const Manifest& manifest, std::uint64_t requested) {
   if (requested > 0) return std::min(requested, manifest.samples());
   double bytes = 0;
-  for (std::uint64_t i = 0; i < manifest.objects(); ++i)
-    bytes += static_cast<double>(manifest.object_bytes(i));
-  const double fraction = static_cast<double>(kContentBytes) / std::max(bytes, 1.0);
+  for (std::uint64_t i = 0; i < manifest.objects(); ++i) bytes += double(manifest.object_bytes(i));
+  const double fraction = double(kContentBytes) / std::max(bytes, 1.0);
   if (fraction >= 1) return manifest.samples();
-  return std::max<std::uint64_t>(
-      1, static_cast<std::uint64_t>(fraction * static_cast<double>(manifest.samples())));
+  return std::max<std::uint64_t>(1, std::uint64_t(fraction * double(manifest.samples())));
 }
 
 struct ZstdMeters {

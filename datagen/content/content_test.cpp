@@ -98,7 +98,7 @@ TEST_F(ContentTest, CompressedPicturesAreDecodedAndDamagedOnesNamed) {
   EXPECT_EQ(seen.pictures.failed_count, 1U);
   const std::string where = "'object100' at byte " + std::to_string(made.placed[1].offset);
   EXPECT_NE(seen.pictures.first_failure.find(where), std::string::npos) << seen.pictures.first_failure;
-  EXPECT_NEAR(seen.pictures.bytes_per_pixel, static_cast<double>(jpeg.size()) / (64 * 48), 1e-9);
+  EXPECT_NEAR(seen.pictures.bytes_per_pixel, double(jpeg.size()) / (64 * 48), 1e-9);
 }
 
 TEST_F(ContentTest, WhatCouldBeSparedIsFound) {
@@ -214,7 +214,7 @@ TEST_F(ContentTest, PicturesAreDecoded) {
       << pictures.first_failure;
   EXPECT_GT(pictures.ns_per_byte, 0);
   EXPECT_GT(pictures.ns_per_pixel, 0);
-  EXPECT_NEAR(pictures.bytes_per_pixel, static_cast<double>(plain.size()) / (64 * 48), 0.01);
+  EXPECT_NEAR(pictures.bytes_per_pixel, double(plain.size()) / (64 * 48), 0.01);
 }
 
 TEST_F(ContentTest, WhatIsCalledJpegMustDecodeAndRawBytesAreLeftAlone) {

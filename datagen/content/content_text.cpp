@@ -12,7 +12,7 @@ namespace penstock {
 namespace {
 
 double share(std::uint64_t part, std::uint64_t whole) {
-  return whole == 0 ? 0 : static_cast<double>(part) / static_cast<double>(whole);
+  return whole == 0 ? 0 : double(part) / double(whole);
 }
 
 Json pictures_json(const PictureFacts& pictures) {
@@ -57,11 +57,10 @@ Json content_json(const Content& content) {
 }
 
 std::string content_text(const Content& content, std::uint64_t total_samples, const Output& output) {
-  Table table(
-      {{"content", Align::left},
-       {fmt::format("{} of {} samples, {}", format_count(content.samples), format_count(total_samples),
-                    format_bytes(static_cast<double>(content.bytes), output)),
-        Align::left}});
+  Table table({{"content", Align::left},
+               {fmt::format("{} of {} samples, {}", format_count(content.samples),
+                            format_count(total_samples), format_bytes(double(content.bytes), output)),
+                Align::left}});
   if (content.empty_samples > 0)
     table.row({"empty", fmt::format("{} more", format_count(content.empty_samples))});
   if (content.unreadable_samples > 0)

@@ -41,7 +41,7 @@ Result<std::string> read_mark(Backend& backend, std::string_view name) {
   constexpr std::uint64_t kMostMarkBytes = 4096;
   PENSTOCK_ASSIGN(const auto reader, backend.open(name));
   PENSTOCK_ASSIGN(const std::uint64_t size, reader->size());
-  std::string text(static_cast<std::size_t>(std::min(size, kMostMarkBytes)), '\0');
+  std::string text(std::size_t(std::min(size, kMostMarkBytes)), '\0');
   PENSTOCK_TRY(reader->read_at(0, std::as_writable_bytes(std::span(text))));
   return text;
 }
@@ -186,9 +186,8 @@ Result<Copy::UsedSpace> Copy::space_of_existing(const FreeSpace& space,
       parallel_for(manifest_.objects(), options_.threads, 64, [&](unsigned worker, std::uint64_t object) {
         return add(manifest_.object_name(object, names[worker]), false);
       }));
-  PENSTOCK_TRY(parallel_for(folders.size(), options_.threads, 64, [&](unsigned, std::uint64_t i) {
-    return add(folders[static_cast<std::size_t>(i)], true);
-  }));
+  PENSTOCK_TRY(parallel_for(folders.size(), options_.threads, 64,
+                            [&](unsigned, std::uint64_t i) { return add(folders[std::size_t(i)], true); }));
   return UsedSpace{bytes.load(), objects.load()};
 }
 
@@ -264,8 +263,8 @@ Result<std::uint32_t> Copy::write_object(Worker& worker, std::uint64_t object, s
   std::uint32_t crc = 0;
   for (std::uint64_t offset = 0; offset < bytes;) {
     PENSTOCK_TRY(check_interrupt());
-    const auto piece = worker.buffer.first(
-        static_cast<std::size_t>(std::min<std::uint64_t>(bytes - offset, worker.buffer.capacity())));
+    const auto piece =
+        worker.buffer.first(std::size_t(std::min<std::uint64_t>(bytes - offset, worker.buffer.capacity())));
     PENSTOCK_TRY(reader->read_at(offset, piece));
     crc = crc32c(piece, crc);
     PENSTOCK_TRY(writer->append(piece));

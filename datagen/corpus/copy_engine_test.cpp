@@ -51,7 +51,7 @@ class CopyTest : public ::testing::Test {
     return *std::move(opened);
   }
   static std::string content(std::uint32_t i) {
-    return std::string((std::size_t{i} + 1) * 1000, static_cast<char>('a' + i));
+    return std::string((std::size_t{i} + 1) * 1000, char('a' + i));
   }
 
   static void expect_complete(Corpus& from, Tier& to) {
@@ -279,7 +279,7 @@ Corpus shards(const std::string& place, bool whole) {
 
 void flip(Backend& backend, std::string_view name, std::size_t at) {
   std::string content = get(backend, name);
-  content[at] = static_cast<char>(content[at] ^ 1);
+  content[at] = char(content[at] ^ 1);
   put(backend, name, content);
 }
 

@@ -140,12 +140,10 @@ Json corpus_json(const Manifest& manifest) {
   const ManifestFacts& facts = manifest.facts();
   const std::uint64_t memory = memory_bytes();
   const std::uint64_t bytes = manifest.payload_bytes();
-  return {{"recipe", facts.recipe},
-          {"format", facts.format},
-          {"samples", manifest.samples()},
-          {"bytes", bytes},
-          {"checksum", manifest.checksum()},
-          {"over_ram", memory == 0 ? 0.0 : static_cast<double>(bytes) / static_cast<double>(memory)}};
+  return {
+      {"recipe", facts.recipe},          {"format", facts.format},
+      {"samples", manifest.samples()},   {"bytes", bytes},
+      {"checksum", manifest.checksum()}, {"over_ram", memory == 0 ? 0.0 : double(bytes) / double(memory)}};
 }
 
 void record_corpus(const Corpus& corpus, Trial& trial) {

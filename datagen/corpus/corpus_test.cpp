@@ -83,7 +83,7 @@ TEST_F(CorpusTest, ScanIsTheSameForAnyNumberOfThreads) {
   for (int folder = 0; folder < 20; ++folder)
     for (int file = 0; file < 10; ++file)
       put("f" + std::to_string(folder) + "/" + std::to_string(file) + ".jpg",
-          std::string(static_cast<std::size_t>(file), 'x'));
+          std::string(std::size_t(file), 'x'));
   const auto one = scan({.add_checksums = true, .threads = 1});
   const auto many = scan({.add_checksums = true, .threads = 7});
   ASSERT_TRUE(one.ok() && many.ok());
@@ -237,8 +237,7 @@ TEST_F(CorpusTest, WhatCannotBeReadIsLeftOutAsLongAsSomethingRemains) {
 TEST_F(CorpusTest, ObjectsThatClaimEndlessSamplesAreLeftOut) {
   put("a/x.jpg", "12345");
   const std::string text = "{'descr': '|u1', 'fortran_order': False, 'shape': (1099511627776,), }\n";
-  put("a/x-00000-of-00001.npy",
-      std::string("\x93NUMPY\1\0", 8) + static_cast<char>(text.size()) + '\0' + text);
+  put("a/x-00000-of-00001.npy", std::string("\x93NUMPY\1\0", 8) + char(text.size()) + '\0' + text);
   fs::resize_file(root_ / "a" / "x-00000-of-00001.npy", (std::uintmax_t{1} << 40) + 10 + text.size());
   put("a/data_batch_1.bin", "");
   fs::resize_file(root_ / "a" / "data_batch_1.bin", std::uintmax_t{3073} << 28);

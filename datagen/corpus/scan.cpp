@@ -181,7 +181,7 @@ class SampleLister {
 // The same manifest without the given objects and their samples.
 Result<Manifest> without_objects(const Manifest& manifest, const std::map<std::uint64_t, Error>& objects) {
   ManifestBuilder builder(manifest.facts());
-  std::vector<std::uint32_t> new_index(static_cast<std::size_t>(manifest.objects()));
+  std::vector<std::uint32_t> new_index(std::size_t(manifest.objects()));
   std::string scratch;
   for (std::uint64_t i = 0; i < manifest.objects(); ++i) {
     if (objects.contains(i)) continue;
@@ -229,7 +229,7 @@ Result<Manifest> with_checksums(Tier& tier, const Manifest& manifest, unsigned t
     };
     PENSTOCK_ASSIGN(const std::uint32_t whole,
                     checksums_of(*reader, manifest, index, object, buffers[worker], store_crc));
-    builder.set_object_crc32c(static_cast<std::uint32_t>(object), whole);
+    builder.set_object_crc32c(std::uint32_t(object), whole);
     return success();
   };
   const auto read_if_possible = [&](unsigned worker, std::uint64_t object) -> Result<void> {
@@ -261,7 +261,7 @@ Result<ScanResult> scan_tier(Tier& tier, const CorpusRequest& request) {
   PENSTOCK_ASSIGN(const auto formats, scan_formats(request.types));
   const auto classify = [&](const Entry& entry) {
     for (std::size_t i = 0; i < formats.size(); ++i)
-      if (formats[i].format->claims(entry.name)) return static_cast<std::uint16_t>(i);
+      if (formats[i].format->claims(entry.name)) return std::uint16_t(i);
     return kNotWanted;
   };
   PENSTOCK_ASSIGN(FolderWalk walk, walk_folders(tier.backend->names(), threads, classify));

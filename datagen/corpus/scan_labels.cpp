@@ -35,15 +35,14 @@ FinalLabels final_labels(const std::vector<std::string>& names, const std::vecto
   // the number of labels, or below kDenseLabels.
   constexpr std::uint64_t kDenseLabels = 65536;
   if (all_decimal && !sorted.empty() && largest < std::max<std::uint64_t>(kDenseLabels, 2 * sorted.size())) {
-    for (const std::uint32_t i : sorted)
-      out.numbers[i] = static_cast<std::uint32_t>(*decimal_value(names[i]));
+    for (const std::uint32_t i : sorted) out.numbers[i] = std::uint32_t(*decimal_value(names[i]));
     for (std::uint64_t value = 0; value <= largest; ++value) out.names.push_back(fmt::format("{}", value));
     return out;
   }
   std::sort(sorted.begin(), sorted.end(),
             [&](std::uint32_t a, std::uint32_t b) { return names[a] < names[b]; });
   for (const std::uint32_t i : sorted) {
-    out.numbers[i] = static_cast<std::uint32_t>(out.names.size());
+    out.numbers[i] = std::uint32_t(out.names.size());
     out.names.push_back(names[i]);
   }
   return out;

@@ -21,7 +21,7 @@ class ScanLabels {
 
   std::uint32_t number_of(std::string_view name) {
     if (name.empty() || too_many_) return kNoLabel;
-    const auto [row, added] = numbers_.emplace(name, static_cast<std::uint32_t>(names_.size()));
+    const auto [row, added] = numbers_.emplace(name, std::uint32_t(names_.size()));
     if (!added) return row->second;
     constexpr std::size_t kExtraBytesPerName = 4;
     name_bytes_ += name.size() + kExtraBytesPerName;

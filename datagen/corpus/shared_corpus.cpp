@@ -20,7 +20,7 @@ Result<void> check_shared_corpus(Communicator& ranks, const Corpus& corpus, std:
         fmt::format("the ranks see different data sets in '{}': it must be the same on every node, "
                     "and at rest",
                     corpus.name));
-  if (corpus.manifest.samples() < static_cast<std::uint64_t>(ranks.size()))
+  if (corpus.manifest.samples() < std::uint64_t(ranks.size()))
     return make_error(Errc::invalid_argument,
                       fmt::format("{} ranks cannot share the {} {} of '{}': start as many at most",
                                   ranks.size(), corpus.manifest.samples(), sample_word, corpus.name));

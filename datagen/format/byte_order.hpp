@@ -36,7 +36,7 @@ class HeaderReader {
       rest_ = {};
       return {};
     }
-    const std::span<const std::byte> read_bytes = rest_.first(static_cast<std::size_t>(count));
+    const std::span<const std::byte> read_bytes = rest_.first(std::size_t(count));
     rest_ = rest_.subspan(read_bytes.size());
     return read_bytes;
   }
@@ -47,7 +47,7 @@ class HeaderReader {
   std::uint64_t u64() { return number(8); }
   std::string text(std::uint64_t count) {
     std::string text;
-    for (const std::byte byte : bytes(count)) text += static_cast<char>(byte);
+    for (const std::byte byte : bytes(count)) text += char(byte);
     return text;
   }
   HeaderReader& skip(std::uint64_t count) {

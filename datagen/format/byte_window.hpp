@@ -57,7 +57,7 @@ class MemoryWindow final : public ByteWindow {
   Result<std::span<const std::byte>> at(std::uint64_t offset, std::size_t length) override {
     if (offset > bytes_.size() || length > bytes_.size() - offset)
       return error(Errc::truncated, offset, std::to_string(length) + " bytes should be here");
-    return bytes_.subspan(static_cast<std::size_t>(offset), length);
+    return bytes_.subspan(std::size_t(offset), length);
   }
   Error error(Errc code, std::uint64_t offset, std::string_view what) const override {
     return make_error(code, std::string(what) + " (at byte " + std::to_string(offset) + ")");

@@ -138,7 +138,7 @@ class Cifar final : public Format {
 };
 
 Result<std::unique_ptr<Format>> make_cifar(const Options& options) {
-  return std::make_unique<Cifar>(static_cast<std::uint64_t>(options.integer("samples_per_file")));
+  return std::make_unique<Cifar>(std::uint64_t(options.integer("samples_per_file")));
 }
 
 }  // namespace

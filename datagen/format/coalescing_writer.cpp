@@ -35,8 +35,7 @@ void CoalescingWriter::move_to_tail(std::size_t bytes) {
     std::span<const std::byte>& last = batch_.back();
     const std::size_t moved_bytes = std::min(bytes, last.size());
     bytes -= moved_bytes;
-    std::copy_n(last.end() - static_cast<std::ptrdiff_t>(moved_bytes), moved_bytes,
-                tail_.begin() + static_cast<std::ptrdiff_t>(bytes));
+    std::copy_n(last.end() - std::ptrdiff_t(moved_bytes), moved_bytes, tail_.begin() + std::ptrdiff_t(bytes));
     last = last.first(last.size() - moved_bytes);
     if (last.empty()) batch_.pop_back();
   }
@@ -98,7 +97,7 @@ class BufferedWriter final : public Writer {
   Result<void> write_at(std::uint64_t offset, std::span<const std::byte> bytes) override {
     if (offset > buffered_.size() || bytes.size() > buffered_.size() - offset)
       return make_error(Errc::internal, fmt::format("a patch behind the end of '{}'", name_));
-    std::copy(bytes.begin(), bytes.end(), buffered_.begin() + static_cast<std::ptrdiff_t>(offset));
+    std::copy(bytes.begin(), bytes.end(), buffered_.begin() + std::ptrdiff_t(offset));
     return success();
   }
 

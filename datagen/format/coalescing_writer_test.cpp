@@ -38,7 +38,7 @@ class SeeingWriter final : public Writer {
     return success();
   }
   Result<void> write_at(std::uint64_t offset, std::span<const std::byte> bytes) override {
-    std::copy(bytes.begin(), bytes.end(), seen_.bytes.begin() + static_cast<std::ptrdiff_t>(offset));
+    std::copy(bytes.begin(), bytes.end(), seen_.bytes.begin() + std::ptrdiff_t(offset));
     return success();
   }
   Result<void> publish(Durability /*wanted*/, IfExists /*if_exists*/) override {

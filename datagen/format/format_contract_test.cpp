@@ -49,13 +49,13 @@ std::vector<Sample> make_samples(const Field& field) {
   const RandomStream random(7, "format contract");
   const std::vector<std::size_t> sizes{0, 1, 2, 511, 512, 513, 4096, 70000, 3, 1000};
   for (std::size_t i = 0; i < 40; ++i) {
-    const std::uint32_t label = static_cast<std::uint32_t>(i / 10);
+    const std::uint32_t label = std::uint32_t(i / 10);
     Sample sample{
         .key = "n" + std::to_string(label) + "/n" + std::to_string(label) + "_" + std::to_string(100 + i),
         .label = label,
         .label_name = "n" + std::to_string(label),
-        .bytes = std::vector<std::byte>(field.varies ? sizes[i % sizes.size()]
-                                                     : static_cast<std::size_t>(field_bytes(field)))};
+        .bytes =
+            std::vector<std::byte>(field.varies ? sizes[i % sizes.size()] : std::size_t(field_bytes(field)))};
     const RandomStream own = random.substream(i);
     for (std::size_t b = 0; b < sample.bytes.size(); ++b)
       sample.bytes[b] = static_cast<std::byte>(own.bits(b));

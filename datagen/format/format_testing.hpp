@@ -43,11 +43,11 @@ struct TestSample {
 inline std::vector<TestSample> test_samples(std::span<const Field> fields, std::size_t count) {
   std::vector<TestSample> samples(count);
   for (std::size_t i = 0; i < count; ++i) {
-    samples[i].label = static_cast<std::uint32_t>(i * 7 % 10);
+    samples[i].label = std::uint32_t(i * 7 % 10);
     for (std::size_t f = 0; f < fields.size(); ++f) {
       const std::size_t bytes = fields[f].varies ? i * 13 % 29 * element_bytes(fields[f].element)
-                                                 : static_cast<std::size_t>(field_bytes(fields[f]));
-      samples[i].fields.push_back(pattern(bytes, static_cast<unsigned>(i * 11 + f)));
+                                                 : std::size_t(field_bytes(fields[f]));
+      samples[i].fields.push_back(pattern(bytes, unsigned(i * 11 + f)));
     }
   }
   return samples;
@@ -89,7 +89,7 @@ inline Result<MadeObject> make_object(Backend& backend, const Format& format, st
 
 inline std::vector<std::byte> content(Backend& backend, std::string_view name) {
   const auto reader = backend.open(name).value();
-  std::vector<std::byte> bytes(static_cast<std::size_t>(reader->size().value()));
+  std::vector<std::byte> bytes(std::size_t(reader->size().value()));
   EXPECT_OK(reader->read_at(0, bytes));
   return bytes;
 }

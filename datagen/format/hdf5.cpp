@@ -61,7 +61,7 @@ class Hdf5Writer final : public ObjectWriter {
     const std::vector<ArrayPlan> plans = arrays_.plans();
     if (rewrites_metadata_) layout_.emplace(plans);
     for (std::size_t i = 1; i < plans.size(); ++i) {
-      const std::vector<std::byte> padding(static_cast<std::size_t>(layout_->address(i) - writer_->offset()));
+      const std::vector<std::byte> padding(std::size_t(layout_->address(i) - writer_->offset()));
       PENSTOCK_TRY(writer_->append(padding));
       PENSTOCK_TRY(writer_->append(arrays_.content(plans[i], sample)));
     }

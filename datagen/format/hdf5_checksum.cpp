@@ -47,7 +47,7 @@ std::uint32_t word_at(std::span<const std::byte> bytes, std::size_t at) {
 }  // namespace
 
 std::uint32_t hdf5_checksum(std::span<const std::byte> bytes) {
-  const std::uint32_t initial = 0xdeadbeef + static_cast<std::uint32_t>(bytes.size());
+  const std::uint32_t initial = 0xdeadbeef + std::uint32_t(bytes.size());
   State state{initial, initial, initial};
   if (bytes.empty()) return state.c;
   for (;; bytes = bytes.subspan(12)) {

@@ -67,7 +67,7 @@ class SymbolTable {
     PENSTOCK_ASSIGN(const auto bytes, source_.read_bytes(heap_.offset + offset, length));
     const auto end = std::find(bytes.begin(), bytes.end(), std::byte{});
     if (end == bytes.end()) return source_.corrupt(heap_.offset + offset, "a name without an end");
-    return HeaderReader(bytes).text(static_cast<std::uint64_t>(end - bytes.begin()));
+    return HeaderReader(bytes).text(std::uint64_t(end - bytes.begin()));
   }
 
   Hdf5Source& source_;
@@ -250,7 +250,7 @@ class ObjectReader {
       PENSTOCK_ASSIGN(bytes, source_.read_checked_bytes(block.offset, block.length, signature_));
       if (bytes.size() < bytes_before_messages_)
         return source_.corrupt(block.offset, "an object header that is too short");
-      bytes = bytes.subspan(static_cast<std::size_t>(bytes_before_messages_));
+      bytes = bytes.subspan(std::size_t(bytes_before_messages_));
     } else {
       PENSTOCK_ASSIGN(bytes, source_.read_bytes(block.offset, block.length));
     }
@@ -265,9 +265,9 @@ class ObjectReader {
       const std::uint64_t flags = head.u8();
       at += head_bytes;
       if (length > copied.size() - at) return source_.corrupt(begin + at, "a message longer than its header");
-      const auto data = std::span(copied).subspan(at, static_cast<std::size_t>(length));
+      const auto data = std::span(copied).subspan(at, std::size_t(length));
       PENSTOCK_TRY(read_message(type, flags, data, begin + at));
-      at += static_cast<std::size_t>(length);
+      at += std::size_t(length);
     }
     return success();
   }

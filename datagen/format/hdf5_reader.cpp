@@ -144,7 +144,7 @@ class ChunkFinder {
     PENSTOCK_ASSIGN(const auto bytes, source_.read_checked_bytes(
                                           block_address, kBlockHeaderBytes + entry_count * 8 + 4, "FADB"));
     for (std::uint64_t i = 0; i < chunk_count_; ++i)
-      PENSTOCK_TRY(add_chunk(i, number_at(bytes, static_cast<std::size_t>(kBlockHeaderBytes + i * 8), 8)));
+      PENSTOCK_TRY(add_chunk(i, number_at(bytes, std::size_t(kBlockHeaderBytes + i * 8), 8)));
     return success();
   }
 

@@ -22,7 +22,7 @@ Result<std::span<const std::byte>> Hdf5Source::read_bytes(std::uint64_t address,
   const std::uint64_t cost = length + 1;
   if (cost > byte_budget_) return corrupt(address, "headers that lead in circles");
   byte_budget_ -= cost;
-  return window_.at(offset, static_cast<std::size_t>(length));
+  return window_.at(offset, std::size_t(length));
 }
 
 Result<std::span<const std::byte>> Hdf5Source::read_checked_bytes(std::uint64_t address, std::uint64_t length,
@@ -52,7 +52,7 @@ Result<void> Hdf5Source::walk_tree(
     PENSTOCK_ASSIGN(const auto head, read_bytes(address, 24));
     HeaderReader reader(head);
     const bool is_node = reader.text(4) == "TREE" && reader.u8() == kind;
-    const auto level = static_cast<unsigned>(reader.u8());
+    const auto level = unsigned(reader.u8());
     const std::uint64_t children = reader.u16();
     if (!is_node || level >= parent_level) return corrupt(address, fmt::format("no node of {}", what));
     for (std::uint64_t i = 0; i < children; ++i) {

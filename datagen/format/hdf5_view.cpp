@@ -31,7 +31,7 @@ Result<Hdf5Rows> rows_of(std::span<const std::byte> file, const StoredArray& sto
   Hdf5Rows rows{.shape = stored.shape, .row_bytes = extent.item_bytes, .chunks = {}};
   for (std::size_t i = 1; i < stored.shape.size(); ++i) rows.row_bytes *= stored.shape[i];
   const auto bytes_at = [&](std::uint64_t offset, std::uint64_t bytes) {
-    return file.subspan(static_cast<std::size_t>(offset), static_cast<std::size_t>(bytes));
+    return file.subspan(std::size_t(offset), std::size_t(bytes));
   };
   if (extent.chunks.empty()) {
     rows.chunks.push_back(bytes_at(extent.offset, stored.bytes));

@@ -25,8 +25,7 @@ struct Hdf5Rows {
   std::span<const std::byte> row(std::uint64_t i) const {
     const std::uint64_t chunk = rows_per_chunk == 0 ? 0 : i / rows_per_chunk;
     const std::uint64_t row_in_chunk = rows_per_chunk == 0 ? i : i % rows_per_chunk;
-    return chunks[static_cast<std::size_t>(chunk)].subspan(static_cast<std::size_t>(row_in_chunk * row_bytes),
-                                                           static_cast<std::size_t>(row_bytes));
+    return chunks[std::size_t(chunk)].subspan(std::size_t(row_in_chunk * row_bytes), std::size_t(row_bytes));
   }
 };
 

@@ -16,10 +16,10 @@ namespace {
 std::vector<std::byte> file_with(const std::vector<ArrayPlan>& datasets) {
   const Hdf5Layout layout(datasets);
   std::vector<std::byte> file = layout.metadata();
-  file.resize(static_cast<std::size_t>(layout.end()));
+  file.resize(std::size_t(layout.end()));
   for (std::size_t i = 0; i < datasets.size(); ++i)
     for (std::uint64_t at = 0; at < datasets[i].bytes(); ++at)
-      file[static_cast<std::size_t>(layout.address(i) + at)] = static_cast<std::byte>(at);
+      file[std::size_t(layout.address(i) + at)] = static_cast<std::byte>(at);
   return file;
 }
 

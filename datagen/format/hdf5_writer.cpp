@@ -276,7 +276,7 @@ std::vector<std::byte> Hdf5Layout::metadata() const {
   for (std::size_t i = 0; i < datasets_.size(); ++i)
     if (datasets_[i].chunks != 0)
       bytes.append(ChunkTree(datasets_[i], tree_addresses_[i], data_addresses_[i]).make_nodes());
-  return bytes.zeros(static_cast<std::size_t>(data_begin() - bytes.size())).take();
+  return bytes.zeros(std::size_t(data_begin() - bytes.size())).take();
 }
 
 }  // namespace penstock

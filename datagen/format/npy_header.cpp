@@ -68,7 +68,7 @@ class Literals {
     std::uint64_t value = 0;
     const auto [stop, failure] = std::from_chars(rest_.data(), rest_.data() + rest_.size(), value);
     if (failure != std::errc{}) return std::nullopt;
-    rest_.remove_prefix(static_cast<std::size_t>(stop - rest_.data()));
+    rest_.remove_prefix(std::size_t(stop - rest_.data()));
     if (rest_.starts_with('L')) rest_.remove_prefix(1);  // Python 2 wrote 3L for 3
     return value;
   }
@@ -183,7 +183,7 @@ Result<NpyArray> read_npy(ObjectWindow& window, std::uint64_t offset, std::uint6
   const std::uint64_t text_bytes = number_at(head, 8, text_begin - 8);
   if (text_bytes > kMostTextBytes || text_bytes > length - text_begin)
     return window.corrupt(offset + 8, fmt::format("a NumPy header of {} bytes", text_bytes));
-  PENSTOCK_ASSIGN(head, window.at(offset + text_begin, static_cast<std::size_t>(text_bytes)));
+  PENSTOCK_ASSIGN(head, window.at(offset + text_begin, std::size_t(text_bytes)));
   Result<NpyArray> array = parse_npy_text(as_text(head));
   if (!array.ok()) return window.error(array.error().code, offset + text_begin, array.error().what);
   array->header_bytes = text_begin + text_bytes;

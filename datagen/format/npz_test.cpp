@@ -257,7 +257,7 @@ TEST_F(Npz, OffsetsThatLeadNowhereAreSaidAsTheyAre) {
   const auto image = HeaderBytes().append(npy_header(Element::u8, sides)).text("abc").take();
   HeaderBytes offsets;
   offsets.append(npy_header(Element::i64, sides));
-  for (const std::int64_t offset : {0, -5, 3}) offsets.u64(static_cast<std::uint64_t>(offset));
+  for (const std::int64_t offset : {0, -5, 3}) offsets.u64(std::uint64_t(offset));
   EXPECT_ERRC(Errc::corrupt,
               ScanFixture("npz").scan(archive({{"x.npy", image}, {"x_offsets.npy", offsets.take()}})),
               "sample 0 of 'x' from element 0 to -5 of 3");

@@ -34,7 +34,7 @@ std::string Dirs::name(std::string_view key, std::string_view extension) const {
 Result<Shards> Shards::parse(const Options& options) {
   PENSTOCK_ASSIGN(const Dirs dirs, Dirs::parse(options));
   const auto option_or_0 = [&](std::string_view name) {
-    return options.given(name) ? static_cast<std::uint64_t>(options.integer(name)) : 0;
+    return options.given(name) ? std::uint64_t(options.integer(name)) : 0;
   };
   const std::uint64_t shard_count = option_or_0("shards");
   const std::uint64_t samples_per_object = option_or_0("samples_per_file");

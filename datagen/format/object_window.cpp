@@ -31,21 +31,19 @@ Result<std::span<const std::byte>> ObjectWindow::at(std::uint64_t offset, std::s
                  fmt::format("{} bytes should be here, but the object ends at {}", length, size_));
   if (offset < begin_ || offset + length > end_) PENSTOCK_TRY(slide(offset, length));
   return std::span<const std::byte>(buffer_.first(buffer_.capacity()))
-      .subspan(static_cast<std::size_t>(offset - begin_), length);
+      .subspan(std::size_t(offset - begin_), length);
 }
 
 Result<void> ObjectWindow::slide(std::uint64_t offset, std::size_t length) {
   PENSTOCK_TRY(check_interrupt());
   if (length > kMostReadBytes)
     return make_error(Errc::internal, fmt::format("a look of {} bytes at '{}'", length, name_));
-  if (buffer_.capacity() == 0)
-    buffer_.grow(static_cast<std::size_t>(std::min<std::uint64_t>(size_, kWindowBytes)));
+  if (buffer_.capacity() == 0) buffer_.grow(std::size_t(std::min<std::uint64_t>(size_, kWindowBytes)));
   const bool is_near = offset >= begin_ && offset - begin_ < 2 * kWindowBytes;
   const std::uint64_t begin = offset / kBufferAlignment * kBufferAlignment;
   const std::uint64_t wanted_bytes =
       std::max<std::uint64_t>(offset - begin + length, is_near ? kWindowBytes : kDistantReadBytes);
-  const auto bytes =
-      static_cast<std::size_t>(std::min<std::uint64_t>({wanted_bytes, size_ - begin, kWindowBytes}));
+  const auto bytes = std::size_t(std::min<std::uint64_t>({wanted_bytes, size_ - begin, kWindowBytes}));
   begin_ = end_ = begin;
   PENSTOCK_TRY(reader_->read_at(begin, buffer_.first(bytes)));
   end_ = begin + bytes;

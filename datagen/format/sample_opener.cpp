@@ -66,7 +66,7 @@ Result<std::span<const std::byte>> SampleOpener::open(std::span<const std::byte>
   const Extent message{kTfRecordHeaderBytes, payload.size()};
   PENSTOCK_ASSIGN(const TfExampleParts example, find_in_example(window, message));
   const Extent found = example.payload.value_or(message);
-  return record.subspan(static_cast<std::size_t>(found.offset), static_cast<std::size_t>(found.length));
+  return record.subspan(std::size_t(found.offset), std::size_t(found.length));
 }
 
 Result<std::span<std::byte>> SampleOpener::inflate(std::span<const std::byte> stored) {
@@ -89,7 +89,7 @@ Result<std::span<std::byte>> SampleOpener::inflate(std::span<const std::byte> st
   if (length > max_record_bytes_)
     return make_error(Errc::unsupported, fmt::format("a record of {} bytes, and at most {} are inflated here",
                                                      length, max_record_bytes_));
-  const auto record_bytes = static_cast<std::size_t>(length + kFramingBytes);
+  const auto record_bytes = std::size_t(length + kFramingBytes);
   try {
     record_.grow(record_bytes + 1);  // if the extra byte is filled, the record is too long
   } catch (const std::bad_alloc&) {

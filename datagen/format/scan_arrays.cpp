@@ -17,8 +17,7 @@ std::uint64_t integer_at(std::span<const std::byte> bytes, const ArrayExtent& ex
   for (std::size_t i = 0; i < bytes.size(); ++i)
     value = value << 8U | number_at(bytes, extent.big_endian ? i : bytes.size() - 1 - i, 1);
   const std::size_t unused_bits = 64 - 8 * bytes.size();
-  if (extent.is_signed)
-    value = static_cast<std::uint64_t>(static_cast<std::int64_t>(value << unused_bits) >> unused_bits);
+  if (extent.is_signed) value = std::uint64_t(std::int64_t(value << unused_bits) >> unused_bits);
   return value;
 }
 
@@ -33,13 +32,13 @@ class Integers {
   static Result<Integers> read(ObjectWindow& window, const StoredArray& array, const ArrayExtent& extent) {
     Integers integers;
     integers.is_signed_ = extent.is_signed;
-    const auto item_bytes = static_cast<std::size_t>(extent.item_bytes);
+    const auto item_bytes = std::size_t(extent.item_bytes);
     const std::uint64_t count = array.bytes / item_bytes;
     const std::uint64_t rows = array.shape.empty() ? 1 : array.shape[0];
     if (extent.rows_are_split || (!extent.chunks.empty() && rows != count))
       return window.error(Errc::unsupported, extent.offset,
                           fmt::format("the integers of '{}' do not lie together", array.name));
-    integers.values_.reserve(static_cast<std::size_t>(count));
+    integers.values_.reserve(std::size_t(count));
     for (std::uint64_t i = 0; i < count; ++i) {
       const Placement placement = row_at(extent, i, item_bytes);
       PENSTOCK_ASSIGN(const std::span<const std::byte> bytes, window.at(placement.offset, item_bytes));
@@ -50,8 +49,7 @@ class Integers {
 
   std::uint64_t operator[](std::uint64_t i) const { return values_[i]; }
   std::string to_decimal(std::uint64_t i) const {
-    return is_signed_ ? fmt::format("{}", static_cast<std::int64_t>(values_[i]))
-                      : fmt::format("{}", values_[i]);
+    return is_signed_ ? fmt::format("{}", std::int64_t(values_[i])) : fmt::format("{}", values_[i]);
   }
 
  private:

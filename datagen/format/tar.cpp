@@ -41,7 +41,7 @@ std::optional<std::uint64_t> parse_tar_number(std::string_view field) {
   std::uint64_t value = 0;
   for (const char c : field.substr(begin, end - begin)) {
     if (c < '0' || c > '7') return std::nullopt;
-    value = value << 3U | static_cast<std::uint64_t>(c - '0');  // a field has at most 12 digits
+    value = value << 3U | std::uint64_t(c - '0');  // a field has at most 12 digits
   }
   if (field.find_first_not_of(kBlank, end) != std::string_view::npos) return std::nullopt;
   return value;
@@ -92,7 +92,7 @@ Result<TarReader::Header> TarReader::read_header() {
   header.is_end = block.find_first_not_of('\0') == std::string_view::npos;
   if (header.is_end) return header;
   const auto sum = parse_tar_number(header_field(block, kTarChecksum));
-  const auto is_sum = [&](std::int64_t value) { return sum && *sum == static_cast<std::uint64_t>(value); };
+  const auto is_sum = [&](std::int64_t value) { return sum && *sum == std::uint64_t(value); };
   const bool is_valid = is_sum(tar_checksum(block, false)) || is_sum(tar_checksum(block, true));
   if (kVerifyChecksums && !is_valid)
     return object_.corrupt(offset_, "no tar archive, or a damaged one: the checksum of a header is wrong");
@@ -127,7 +127,7 @@ Result<const ArchiveMember*> TarReader::next() {
         return object_.corrupt(begin, fmt::format("a tar extension header of {} bytes", bytes));
       if (header.type == 'x') PENSTOCK_TRY(read_pax(header.content));
       if (header.type == 'L') {
-        PENSTOCK_ASSIGN(const auto name, object_.at(header.content.offset, static_cast<std::size_t>(bytes)));
+        PENSTOCK_ASSIGN(const auto name, object_.at(header.content.offset, std::size_t(bytes)));
         next_name_ = text_before_nul(as_text(name));
       }
       continue;
@@ -146,14 +146,14 @@ Result<const ArchiveMember*> TarReader::next() {
 }
 
 Result<void> TarReader::read_pax(Extent content) {
-  PENSTOCK_ASSIGN(const auto bytes, object_.at(content.offset, static_cast<std::size_t>(content.length)));
+  PENSTOCK_ASSIGN(const auto bytes, object_.at(content.offset, std::size_t(content.length)));
   std::string_view rest = as_text(bytes);
   while (!rest.empty()) {
     const std::uint64_t at = content.offset + content.length - rest.size();
     const char* const begin = rest.data();
     std::size_t length = 0;
     const auto [stop, failure] = std::from_chars(begin, begin + rest.size(), length);
-    const auto digits = static_cast<std::size_t>(stop - begin);
+    const auto digits = std::size_t(stop - begin);
     if (failure != std::errc{} || length > rest.size() || length < digits + 3 || *stop != ' ' ||
         rest[length - 1] != '\n')
       return object_.corrupt(at, "a damaged pax header");
@@ -172,7 +172,7 @@ Result<void> TarReader::set_pax(std::uint64_t at, std::string_view key, std::str
     return object_.error(Errc::unsupported, at, "a sparse file; make the archive without --sparse");
   if (key != "size") return success();
   next_bytes_ = parse_digits<std::uint64_t>(value);
-  if (!next_bytes_ || *next_bytes_ > static_cast<std::uint64_t>(std::numeric_limits<std::int64_t>::max()))
+  if (!next_bytes_ || *next_bytes_ > std::uint64_t(std::numeric_limits<std::int64_t>::max()))
     return object_.corrupt(at, "a pax header whose size is no number");
   return success();
 }

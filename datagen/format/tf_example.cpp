@@ -69,7 +69,7 @@ class MessageReader {
   bool at_end() const { return at_ == end_; }
 
   Result<std::uint64_t> read_varint() {
-    const auto max_bytes = static_cast<std::size_t>(std::min<std::uint64_t>(kMostVarintBytes, end_ - at_));
+    const auto max_bytes = std::size_t(std::min<std::uint64_t>(kMostVarintBytes, end_ - at_));
     PENSTOCK_ASSIGN(const auto bytes, object_.at(at_, max_bytes));
     std::uint64_t value = 0;
     for (std::size_t i = 0; i < max_bytes; ++i) {
@@ -87,7 +87,7 @@ class MessageReader {
   Result<Tag> read_tag() {
     const std::uint64_t begin = at_;
     PENSTOCK_ASSIGN(const std::uint64_t value, read_varint());
-    const Tag tag{value >> 3U, static_cast<unsigned>(value & 7U)};
+    const Tag tag{value >> 3U, unsigned(value & 7U)};
     if (tag.field_number == 0) return object_.corrupt(begin, "no tf.Example: a field has the number 0");
     return tag;
   }
@@ -144,7 +144,7 @@ class MessageReader {
 };
 
 Result<std::string> read_string(ByteWindow& object, Extent extent) {
-  PENSTOCK_ASSIGN(const auto bytes, object.at(extent.offset, static_cast<std::size_t>(extent.length)));
+  PENSTOCK_ASSIGN(const auto bytes, object.at(extent.offset, std::size_t(extent.length)));
   return std::string(as_text(bytes));
 }
 
@@ -250,8 +250,7 @@ class ExampleScanner {
                     tag.wire_type == kDelimited ? message.read_delimited() : message.rest());
     if (packed.length == 0) return success();
     PENSTOCK_ASSIGN(const std::uint64_t number, MessageReader(object_, packed).read_varint());
-    label_numbers_[static_cast<std::size_t>(label_key - kLabelNumberKeys.begin())] =
-        std::to_string(static_cast<std::int64_t>(number));
+    label_numbers_[std::size_t(label_key - kLabelNumberKeys.begin())] = std::to_string(std::int64_t(number));
     return success();
   }
 
@@ -287,7 +286,7 @@ std::byte* TfExampleWriter::begin_feature(std::string_view name, std::uint64_t l
   at = put_delimited(at, 2, feature_bytes);
   at = put_delimited(at, list, list_bytes);
   at = put_delimited(at, 1, value_bytes);
-  copied_bytes_ = static_cast<std::size_t>(at - copied_.data()) + own_bytes;
+  copied_bytes_ = std::size_t(at - copied_.data()) + own_bytes;
   return at;
 }
 
@@ -311,7 +310,7 @@ TfExampleWriter::Message TfExampleWriter::finish(std::vector<std::span<const std
   std::uint64_t bytes = copied_bytes_;
   for (const Borrowed& one : borrowed_) bytes += one.field.bytes;
   const std::byte* const head_end = put_delimited(head_.data(), 1, bytes);
-  const std::span<const std::byte> head(head_.data(), static_cast<std::size_t>(head_end - head_.data()));
+  const std::span<const std::byte> head(head_.data(), std::size_t(head_end - head_.data()));
   Message message{.bytes = head.size() + bytes, .crc32c = crc32c(head), .first_field_offset = 0};
   if (!borrowed_.empty()) message.first_field_offset = head.size() + borrowed_.front().copied_before;
   pieces.push_back(head);

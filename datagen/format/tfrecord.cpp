@@ -58,7 +58,7 @@ bool is_image(const Field& field) {
 constexpr std::string_view kSizeName = "size";
 
 std::uint64_t side_of_square(std::uint64_t bytes) {
-  return static_cast<std::uint64_t>(std::sqrt(static_cast<double>(bytes)));
+  return std::uint64_t(std::sqrt(double(bytes)));
 }
 
 // The names of a field's features, made once per object.
@@ -148,7 +148,7 @@ class TfRecordWriter final : public ObjectWriter {
   Result<void> append_gzip_overhead(std::uint64_t record_bytes) {
     static constexpr std::array<std::byte, 4096> kZeros{};
     for (std::uint64_t bytes_left = gzip_->max_member_bytes(record_bytes) - record_bytes; bytes_left > 0;) {
-      const auto zero_bytes = static_cast<std::size_t>(std::min<std::uint64_t>(bytes_left, kZeros.size()));
+      const auto zero_bytes = std::size_t(std::min<std::uint64_t>(bytes_left, kZeros.size()));
       PENSTOCK_TRY(writer_.append(std::span(kZeros).first(zero_bytes)));
       bytes_left -= zero_bytes;
     }
@@ -258,8 +258,7 @@ class TfRecord final : public ShardedFormat {
   // Decides by the content, not by the name. A plain record may begin with gzip's two bytes, but the checksum
   // of its length distinguishes it.
   static Result<bool> is_gzip(ObjectWindow& window) {
-    const auto inspected =
-        static_cast<std::size_t>(std::min<std::uint64_t>(window.size(), kTfRecordHeaderBytes));
+    const auto inspected = std::size_t(std::min<std::uint64_t>(window.size(), kTfRecordHeaderBytes));
     PENSTOCK_ASSIGN(const auto bytes, window.at(0, inspected));
     if (!begins_as_gzip(bytes)) return false;
     return inspected < kTfRecordHeaderBytes || !tfrecord_payload_bytes(bytes.first<kTfRecordHeaderBytes>());

@@ -45,7 +45,7 @@ class MemberWindow final : public ByteWindow {
                      fmt::format("{} bytes should be here, but the record ends at {}", length, end_));
       PENSTOCK_TRY(inflate(offset));
     }
-    return std::span<const std::byte>(bytes_).subspan(static_cast<std::size_t>(offset - begin_), length);
+    return std::span<const std::byte>(bytes_).subspan(std::size_t(offset - begin_), length);
   }
 
   // Whether the inflated bytes of the member end at `offset`.
@@ -65,15 +65,15 @@ class MemberWindow final : public ByteWindow {
  private:
   // Inflates more bytes, and keeps the inflated bytes from `keep_from` on.
   Result<void> inflate(std::uint64_t keep_from) {
-    auto buffered_bytes = static_cast<std::size_t>(end_ - begin_);
+    auto buffered_bytes = std::size_t(end_ - begin_);
     if (buffered_bytes == kBufferBytes) {
-      const auto dropped_bytes = static_cast<std::size_t>(std::min(keep_from, end_) - begin_);
-      std::copy(bytes_.begin() + static_cast<std::ptrdiff_t>(dropped_bytes), bytes_.end(), bytes_.begin());
+      const auto dropped_bytes = std::size_t(std::min(keep_from, end_) - begin_);
+      std::copy(bytes_.begin() + std::ptrdiff_t(dropped_bytes), bytes_.end(), bytes_.begin());
       begin_ += dropped_bytes;
       buffered_bytes -= dropped_bytes;
     }
     const auto step_bytes =
-        static_cast<std::size_t>(std::min<std::uint64_t>(kStepBytes, object_.size() - compressed_end_));
+        std::size_t(std::min<std::uint64_t>(kStepBytes, object_.size() - compressed_end_));
     PENSTOCK_ASSIGN(const auto in, object_.at(compressed_end_, step_bytes));
     const auto step = inflater_.step(in, std::span(bytes_).subspan(buffered_bytes));
     if (!step.ok()) return error(step.error().code, end_, step.error().what);

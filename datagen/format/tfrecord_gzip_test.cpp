@@ -278,9 +278,9 @@ TEST_F(TfRecordGzip, NothingElseIsOpened) {
 
 TEST_F(TfRecordGzip, AnOpenedSampleIsRightOrAnError) {
   const Written written = write();
-  const Bytes whole(written.compressed.begin() + static_cast<std::ptrdiff_t>(written.placed[1].offset),
-                    written.compressed.begin() +
-                        static_cast<std::ptrdiff_t>(written.placed[1].offset + written.placed[1].length));
+  const Bytes whole(
+      written.compressed.begin() + std::ptrdiff_t(written.placed[1].offset),
+      written.compressed.begin() + std::ptrdiff_t(written.placed[1].offset + written.placed[1].length));
   SampleOpener opener = SampleOpener::make(kCodec).value();
   for (std::size_t cut = 0; cut < whole.size(); ++cut)
     EXPECT_EQ(opener.open(std::span(whole).first(cut)).error().code, Errc::truncated) << cut;

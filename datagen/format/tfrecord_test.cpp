@@ -97,7 +97,7 @@ TEST(TfRecord, FeaturesAreThoseOfDlio) {
     auto writer = format->create(*tier.backend, {.name = "o", .samples = 1, .fields = {&field, 1}}).value();
     const Placement placed =
         writer->add({.key = "a", .label = 300, .label_name = "cat", .fields = {&its, 1}}).value();
-    Bytes whole(static_cast<std::size_t>(writer->publish(Durability::visible).value().bytes));
+    Bytes whole(std::size_t(writer->publish(Durability::visible).value().bytes));
     ASSERT_TRUE(tier.backend->open("o").value()->read_at(0, whole).ok());
     const std::string text(reinterpret_cast<const char*>(whole.data()), whole.size());
     // The expected bytes of each feature: its key, then one byte string, or one number (the root of 20,

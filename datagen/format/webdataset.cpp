@@ -196,7 +196,7 @@ class TarScan {
     }
     if (!sample_.label_file.empty()) leave_out(member.name, "the second label of its sample");
     sample_.label_file = member.name;
-    PENSTOCK_ASSIGN(const auto bytes, window_.at(content.offset, static_cast<std::size_t>(content.length)));
+    PENSTOCK_ASSIGN(const auto bytes, window_.at(content.offset, std::size_t(content.length)));
     sample_.label = trim(as_text(bytes));
     return success();
   }

@@ -182,7 +182,7 @@ TEST(WebDataset, ArraysAreNumPyFilesAndTheFirstFieldIsThePayload) {
   for (std::size_t i = 0; i < 3; ++i) {
     EXPECT_EQ(scanned[i], (Sample{std::to_string(samples[i].label), made.placed[i], "raw"}));
     EXPECT_TRUE(std::equal(samples[i].fields[0].begin(), samples[i].fields[0].end(),
-                           bytes.begin() + static_cast<std::ptrdiff_t>(made.placed[i].offset)));
+                           bytes.begin() + std::ptrdiff_t(made.placed[i].offset)));
   }
   auto window = ObjectWindow::open(*tier.backend, {.name = "o", .bytes = bytes.size()}).value();
   TarReader reader(window);
@@ -292,7 +292,7 @@ TEST(WebDataset, DamagedExtensionHeadersAreTold) {
 TEST(WebDataset, CutShortAnywhereIsTold) {
   const Bytes archive = small_archive();
   for (std::size_t cut = 0; cut < archive.size(); ++cut) {
-    const auto samples = scan(Bytes(archive.begin(), archive.begin() + static_cast<std::ptrdiff_t>(cut)));
+    const auto samples = scan(Bytes(archive.begin(), archive.begin() + std::ptrdiff_t(cut)));
     if (cut >= archive.size() - kTarBlockBytes) {  // one block of zeros also closes an archive
       EXPECT_TRUE(samples.ok()) << cut;
     } else {

@@ -38,8 +38,7 @@ bool is_ascii(std::string_view text) {
 }
 
 std::uint16_t flags_of(const ZipMember& member) {
-  return static_cast<std::uint16_t>((member.is_streamed ? kStreamedFlag : 0U) |
-                                    (is_ascii(member.name) ? 0U : kUtf8Flag));
+  return std::uint16_t((member.is_streamed ? kStreamedFlag : 0U) | (is_ascii(member.name) ? 0U : kUtf8Flag));
 }
 
 // The size of a streamed member is not known when its header is written, so it may need ZIP64.
@@ -118,8 +117,7 @@ struct Directory {
 // Finds the end record. It comes before a comment of up to 64 KiB, whose length it contains.
 Result<std::uint64_t> find_end(ObjectWindow& window) {
   if (window.size() < kEndBytes) return window.error(Errc::truncated, 0, "too short for a ZIP archive");
-  const auto tail =
-      static_cast<std::size_t>(std::min<std::uint64_t>(window.size(), kEndBytes + kMostCommentBytes));
+  const auto tail = std::size_t(std::min<std::uint64_t>(window.size(), kEndBytes + kMostCommentBytes));
   const std::uint64_t begin = window.size() - tail;
   PENSTOCK_ASSIGN(const std::span<const std::byte> bytes, window.at(begin, tail));
   for (std::size_t at = tail - kEndBytes + 1; at-- > 0;)

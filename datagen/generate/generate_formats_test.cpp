@@ -116,7 +116,7 @@ TEST_P(GenerateFormats, AnObjectIsKeptOnlyByteForByte) {
     damages.push_back(whole);
     damages.back()[at] ^= 1;
     damages.push_back(whole);
-    damages.back()[whole.size() - 1 - at] ^= static_cast<char>(0x80);
+    damages.back()[whole.size() - 1 - at] ^= char(0x80);
   }
   for (std::size_t i = 0; i < damages.size(); ++i) {
     Tree damaged = left;

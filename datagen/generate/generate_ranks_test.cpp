@@ -49,7 +49,7 @@ std::vector<Outcome> make_over(int ranks, const std::string& path, const Generat
   std::vector<Outcome> outcomes(static_cast<std::size_t>(ranks));
   RankThreads::run(ranks, [&](Communicator& job) {
     Tier target = tier(path, job.rank() == sick ? options : "");
-    Outcome& mine = outcomes[static_cast<std::size_t>(job.rank())];
+    Outcome& mine = outcomes[std::size_t(job.rank())];
     Progress progress(false, "", 0, "");
     mine.done = generate(generation, target, 2, resume, job, progress, mine.made);
   });
@@ -71,7 +71,7 @@ TEST(GenerateRanks, SharesAreRunsOfObjectsThatCoverAll) {
         const GenerateShare share = share_of(generation, rank, ranks);
         EXPECT_EQ(share.first_object, before.end_object);
         EXPECT_EQ(share.first_sample, before.end_sample);
-        EXPECT_LE(share.objects(), generation.objects / static_cast<std::uint64_t>(ranks) + 1);
+        EXPECT_LE(share.objects(), generation.objects / std::uint64_t(ranks) + 1);
         before = share;
       }
       EXPECT_EQ(before.end_object, generation.objects);
@@ -155,7 +155,7 @@ TEST(GenerateRanks, ASignalToOneStopsAll) {
   const Generation generation = pictures();
   RankThreads::run(2, [&](Communicator& job) {
     Tier target = tier("ranks-signal", ",latency=20ms");
-    Outcome& mine = outcomes[static_cast<std::size_t>(job.rank())];
+    Outcome& mine = outcomes[std::size_t(job.rank())];
     Progress progress(false, "", 0, "");
     std::jthread signal;
     if (!job.root())
@@ -188,7 +188,7 @@ TEST(GenerateRanks, ASignalAtTheStartSaysWhetherThereIsSomethingToGoOnWith) {
   std::vector<Outcome> outcomes(2);
   RankThreads::run(2, [&](Communicator& job) {
     Tier target = tier("ranks-early-signal", job.root() ? "" : ",latency=100ms");
-    Outcome& mine = outcomes[static_cast<std::size_t>(job.rank())];
+    Outcome& mine = outcomes[std::size_t(job.rank())];
     Progress progress(false, "", 0, "");
     std::jthread signal;
     if (job.root())
@@ -279,7 +279,7 @@ TEST(GenerateRanks, OneWithoutMemoryAtTheStartTakesAllBack) {
         if (job.rank() == sick) mine.recipe = std::make_unique<WithoutMemory>(std::move(mine.recipe));
         Tier there = tier(path);
         Progress progress(false, "", 0, "");
-        Outcome& outcome = outcomes[static_cast<std::size_t>(job.rank())];
+        Outcome& outcome = outcomes[std::size_t(job.rank())];
         outcome.done = generate(mine, there, 1, true, job, progress, outcome.made);
       });
       for (const Outcome& outcome : outcomes) {
@@ -299,7 +299,7 @@ TEST(GenerateRanks, APlaceThatNotAllSeeIsRefused) {
   const Generation generation = weather();
   RankThreads::run(2, [&](Communicator& job) {
     Tier target = tier("ranks-place-" + std::to_string(job.rank()));
-    Outcome& mine = outcomes[static_cast<std::size_t>(job.rank())];
+    Outcome& mine = outcomes[std::size_t(job.rank())];
     Progress progress(false, "", 0, "");
     mine.done = generate(generation, target, 1, false, job, progress, mine.made);
   });

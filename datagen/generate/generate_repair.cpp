@@ -78,12 +78,12 @@ std::uint64_t Repairer::samples_kept(std::span<const std::uint64_t> wrong) const
 
 Result<void> Repairer::make_share(std::span<const std::uint64_t> wrong) {
   const auto share_begin = [&](int rank) {
-    return wrong.size() * static_cast<std::size_t>(rank) / static_cast<std::size_t>(ranks_.size());
+    return wrong.size() * std::size_t(rank) / std::size_t(ranks_.size());
   };
   const std::size_t first = share_begin(ranks_.rank());
   const std::span<const std::uint64_t> share = wrong.subspan(first, share_begin(ranks_.rank() + 1) - first);
   const Clock::time_point start = Clock::now();
-  const auto threads = static_cast<unsigned>(std::clamp<std::uint64_t>(share.size(), 1, threads_));
+  const auto threads = unsigned(std::clamp<std::uint64_t>(share.size(), 1, threads_));
   for (unsigned i = 0; i < threads; ++i)
     workers_.emplace_back(MakerSetup{generation_, backend_, durability_, true, labels_});
   Result<void> made = parallel_for(share.size(), threads, 1, [&](unsigned worker, std::uint64_t i) {

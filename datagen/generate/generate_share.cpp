@@ -20,7 +20,7 @@ template <class Row>
 Result<void> gather_rows(Communicator& ranks, std::span<const Row> mine, const RowVisitor<Row>& visit) {
   static_assert(std::is_trivially_copyable_v<Row>);
   const std::uint64_t rows_per_rank =
-      std::max<std::uint64_t>(kMostGatheredBytes / sizeof(Row) / static_cast<std::uint64_t>(ranks.size()), 1);
+      std::max<std::uint64_t>(kMostGatheredBytes / sizeof(Row) / std::uint64_t(ranks.size()), 1);
   PENSTOCK_ASSIGN(const std::vector<std::uint64_t> lengths, gather<std::uint64_t>(ranks, mine.size()));
   const std::uint64_t most_rows = *std::max_element(lengths.begin(), lengths.end());
   std::vector<Row> rows;
@@ -33,7 +33,7 @@ Result<void> gather_rows(Communicator& ranks, std::span<const Row> mine, const R
       if (all[rank].empty()) continue;
       rows.resize(all[rank].size() / sizeof(Row));
       std::memcpy(rows.data(), all[rank].data(), rows.size() * sizeof(Row));
-      visit(static_cast<int>(rank), from, rows);
+      visit(int(rank), from, rows);
     }
   }
   return success();
@@ -42,9 +42,7 @@ Result<void> gather_rows(Communicator& ranks, std::span<const Row> mine, const R
 }  // namespace
 
 GenerateShare share_of(const Generation& generation, int rank, int ranks) {
-  const auto object_at = [&](int n) {
-    return generation.objects * static_cast<std::uint64_t>(n) / static_cast<std::uint64_t>(ranks);
-  };
+  const auto object_at = [&](int n) { return generation.objects * std::uint64_t(n) / std::uint64_t(ranks); };
   const auto first_of = [&](std::uint64_t object) {
     return object >= generation.objects ? generation.state.samples : generation.first_sample(object);
   };
@@ -75,8 +73,8 @@ ObjectResults::ObjectResults(const Generation& generation, Communicator& ranks, 
       samples_(ranks.root() ? 0 : share_.samples()) {}
 
 void ObjectResults::set_object(std::uint64_t object, PublishedObject published) {
-  manifest_.set_object_bytes(static_cast<std::uint32_t>(object), published.bytes);
-  manifest_.set_object_crc32c(static_cast<std::uint32_t>(object), published.crc32c);
+  manifest_.set_object_bytes(std::uint32_t(object), published.bytes);
+  manifest_.set_object_crc32c(std::uint32_t(object), published.crc32c);
 }
 
 void ObjectResults::record(std::uint64_t object, PublishedObject published,
@@ -89,7 +87,7 @@ void ObjectResults::record(std::uint64_t object, PublishedObject published,
     const JournalSample& sample = samples[i];
     const SampleEntry entry{.offset = sample.offset,
                             .length = sample.length,
-                            .object = static_cast<std::uint32_t>(object),
+                            .object = std::uint32_t(object),
                             .label = labels[i],
                             .crc32c = sample.crc32c};
     if (ranks_.root())

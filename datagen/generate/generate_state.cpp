@@ -128,7 +128,7 @@ std::uint64_t unsigned_number(const Json& json) {
 std::uint32_t fingerprint_of(const Json& json) {
   const std::uint64_t number = unsigned_number(json.at("fingerprint"));
   if (number > UINT32_MAX) throw std::invalid_argument("a fingerprint that is none");
-  return static_cast<std::uint32_t>(number);
+  return std::uint32_t(number);
 }
 
 }  // namespace

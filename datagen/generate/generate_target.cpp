@@ -78,17 +78,14 @@ Result<void> check_free_space(Tier& tier, const Generation& generation, bool sta
   // `own_files` counts .penstock, the state, the lock, the journal's folder, one segment, and finally the
   // manifest.
   const std::uint64_t own_files = started ? 1 : 6;
-  const double least_bytes =
-      static_cast<double>(generation.objects) * static_cast<double>(space->block_bytes);
-  double missing_bytes = std::max(static_cast<double>(generation.bytes_expected), least_bytes);
+  const double least_bytes = double(generation.objects) * double(space->block_bytes);
+  double missing_bytes = std::max(double(generation.bytes_expected), least_bytes);
   std::uint64_t objects = generation.objects;
   std::uint64_t folders = space->inodes || space->folder_bytes != 0 ? generation.folders() : 0;
   // Refuses only if this share of the estimate does not fit, because the estimate may be too high.
   constexpr double kShareThatMustFit = 0.98;
-  const auto sum_bytes = [&] {
-    return missing_bytes + static_cast<double>(folders) * static_cast<double>(space->folder_bytes);
-  };
-  const auto bytes_fit = [&] { return sum_bytes() * kShareThatMustFit <= static_cast<double>(space->bytes); };
+  const auto sum_bytes = [&] { return missing_bytes + double(folders) * double(space->folder_bytes); };
+  const auto bytes_fit = [&] { return sum_bytes() * kShareThatMustFit <= double(space->bytes); };
   const auto needed_inodes = [&] { return objects + folders + own_files; };
   const auto inodes_fit = [&] { return needed_inodes() <= space->inodes.value_or(needed_inodes()); };
   if (started && !(bytes_fit() && inodes_fit())) {
@@ -104,8 +101,7 @@ Result<void> check_free_space(Tier& tier, const Generation& generation, bool sta
     folders -= std::min(existing_folders, folders);
     // Scales the estimate by the number of missing objects. Subtracting the bytes on disk instead would put
     // the whole error of the estimate on the missing part.
-    missing_bytes *=
-        static_cast<double>(objects) / static_cast<double>(std::max<std::uint64_t>(generation.objects, 1));
+    missing_bytes *= double(objects) / double(std::max<std::uint64_t>(generation.objects, 1));
   }
   if (!bytes_fit())
     return make_error(
@@ -113,9 +109,9 @@ Result<void> check_free_space(Tier& tier, const Generation& generation, bool sta
         fmt::format("{} samples of '{}' take {} {}{}{}, and '{}' has {} free: make fewer with --samples, "
                     "--bytes or --scale, make room, or choose another place",
                     format_count(generation.state.samples), generation.state.recipe, generation.size_prefix(),
-                    format_size(static_cast<std::uint64_t>(sum_bytes())), started ? " more" : "",
-                    sum_bytes() > static_cast<double>(generation.bytes_expected) ? " in whole blocks" : "",
-                    tier.root, format_size(space->bytes)));
+                    format_size(std::uint64_t(sum_bytes())), started ? " more" : "",
+                    sum_bytes() > double(generation.bytes_expected) ? " in whole blocks" : "", tier.root,
+                    format_size(space->bytes)));
   if (!inodes_fit())
     return make_error(
         Errc::no_space,
@@ -183,7 +179,7 @@ Result<void> check_no_writer(Tier& tier) {
     return success();
   std::array<char, 512> text{};
   const ssize_t length = ::pread(file.get(), text.data(), text.size(), 0);
-  std::string_view holder(text.data(), length > 0 ? static_cast<std::size_t>(length) : 0);
+  std::string_view holder(text.data(), length > 0 ? std::size_t(length) : 0);
   holder = holder.substr(0, holder.find(" boot "));
   return make_error(Errc::busy,
                     fmt::format("'{}' is being made by another 'penstock generate' now ({}): wait until it "

@@ -340,8 +340,7 @@ TEST(Generation, CountsByBytesScaleOrSamples) {
   const auto ten_mb = plan_generation("imagenet", "files", {}, {.bytes = 10'000'000}, 7).value();
   EXPECT_LE(ten_mb.bytes_expected, 10'000'000U);
   EXPECT_GT(ten_mb.bytes_expected, 9'500'000U);
-  EXPECT_NEAR(static_cast<double>(samples({.bytes = 1'000'000'000'000})), 1e12 / 121328,
-              1e12 / 121328 * 0.01);
+  EXPECT_NEAR(double(samples({.bytes = 1'000'000'000'000})), 1e12 / 121328, 1e12 / 121328 * 0.01);
   // The first samples of a larger data set equal those of a smaller one.
   SamplePlan few;
   SamplePlan many;

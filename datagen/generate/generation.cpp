@@ -37,17 +37,17 @@ PlannedSize plan_size(const Recipe& recipe, double budget) {
   PlannedSize out;
   const std::uint64_t inspected = std::min(recipe.samples(), kMostPlansInspected);
   while (out.samples < inspected) {
-    const auto bytes = static_cast<double>(recipe.bytes_expected(out.samples));
+    const auto bytes = double(recipe.bytes_expected(out.samples));
     if (budget > 0 && out.samples > 0 && out.bytes + bytes > budget) return out;
     out.bytes += bytes;
     ++out.samples;
   }
-  const double mean_bytes = out.bytes / static_cast<double>(std::max<std::uint64_t>(1, out.samples));
+  const double mean_bytes = out.bytes / double(std::max<std::uint64_t>(1, out.samples));
   if (budget > 0)
-    out.samples = static_cast<std::uint64_t>(std::min(budget / std::max(1.0, mean_bytes), 9e18));
+    out.samples = std::uint64_t(std::min(budget / std::max(1.0, mean_bytes), 9e18));
   else
     out.samples = recipe.samples();
-  out.bytes = mean_bytes * static_cast<double>(out.samples);
+  out.bytes = mean_bytes * double(out.samples);
   return out;
 }
 
@@ -63,25 +63,25 @@ Result<SampleCount> count_samples(const RecipeInfo& info, const Options& options
   if (count_request.samples != 0) return SampleCount{count_request.samples, ""};
   PENSTOCK_ASSIGN(const auto full_recipe, info.make({0, seed}, options));
   if (count_request.scale != 0) {
-    const double samples = count_request.scale * static_cast<double>(full_recipe->samples());
+    const double samples = count_request.scale * double(full_recipe->samples());
     if (!(samples > 0 && samples < 9e18))
       return make_error(Errc::invalid_argument,
                         fmt::format("--scale {}: a positive part or multiple of the {} samples of '{}'",
                                     count_request.scale, full_recipe->samples(), info.name));
-    return SampleCount{std::max<std::uint64_t>(1, static_cast<std::uint64_t>(std::llround(samples))), ""};
+    return SampleCount{std::max<std::uint64_t>(1, std::uint64_t(std::llround(samples))), ""};
   }
   if (count_request.bytes == 0 && !count_request.size_for) return SampleCount{full_recipe->samples(), ""};
   PENSTOCK_ASSIGN(const auto recipe, info.make({kMostPlansInspected, seed}, options));
   if (count_request.size_for) {
     const PlannedSize sum = plan_size(*recipe, 0);
-    return samples_for(*count_request.size_for, sum.bytes / static_cast<double>(sum.samples), per_object);
+    return samples_for(*count_request.size_for, sum.bytes / double(sum.samples), per_object);
   }
-  return SampleCount{plan_size(*recipe, static_cast<double>(count_request.bytes)).samples, ""};
+  return SampleCount{plan_size(*recipe, double(count_request.bytes)).samples, ""};
 }
 
 Result<void> check_size(const Generation& generation, double bytes) {
   const std::uint64_t samples = generation.state.samples;
-  if (!(bytes < static_cast<double>(kMostCorpusBytes)))
+  if (!(bytes < double(kMostCorpusBytes)))
     return make_error(Errc::invalid_argument,
                       fmt::format("{} samples of '{}' are more bytes than a file system counts (2^63)",
                                   samples, generation.state.recipe));
@@ -127,8 +127,7 @@ void add_settings(std::vector<OptionWord>& settings, const Options& given, const
 }
 
 std::uint64_t usual_shards(double bytes) {
-  return static_cast<std::uint64_t>(
-      std::clamp(bytes / kUsualShardBytes, 1.0, static_cast<double>(kMostObjects)));
+  return std::uint64_t(std::clamp(bytes / kUsualShardBytes, 1.0, double(kMostObjects)));
 }
 
 // K of "dirs=hash:K"; 0 for any other value.
@@ -142,9 +141,8 @@ std::uint64_t hashed_folders(const std::map<std::string, std::string>& settings)
 // The expected number of folders with at least one object, if objects are placed in random folders.
 std::uint64_t expected_folders(std::uint64_t folders, std::uint64_t objects) {
   if (folders <= 1) return folders;
-  const auto count = static_cast<double>(folders);
-  return static_cast<std::uint64_t>(-count *
-                                    std::expm1(static_cast<double>(objects) * std::log1p(-1 / count)));
+  const auto count = double(folders);
+  return std::uint64_t(-count * std::expm1(double(objects) * std::log1p(-1 / count)));
 }
 
 }  // namespace
@@ -210,10 +208,9 @@ Result<Generation> plan_payload(std::string_view recipe, std::string_view format
                       "taken for samples; pictures are PNG with codec=png)");
   const std::string_view per_object_key = kSamplesPerFileOption.name;
   const bool has_per_object = has_option(format_info->options, per_object_key) && options.has(per_object_key);
-  PENSTOCK_ASSIGN(
-      const SampleCount count,
-      count_samples(*recipe_info, options, count_request, seed,
-                    has_per_object ? static_cast<std::uint64_t>(options.integer(per_object_key)) : 1));
+  PENSTOCK_ASSIGN(const SampleCount count,
+                  count_samples(*recipe_info, options, count_request, seed,
+                                has_per_object ? std::uint64_t(options.integer(per_object_key)) : 1));
   Generation generation;
   generation.size_explanation = count.explanation;
   if (count_request.size_for) generation.size_for_app = count_request.size_for->app;
@@ -235,8 +232,8 @@ Result<Generation> plan_payload(std::string_view recipe, std::string_view format
   PENSTOCK_TRY(check_largest_sample(*generation.recipe, *generation.format));
   PENSTOCK_ASSIGN(const double overhead, format_overhead(*generation.recipe, *generation.format));
   generation.bytes_are_limit = !generation.format->wrapping().empty();
-  generation.payload_expected = static_cast<std::uint64_t>(bytes);
-  generation.bytes_expected = static_cast<std::uint64_t>(bytes + std::max(overhead, 0.0));
+  generation.payload_expected = std::uint64_t(bytes);
+  generation.bytes_expected = std::uint64_t(bytes + std::max(overhead, 0.0));
   return generation;
 }
 
@@ -247,13 +244,13 @@ Result<Generation> plan_generation(std::string_view recipe, std::string_view for
                                    std::uint64_t seed, unsigned threads) {
   PENSTOCK_ASSIGN(Generation generation,
                   plan_payload(recipe, format, settings, count_request, seed, threads));
-  const auto wanted_bytes = static_cast<double>(count_request.bytes);
-  const auto bytes = static_cast<double>(generation.bytes_expected);
+  const auto wanted_bytes = double(count_request.bytes);
+  const auto bytes = double(generation.bytes_expected);
   if (count_request.bytes == 0 || generation.state.samples == 1 || bytes <= wanted_bytes) return generation;
   // Plans again for a smaller payload. The bytes around samples have about the same share of it.
   SampleCountRequest payload_request = count_request;
-  payload_request.bytes = std::max<std::uint64_t>(
-      1, static_cast<std::uint64_t>(wanted_bytes * static_cast<double>(generation.payload_expected) / bytes));
+  payload_request.bytes =
+      std::max<std::uint64_t>(1, std::uint64_t(wanted_bytes * double(generation.payload_expected) / bytes));
   return plan_payload(recipe, format, std::move(settings), payload_request, seed, threads);
 }
 

@@ -35,7 +35,7 @@ Generator::Generator(const Generation& generation, Tier& tier, TargetSync sync, 
       backend_(*tier.backend),
       ranks_(ranks),
       share_(share_of(generation, ranks.rank(), ranks.size())),
-      threads_(static_cast<unsigned>(std::clamp<std::uint64_t>(share_.objects(), 1, std::max(threads, 1U)))),
+      threads_(unsigned(std::clamp<std::uint64_t>(share_.objects(), 1, std::max(threads, 1U)))),
       resume_(resume),
       sync_(std::move(sync)),
       progress_(progress),
@@ -49,9 +49,8 @@ Generator::Generator(const Generation& generation, Tier& tier, TargetSync sync, 
 }
 
 void Generator::start_journal(std::uint64_t next_segment) {
-  journal_.emplace(backend_, journal_key(generation_.state),
-                   next_segment + static_cast<std::uint64_t>(ranks_.rank()),
-                   static_cast<std::uint64_t>(ranks_.size()));
+  journal_.emplace(backend_, journal_key(generation_.state), next_segment + std::uint64_t(ranks_.rank()),
+                   std::uint64_t(ranks_.size()));
 }
 
 GeneratedCounts Generator::counts() const {
@@ -190,7 +189,7 @@ Result<void> Generator::make_companions() {
     PENSTOCK_ASSIGN(
         const PublishedObject published,
         write_companion(*generation_.format, backend_, companions_[i], sync_.object_durability()));
-    const auto object = static_cast<std::uint32_t>(generation_.objects + i);
+    const auto object = std::uint32_t(generation_.objects + i);
     builder_.set_object_bytes(object, published.bytes);
     builder_.set_object_crc32c(object, published.crc32c);
   }

@@ -93,7 +93,7 @@ class ZeroSamples final : public Crc32Source {
   FieldBytes zero_field(std::uint64_t bytes, std::vector<std::span<const std::byte>>& pieces) const {
     pieces.clear();
     for (std::uint64_t left = bytes; left > 0; left -= pieces.back().size())
-      pieces.emplace_back(zeros_.data(), static_cast<std::size_t>(std::min<std::uint64_t>(left, kZeroBytes)));
+      pieces.emplace_back(zeros_.data(), std::size_t(std::min<std::uint64_t>(left, kZeroBytes)));
     return {.pieces = pieces, .bytes = bytes, .crc32c = 0, .crc32 = this};
   }
 
@@ -117,12 +117,12 @@ Result<double> overhead_of_object(const Recipe& recipe, const Format& format, st
   for (std::uint64_t i = first; i < first + samples; ++i) {
     recipe.plan(i, plan);
     const std::span<const FieldBytes> fields = zeros.sample_of(recipe.bytes_expected(i));
-    for (const FieldBytes& field : fields) payload_bytes += static_cast<double>(field.bytes);
+    for (const FieldBytes& field : fields) payload_bytes += double(field.bytes);
     const std::string_view label = plan.label < labels.size() ? std::string_view(labels[plan.label]) : "";
     PENSTOCK_TRY(writer->add({.key = plan.key, .label = plan.label, .label_name = label, .fields = fields}));
   }
   PENSTOCK_ASSIGN(const PublishedObject object, writer->publish(Durability::visible));
-  return static_cast<double>(object.bytes) - payload_bytes;
+  return double(object.bytes) - payload_bytes;
 }
 
 }  // namespace
@@ -150,12 +150,11 @@ Result<double> format_overhead(const Recipe& recipe, const Format& format) {
   const std::vector<std::string> labels = recipe.label_names();
   const std::uint64_t trial_samples = std::min(samples_of_first, kTrialSamples);
   PENSTOCK_ASSIGN(const double full_bytes, overhead_of_object(recipe, format, 0, trial_samples, labels));
-  if (trial_samples == 1) return full_bytes * static_cast<double>(objects);
+  if (trial_samples == 1) return full_bytes * double(objects);
   PENSTOCK_ASSIGN(const double half_bytes, overhead_of_object(recipe, format, 0, trial_samples / 2, labels));
-  const double per_sample =
-      (full_bytes - half_bytes) / static_cast<double>(trial_samples - trial_samples / 2);
-  const double per_object = full_bytes - per_sample * static_cast<double>(trial_samples);
-  return per_object * static_cast<double>(objects) + per_sample * static_cast<double>(samples);
+  const double per_sample = (full_bytes - half_bytes) / double(trial_samples - trial_samples / 2);
+  const double per_object = full_bytes - per_sample * double(trial_samples);
+  return per_object * double(objects) + per_sample * double(samples);
 }
 
 }  // namespace penstock

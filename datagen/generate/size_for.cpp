@@ -71,7 +71,7 @@ Result<SizeFor> parse_size_for(std::string_view text, std::uint64_t own_memory_b
     if (options.has(key) && options.integer(key) > kMostCount)
       return make_error(Errc::invalid_argument,
                         fmt::format("--size-for: {}={}: at most {}", key, options.integer(key), kMostCount));
-  const auto number = [&](std::string_view key) { return static_cast<std::uint64_t>(options.integer(key)); };
+  const auto number = [&](std::string_view key) { return std::uint64_t(options.integer(key)); };
   SizeFor rule{.app = std::string(app),
                .batch = options.given("batch") ? number("batch") : app_row->batch,
                .accelerators = number("accelerators"),
@@ -94,10 +94,9 @@ std::string size_for_warning(std::string_view app, std::string_view recipe) {
 
 SampleCount samples_for(const SizeFor& rule, double mean_sample_bytes, std::uint64_t per_object) {
   const std::uint64_t samples_by_steps = kMinSteps * rule.batch * rule.accelerators;
-  const double data_bytes =
-      static_cast<double>(rule.memory_bytes) * static_cast<double>(rule.hosts) * kMemoryMultiple;
+  const double data_bytes = double(rule.memory_bytes) * double(rule.hosts) * kMemoryMultiple;
   const auto samples_by_memory =
-      static_cast<std::uint64_t>(std::min(std::ceil(data_bytes / std::max(1.0, mean_sample_bytes)), 9e17));
+      std::uint64_t(std::min(std::ceil(data_bytes / std::max(1.0, mean_sample_bytes)), 9e17));
   const std::uint64_t samples = std::max(samples_by_steps, samples_by_memory);
   const std::uint64_t objects = (samples + per_object - 1) / per_object;
   SampleCount count{.samples = objects * per_object};

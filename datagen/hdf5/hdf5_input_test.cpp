@@ -17,7 +17,7 @@ namespace {
 constexpr std::array<hsize_t, 2> kSides{64, 96};
 
 float value_at(std::uint64_t row, std::uint64_t column) {
-  return static_cast<float>(row * 1000 + column);
+  return float(row * 1000 + column);
 }
 
 // Makes a file with "group/chunked" and "plain", both f32, with the library alone.

@@ -39,10 +39,10 @@ Result<void> check_file(const Corpus& corpus, Hdf5Input& file, std::uint64_t fir
   const bool rows_are_samples = !shape.empty() && shape.front() == count;
   if (!rows_are_samples && count != 1)
     return make_error(Errc::corrupt, fmt::format("'{}' has not {} rows", data_set, count));
-  const auto rank_count = static_cast<std::uint64_t>(result.ranks.size());
+  const auto rank_count = std::uint64_t(result.ranks.size());
   std::vector<std::byte> bytes;
   for (std::uint64_t round = 0; round < count; round += rank_count) {
-    const std::uint64_t row = round + static_cast<std::uint64_t>(result.ranks.rank());
+    const std::uint64_t row = round + std::uint64_t(result.ranks.rank());
     const bool has_row = row < count;
     std::vector<std::uint64_t> begin(shape.size(), 0);
     std::vector<std::uint64_t> counts = shape;
@@ -111,7 +111,7 @@ int main(int argc, char** argv) {
   using namespace penstock;
   auto ranks = join_ranks(look_for_launcher());
   if (!ranks.ok()) return print_error(ranks.error());
-  const Result<void> checked = check_drivers({argv, static_cast<std::size_t>(argc)}, **ranks);
+  const Result<void> checked = check_drivers({argv, std::size_t(argc)}, **ranks);
   if (checked.ok()) return 0;
   const int code = print_error(checked.error());
   (*ranks)->abandon(code);  // ends the other ranks, which may wait for this one

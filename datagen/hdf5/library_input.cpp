@@ -19,7 +19,7 @@ namespace {
 hid_t native_type(Element element) {
   const std::array types{H5T_NATIVE_UINT8, H5T_NATIVE_INT32, H5T_NATIVE_INT64, H5T_NATIVE_FLOAT,
                          H5T_NATIVE_DOUBLE};  // in the order of Element
-  return types[static_cast<std::size_t>(element)];
+  return types[std::size_t(element)];
 }
 
 }  // namespace
@@ -68,9 +68,8 @@ Result<void> LibraryInput::read(const std::string& data_set, std::span<const std
   const std::vector<hsize_t> first(begin.begin(), begin.end());
   const std::vector<hsize_t> lengths(counts.begin(), counts.end());
   const hid_t transfer = transfer_ ? transfer_.get() : H5P_DEFAULT;
-  const Hdf5Id memory(lengths.empty()
-                          ? H5Screate(H5S_SCALAR)
-                          : H5Screate_simple(static_cast<int>(lengths.size()), lengths.data(), nullptr),
+  const Hdf5Id memory(lengths.empty() ? H5Screate(H5S_SCALAR)
+                                      : H5Screate_simple(int(lengths.size()), lengths.data(), nullptr),
                       &H5Sclose);
   if (out.empty()) {  // a rank without data must still make the collective read
     H5Sselect_none(memory.get());
@@ -98,7 +97,7 @@ Result<LibraryInput::OpenDataSet> LibraryInput::open_data_set(const std::string&
   const hid_t space = opened.space.get();
   const int dimensions = opened.space ? H5Sget_simple_extent_ndims(space) : -1;
   if (dimensions < 0) return library_error("cannot look at", data_set);
-  std::vector<hsize_t> extent(static_cast<std::size_t>(dimensions));
+  std::vector<hsize_t> extent(std::size_t(dimensions));
   if (dimensions > 0 && H5Sget_simple_extent_dims(space, extent.data(), nullptr) < 0)
     return library_error("cannot look at", data_set);
   opened.shape.assign(extent.begin(), extent.end());

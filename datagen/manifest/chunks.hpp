@@ -27,7 +27,7 @@ class Chunks {
     std::uint64_t index = size_;
     resize(size_ + values.size());
     while (!values.empty()) {
-      const auto space = kPerChunk - static_cast<std::size_t>(index % kPerChunk);
+      const auto space = kPerChunk - std::size_t(index % kPerChunk);
       const auto part = values.first(std::min(space, values.size()));
       std::copy(part.begin(), part.end(), &at(index));
       values = values.subspan(part.size());
@@ -45,7 +45,7 @@ class Chunks {
   bool for_each_chunk(Visit visit) const {
     std::uint64_t left = size_;
     for (const auto& chunk : chunks_) {
-      const auto part = static_cast<std::size_t>(std::min<std::uint64_t>(left, kPerChunk));
+      const auto part = std::size_t(std::min<std::uint64_t>(left, kPerChunk));
       if (part > 0 && !visit(std::span<const T>(chunk.get(), part))) return false;
       left -= part;
     }
@@ -56,7 +56,7 @@ class Chunks {
   void visit_and_free(Visit visit) {
     std::uint64_t left = size_;
     for (auto& chunk : chunks_) {
-      const auto part = static_cast<std::size_t>(std::min<std::uint64_t>(left, kPerChunk));
+      const auto part = std::size_t(std::min<std::uint64_t>(left, kPerChunk));
       visit(std::span<const T>(chunk.get(), part));
       chunk.reset();
       left -= part;

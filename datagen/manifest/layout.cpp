@@ -38,7 +38,7 @@ std::string_view Cursor::read_text(std::uint64_t length) {
     bytes_ = {};
     return {};
   }
-  const auto taken = bytes_.first(static_cast<std::size_t>(length));
+  const auto taken = bytes_.first(std::size_t(length));
   bytes_ = bytes_.subspan(taken.size());
   return {reinterpret_cast<const char*>(taken.data()), taken.size()};
 }
@@ -53,7 +53,7 @@ void Cursor::read_name(std::string& name) {
     bytes_ = {};
     return;
   }
-  name.resize(static_cast<std::size_t>(shared));
+  name.resize(std::size_t(shared));
   name.append(tail);
 }
 
@@ -110,7 +110,7 @@ bool decode_facts(std::span<const std::byte> bytes, ManifestFacts& out) {
   }
   const std::uint64_t label_count = in.read_varint();
   if (label_count > in.left() || label_count > most_label_names(bytes.size())) return false;
-  out.label_names.reserve(static_cast<std::size_t>(label_count));
+  out.label_names.reserve(std::size_t(label_count));
   for (std::uint64_t left = label_count; left > 0 && in.ok(); --left) out.label_names.push_back(get_text(in));
   return in.ok() && in.at_end();
 }

@@ -105,7 +105,7 @@ Result<void> check_sections(const Header& header, std::span<const std::byte> byt
       return damage(fmt::format("section {} lies outside", i));
     if (item_bytes[i] != 0 && (row.bytes % item_bytes[i] != 0 || row.bytes / item_bytes[i] != item_counts[i]))
       return damage(fmt::format("section {} has the wrong size", i));
-    if (!all_zero(bytes.subspan(static_cast<std::size_t>(end), static_cast<std::size_t>(row.offset - end))))
+    if (!all_zero(bytes.subspan(std::size_t(end), std::size_t(row.offset - end))))
       return damage(fmt::format("something stands before section {}", i));
     end = row.offset + row.bytes;
   }
@@ -133,7 +133,7 @@ struct Manifest::State {
 
   std::span<const std::byte> section(Section which) const {
     const SectionRow& row = header.rows[which];
-    return all_bytes.subspan(static_cast<std::size_t>(row.offset), static_cast<std::size_t>(row.bytes));
+    return all_bytes.subspan(std::size_t(row.offset), std::size_t(row.bytes));
   }
 
   std::vector<std::byte> owned_bytes;  // empty if a file is mapped
@@ -179,7 +179,7 @@ Result<Manifest> Manifest::open(const std::filesystem::path& file) {
     return errno_error(errno, "cannot map manifest", file.native());
   if (!S_ISREG(status.st_mode))
     return make_error(Errc::invalid_argument, fmt::format("'{}' is no regular file", file.native()));
-  const auto size = static_cast<std::size_t>(status.st_size);
+  const auto size = std::size_t(status.st_size);
   if (size < sizeof(Header))
     return with_file_name(damage(fmt::format("it has {} bytes, less than any header", size)), file.native());
   void* const mapped = ::mmap(nullptr, size, PROT_READ, MAP_SHARED, descriptor.get(), 0);
@@ -194,7 +194,7 @@ Result<Manifest> Manifest::load(Backend& backend, std::string_view name) {
   PENSTOCK_ASSIGN(const std::uint64_t size, reader->size());
   std::vector<std::byte> bytes;
   try {
-    bytes.resize(static_cast<std::size_t>(size));
+    bytes.resize(std::size_t(size));
   } catch (const std::exception&) {
     return make_error(Errc::exhausted,
                       fmt::format("no memory for the {} bytes of manifest '{}'", size, name));
@@ -218,7 +218,7 @@ Result<void> Manifest::check() const {
        {manifest_layout::kEntries, manifest_layout::kObjectBytes, manifest_layout::kObjectCrcs,
         manifest_layout::kNameBlocks, manifest_layout::kNames})
     if (crc32c(state.section(which)) != state.header.rows[which].crc32c)
-      return damage(fmt::format("section {} does not match its checksum", static_cast<unsigned>(which)));
+      return damage(fmt::format("section {} does not match its checksum", unsigned(which)));
 
   std::uint64_t total_bytes = 0;
   for (std::uint64_t i = 0; i < objects(); ++i) {
@@ -286,7 +286,7 @@ std::string_view Manifest::object_name(std::uint64_t object, std::string& scratc
   const std::uint64_t block_start = name_blocks_[object / manifest_layout::kNamesPerBlock];
   // A damaged manifest may have a wrong start. Cursor checks all later bounds.
   if (block_start > names_.size()) return {};
-  Cursor in(names_.subspan(static_cast<std::size_t>(block_start)));
+  Cursor in(names_.subspan(std::size_t(block_start)));
   for (std::uint64_t left = object % manifest_layout::kNamesPerBlock + 1; left > 0 && in.ok(); --left)
     in.read_name(scratch);
   return scratch;

@@ -112,7 +112,7 @@ std::uint32_t ManifestBuilder::add_object(std::string_view name, std::uint64_t b
   last_name_ = name;
   object_bytes_.push_back(bytes);
   if (has_object_crcs_) object_crcs_.push_back(0);
-  return static_cast<std::uint32_t>(index);
+  return std::uint32_t(index);
 }
 
 void ManifestBuilder::relabel(std::span<const std::uint32_t> numbers) {
@@ -127,7 +127,7 @@ Result<std::vector<std::byte>> ManifestBuilder::finish() {
   PENSTOCK_ASSIGN(const Header header, this->header(facts));
   std::vector<std::byte> out;
   try {
-    out.reserve(static_cast<std::size_t>(header.file_bytes));
+    out.reserve(std::size_t(header.file_bytes));
   } catch (const std::exception&) {
     return make_error(Errc::exhausted,
                       fmt::format("no memory for a manifest of {} bytes", header.file_bytes));
@@ -136,9 +136,7 @@ Result<std::vector<std::byte>> ManifestBuilder::finish() {
     const auto bytes = std::as_bytes(piece);
     out.insert(out.end(), bytes.begin(), bytes.end());
   };
-  const auto pad_to = [&](Section section) {
-    out.resize(static_cast<std::size_t>(header.rows[section].offset));
-  };
+  const auto pad_to = [&](Section section) { out.resize(std::size_t(header.rows[section].offset)); };
   append_bytes(std::span(&header, 1));
   pad_to(manifest_layout::kFacts);
   append_bytes(std::span(facts));
@@ -164,7 +162,7 @@ Result<void> ManifestBuilder::publish(Backend& backend, std::string_view name, D
   const std::array<std::byte, manifest_layout::kSectionAlignment> zeros{};
   Result<void> result;
   for (std::uint32_t i = 0; i < kSections && result.ok(); ++i) {
-    const auto padding_bytes = static_cast<std::size_t>(header.rows[i].offset - bytes_written);
+    const auto padding_bytes = std::size_t(header.rows[i].offset - bytes_written);
     if (padding_bytes > 0) PENSTOCK_TRY(writer->append(std::span(zeros).first(padding_bytes)));
     for_each_piece(static_cast<Section>(i), header, facts, [&](std::span<const std::byte> piece) {
       result = writer->append(piece);

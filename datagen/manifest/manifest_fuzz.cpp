@@ -19,7 +19,7 @@ void open_and_use(std::span<const std::byte> bytes) {
   static const int fd = ::memfd_create("manifest", MFD_CLOEXEC);
   static const std::string path = "/proc/self/fd/" + std::to_string(fd);
   if (fd < 0 || ::ftruncate(fd, 0) != 0 ||
-      ::pwrite(fd, bytes.data(), bytes.size(), 0) != static_cast<ssize_t>(bytes.size()))
+      ::pwrite(fd, bytes.data(), bytes.size(), 0) != ssize_t(bytes.size()))
     std::abort();
   const auto mapped = Manifest::open(path);
   if (mapped.ok()) {

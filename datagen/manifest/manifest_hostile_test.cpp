@@ -32,8 +32,8 @@ std::vector<std::byte> good_manifest(std::uint64_t samples = 50) {
     const std::uint32_t object = builder.add_object("class/" + std::to_string(1000 + i) + ".jpg", 100 + i);
     builder.add_sample({.length = 100 + i,
                         .object = object,
-                        .label = static_cast<std::uint32_t>(i % 2),
-                        .crc32c = static_cast<std::uint32_t>(mix64(i))});
+                        .label = std::uint32_t(i % 2),
+                        .crc32c = std::uint32_t(mix64(i))});
   }
   auto bytes = builder.finish();
   EXPECT_TRUE(bytes.ok());
@@ -45,12 +45,12 @@ std::vector<std::byte> good_shards(std::uint64_t objects = 10) {
   ManifestBuilder builder(with_checksums(true));
   for (std::uint64_t i = 0; i < objects; ++i) {
     const std::uint32_t object = builder.add_object("shard-" + std::to_string(i), 1000 + i);
-    builder.set_object_crc32c(object, static_cast<std::uint32_t>(mix64(~i)));
+    builder.set_object_crc32c(object, std::uint32_t(mix64(~i)));
     for (std::uint64_t at = 0; at < 5; ++at)
       builder.add_sample({.offset = 100 * at + 12,
                           .length = 80 + at,
                           .object = object,
-                          .crc32c = static_cast<std::uint32_t>(mix64(i * 5 + at))});
+                          .crc32c = std::uint32_t(mix64(i * 5 + at))});
   }
   auto bytes = builder.finish();
   EXPECT_TRUE(bytes.ok());
@@ -110,7 +110,7 @@ TEST_F(HostileManifest, CutShortAnywhereIsCorrupt) {
         for (const std::uint64_t near : {edge - 1, edge, edge + 1})
           if (near < bytes.size()) cuts.push_back(near);
     for (const std::size_t cut : cuts) {
-      const std::vector<std::byte> part(bytes.begin(), bytes.begin() + static_cast<std::ptrdiff_t>(cut));
+      const std::vector<std::byte> part(bytes.begin(), bytes.begin() + std::ptrdiff_t(cut));
       const auto mapped = open(part);
       ASSERT_FALSE(mapped.ok()) << cut;
       EXPECT_EQ(mapped.error().code, Errc::corrupt) << cut;
@@ -324,11 +324,8 @@ TEST_F(HostileManifest, ManyNamesOfNothingAreRefused) {
 
 TEST_F(HostileManifest, AllNamesThatDifferAreTaken) {
   ManifestFacts facts;
-  for (unsigned i = 0; i < 65'536; ++i)
-    facts.label_names.push_back({static_cast<char>(i), static_cast<char>(i >> 8)});
-  for (unsigned i = 0; i < 200'000; ++i)
-    facts.label_names.push_back(
-        {static_cast<char>(i), static_cast<char>(i >> 8), static_cast<char>(i >> 16)});
+  for (unsigned i = 0; i < 65'536; ++i) facts.label_names.push_back({char(i), char(i >> 8)});
+  for (unsigned i = 0; i < 200'000; ++i) facts.label_names.push_back({char(i), char(i >> 8), char(i >> 16)});
   const auto bytes = ManifestBuilder(facts).finish();
   ASSERT_TRUE(bytes.ok()) << bytes.error().message();
   EXPECT_TRUE(survives(*bytes));
@@ -388,7 +385,7 @@ TEST_F(HostileManifest, RandomDamageNeverCrashes) {
     auto bytes = good;
     std::uint64_t draw = 0;
     for (std::uint64_t left = 1 + random.below(draw++, 8); left > 0; --left) {
-      const auto at = static_cast<std::size_t>(random.below(draw++, bytes.size()));
+      const auto at = std::size_t(random.below(draw++, bytes.size()));
       switch (random.below(draw++, 4)) {
         case 0:
           bytes[at] ^= static_cast<std::byte>(1U << random.below(draw++, 8));

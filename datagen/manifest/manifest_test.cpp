@@ -38,8 +38,8 @@ ManifestBuilder synthetic(std::uint64_t samples) {
     const std::uint32_t object = builder.add_object(synthetic_name(i), 1000 + i % 77);
     builder.add_sample({.length = 1000 + i % 77,
                         .object = object,
-                        .label = static_cast<std::uint32_t>(i % 3),
-                        .crc32c = static_cast<std::uint32_t>(i * 2654435761U)});
+                        .label = std::uint32_t(i % 3),
+                        .crc32c = std::uint32_t(i * 2654435761U)});
   }
   return builder;
 }
@@ -54,7 +54,7 @@ void expect_synthetic(const Manifest& manifest, std::uint64_t samples, std::uint
     ASSERT_EQ(manifest.sample(i).object, i);
     ASSERT_EQ(manifest.sample(i).length, 1000 + i % 77);
     ASSERT_EQ(manifest.sample(i).label, i % 3);
-    ASSERT_EQ(manifest.sample(i).crc32c, static_cast<std::uint32_t>(i * 2654435761U));
+    ASSERT_EQ(manifest.sample(i).crc32c, std::uint32_t(i * 2654435761U));
   }
 }
 
@@ -106,10 +106,10 @@ TEST(Manifest, TakesAtMost64BytesASampleWithoutNames) {
   ASSERT_TRUE(bytes.ok()) << bytes.error().what;
   std::uint64_t plain_names = 0;
   for (std::uint64_t i = 0; i < kSamples; ++i) plain_names += synthetic_name(i).size();
-  const double a_sample = static_cast<double>(bytes->size()) / kSamples;
+  const double a_sample = double(bytes->size()) / kSamples;
   RecordProperty("bytes_per_sample", std::to_string(a_sample));
   EXPECT_LE(a_sample, 64.0);
-  EXPECT_LE(a_sample, 40.5 + 0.5 * static_cast<double>(plain_names) / kSamples);
+  EXPECT_LE(a_sample, 40.5 + 0.5 * double(plain_names) / kSamples);
   const auto manifest = Manifest::from_bytes(*std::move(bytes));
   ASSERT_TRUE(manifest.ok()) << manifest.error().what;
   expect_synthetic(*manifest, kSamples, 997);
@@ -125,11 +125,11 @@ TEST(Manifest, SameContentGivesTheSameBytesAndChecksum) {
     for (std::uint64_t t = 0; t < 4; ++t)
       threads.emplace_back([&other, t] {
         for (std::uint64_t i = t; i < 100; i += 4) {
-          other.set_object_bytes(static_cast<std::uint32_t>(i), 1000 + i % 77);
+          other.set_object_bytes(std::uint32_t(i), 1000 + i % 77);
           other.set_sample(i, {.length = 1000 + i % 77,
-                               .object = static_cast<std::uint32_t>(i),
-                               .label = static_cast<std::uint32_t>(i % 3),
-                               .crc32c = static_cast<std::uint32_t>(i * 2654435761U)});
+                               .object = std::uint32_t(i),
+                               .label = std::uint32_t(i % 3),
+                               .crc32c = std::uint32_t(i * 2654435761U)});
         }
       });
   }

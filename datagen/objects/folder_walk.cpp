@@ -108,8 +108,8 @@ Result<void> list_folder(Namespace& names, const std::string& folder,
       walk.dangling_links.push_back(entry.name);
     } else {
       too_long = too_long || name.size() > UINT16_MAX || listing.names.size() + name.size() > UINT32_MAX;
-      listing.items.push_back({entry.bytes, static_cast<std::uint32_t>(listing.names.size()),
-                               static_cast<std::uint16_t>(name.size()), kind});
+      listing.items.push_back(
+          {entry.bytes, std::uint32_t(listing.names.size()), std::uint16_t(name.size()), kind});
       listing.names += name;
     }
     return !stopped && !too_long;

@@ -22,7 +22,7 @@ namespace penstock {
 
 ObjectIndex::ObjectIndex(const Manifest& manifest) : object_is_sample_(manifest.one_object_per_sample()) {
   if (object_is_sample_) return;
-  object_starts_.resize(static_cast<std::size_t>(manifest.objects()) + 1);
+  object_starts_.resize(std::size_t(manifest.objects()) + 1);
   bool is_sorted = true;
   for (std::uint64_t i = 0; i < manifest.samples(); ++i) {
     const std::uint32_t object = manifest.sample(i).object;
@@ -31,7 +31,7 @@ ObjectIndex::ObjectIndex(const Manifest& manifest) : object_is_sample_(manifest.
   }
   for (std::size_t i = 1; i < object_starts_.size(); ++i) object_starts_[i] += object_starts_[i - 1];
   if (is_sorted) return;
-  by_object_.resize(static_cast<std::size_t>(manifest.samples()));
+  by_object_.resize(std::size_t(manifest.samples()));
   std::vector<std::uint64_t> next_index(object_starts_.begin(), object_starts_.end() - 1);
   for (std::uint64_t i = 0; i < manifest.samples(); ++i)
     by_object_[next_index[manifest.sample(i).object]++] = i;
@@ -39,7 +39,7 @@ ObjectIndex::ObjectIndex(const Manifest& manifest) : object_is_sample_(manifest.
 
 std::string_view object_state_name(ObjectState state) {
   constexpr std::string_view kNames[] = {"right", "vanished", "shrunk", "grown", "wrong_bytes", "unreadable"};
-  return kNames[static_cast<std::size_t>(state)];
+  return kNames[std::size_t(state)];
 }
 
 Result<std::uint32_t> crc32c_of(Reader& reader, std::uint64_t offset, std::uint64_t length, Buffer& buffer) {
@@ -47,8 +47,7 @@ Result<std::uint32_t> crc32c_of(Reader& reader, std::uint64_t offset, std::uint6
   std::uint32_t crc = 0;
   while (length > 0) {
     PENSTOCK_TRY(check_interrupt());
-    const auto piece =
-        buffer.first(static_cast<std::size_t>(std::min<std::uint64_t>(length, buffer.capacity())));
+    const auto piece = buffer.first(std::size_t(std::min<std::uint64_t>(length, buffer.capacity())));
     PENSTOCK_TRY(reader.read_at(offset, piece));
     crc = crc32c(piece, crc);
     offset += piece.size();
@@ -76,7 +75,7 @@ class PieceReader {
     std::uint32_t crc = 0;
     for (std::uint64_t left = length; left > 0;) {
       if (piece_.empty()) PENSTOCK_TRY(read_piece());
-      const auto part = piece_.first(static_cast<std::size_t>(std::min<std::uint64_t>(left, piece_.size())));
+      const auto part = piece_.first(std::size_t(std::min<std::uint64_t>(left, piece_.size())));
       crc = crc32c(part, crc);
       piece_ = piece_.subspan(part.size());
       left -= part.size();
@@ -88,8 +87,8 @@ class PieceReader {
  private:
   Result<void> read_piece() {
     PENSTOCK_TRY(check_interrupt());
-    const auto piece = buffer_.first(
-        static_cast<std::size_t>(std::min<std::uint64_t>(object_bytes_ - bytes_read_, buffer_.capacity())));
+    const auto piece =
+        buffer_.first(std::size_t(std::min<std::uint64_t>(object_bytes_ - bytes_read_, buffer_.capacity())));
     PENSTOCK_TRY(reader_.read_at(bytes_read_, piece));
     bytes_read_ += piece.size();
     piece_ = piece;

@@ -57,7 +57,7 @@ TEST(ObjectCheck, AFlippedByteAnywhereIsFound) {
       EXPECT_EQ(right.state, ObjectState::right) << right.detail;
       for (std::size_t at = 0; at < kShard.size(); ++at) {
         std::string flipped(kShard);
-        flipped[at] = static_cast<char>(flipped[at] ^ 0x10);
+        flipped[at] = char(flipped[at] ^ 0x10);
         put(*place.backend, "shard", flipped);
         const ObjectVerdict wrong = verdict_on(*place.backend, manifest, buffer);
         ASSERT_EQ(wrong.state, ObjectState::wrong_bytes) << at;

@@ -153,7 +153,7 @@ inline Manifest scripted_shards(ScriptedBackend& backend, std::uint64_t shards) 
   ManifestBuilder builder(ManifestFacts{
       .recipe = "scripted", .format = "shards", .codec = "raw", .settings = {}, .label_names = {}});
   for (std::uint64_t i = 0; i < shards; ++i) {
-    const std::string name = "shard" + std::string(1, static_cast<char>('a' + i));
+    const std::string name = "shard" + std::string(1, char('a' + i));
     backend.put(name, std::vector<std::byte>(100));
     const std::uint32_t object = builder.add_object(name, 100);
     for (std::uint64_t at = 0; at < 100; at += 10)

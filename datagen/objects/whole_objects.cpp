@@ -57,7 +57,7 @@ Result<WholeObjects> whole_objects(const Manifest& manifest) {
   try {
     std::vector<std::uint64_t> objects;
     std::vector<WholeObjects::ObjectSamples> samples_of_objects;
-    std::vector<bool> seen(static_cast<std::size_t>(manifest.objects()), false);
+    std::vector<bool> seen(std::size_t(manifest.objects()), false);
     std::string scratch;
     for (std::uint64_t i = 0; i < manifest.samples();) {
       const std::uint32_t object = manifest.sample(i).object;
@@ -84,8 +84,7 @@ Result<WholeObjects> whole_objects(const Manifest& manifest) {
 Result<WholeObjects> select_objects(const WholeObjects& all, std::span<const std::uint64_t> indexes) {
   try {
     std::vector<WholeObjects::ObjectSamples> samples;
-    for (const std::uint64_t index : indexes)
-      samples.push_back(all.samples_of_object[static_cast<std::size_t>(index)]);
+    for (const std::uint64_t index : indexes) samples.push_back(all.samples_of_object[std::size_t(index)]);
     return collect(all.manifest, indexes, std::move(samples));
   } catch (const std::bad_alloc&) {
     return out_of_memory(all.manifest);

@@ -39,7 +39,7 @@ TEST(Arrivals, AreCountedWhetherTheyWereGivenOutOrNot) {
       const auto wanted = std::count_if(all.begin(), all.end(), [first = from, end = to](std::int64_t one) {
         return one >= first && one < end;
       });
-      EXPECT_EQ(arrivals.count_due(from, to), static_cast<std::uint64_t>(wanted));
+      EXPECT_EQ(arrivals.count_due(from, to), std::uint64_t(wanted));
       static_cast<void>(arrivals.next_ns());
     }
   }
@@ -61,9 +61,8 @@ TEST(Arrivals, OfAPoissonProcessHaveItsMeanAndDeviationAndAreTheSeeds) {
   const auto got = times(loop, kMany, 3);
   EXPECT_TRUE(std::is_sorted(got.begin(), got.end()));
   double square = 0;
-  for (std::size_t i = 1; i < kMany; ++i)
-    square += std::pow(static_cast<double>(got[i] - got[i - 1]) * 1e-6, 2);
-  EXPECT_NEAR(static_cast<double>(got.back()) * 1e-9, 100, 2);
+  for (std::size_t i = 1; i < kMany; ++i) square += std::pow(double(got[i] - got[i - 1]) * 1e-6, 2);
+  EXPECT_NEAR(double(got.back()) * 1e-9, 100, 2);
   EXPECT_NEAR(square / kMany, 2, 0.1)
       << "of exponential gaps the mean square is twice the square of the mean";
   EXPECT_EQ(times(loop, 100, 3), times(loop, 100, 3));

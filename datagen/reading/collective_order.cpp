@@ -60,7 +60,7 @@ const CollectiveOrder::RunPosition& CollectiveOrder::find(std::uint64_t position
     const auto next_run =
         std::upper_bound(positions_.begin(), positions_.end(), position,
                          [](std::uint64_t wanted, const RunPosition& at) { return wanted < at.first_round; });
-    current_run_ = static_cast<std::size_t>(next_run - positions_.begin()) - 1;
+    current_run_ = std::size_t(next_run - positions_.begin()) - 1;
   }
   return positions_[current_run_];
 }

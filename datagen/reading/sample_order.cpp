@@ -66,8 +66,8 @@ bool SampleSource::try_start_pass(std::uint64_t ticket, std::int64_t now_ns) {
 
 Arrivals::Arrivals(const OpenLoop& loop, std::uint64_t seed, const RankShare& share, std::uint64_t run)
     : poisson_(loop.poisson),
-      gap_ns_(1e9 * static_cast<double>(share.ranks) / loop.per_second),
-      first_due_gaps_((static_cast<double>(share.rank) + 0.5) / static_cast<double>(share.ranks)),
+      gap_ns_(1e9 * double(share.ranks) / loop.per_second),
+      first_due_gaps_((double(share.rank) + 0.5) / double(share.ranks)),
       random_(RandomStream(seed, "arrivals").substream(run).substream(share.rank)) {}
 
 // The time at which sample `number` is due. `at_ns` has the time of the previous sample, and gets the time of
@@ -78,8 +78,8 @@ std::int64_t Arrivals::due_ns(std::uint64_t number, double& at_ns) const {
   else
     // A sample is due in the middle of its gap. So a run of n gaps has n samples, and none is due exactly at
     // its end.
-    at_ns = gap_ns_ * (static_cast<double>(number) + first_due_gaps_);
-  return static_cast<std::int64_t>(at_ns);
+    at_ns = gap_ns_ * (double(number) + first_due_gaps_);
+  return std::int64_t(at_ns);
 }
 
 // Number and time change under one lock, because with random gaps each time depends on the previous one.

@@ -131,7 +131,7 @@ TEST(PassOrder, RanksShareEveryPassAndMoveOnByTheShift) {
           now[rank].insert(order.sample(pass, i));
         }
       }
-      EXPECT_EQ(std::count(seen.begin(), seen.end(), 1), static_cast<std::ptrdiff_t>(kSamples));
+      EXPECT_EQ(std::count(seen.begin(), seen.end(), 1), std::ptrdiff_t(kSamples));
       for (std::uint64_t rank = 0; pass > 0 && rank < kRanks; ++rank) {
         EXPECT_EQ(now[rank], before[(rank + 1) % kRanks]) << "what the next rank had read";
       }

@@ -30,7 +30,7 @@ void delay_reap() {
                                                    const SampleList::Sample& sample,
                                                    std::span<std::byte> out) {
   PENSTOCK_ASSIGN(Reader* const object_reader, reader.reader(slot, object_name, sample.object));
-  PENSTOCK_TRY(object_reader->read_at(sample.offset, out.first(static_cast<std::size_t>(sample.length))));
+  PENSTOCK_TRY(object_reader->read_at(sample.offset, out.first(std::size_t(sample.length))));
   return sample.length;
 }
 
@@ -43,7 +43,7 @@ Result<Reader*> HeldObjects::open(std::uint64_t object, std::string_view name) {
   // same time.
   PENSTOCK_ASSIGN(std::unique_ptr<Reader> opened, backend_.open(name));
   const std::lock_guard lock(mutex_);
-  std::atomic<Reader*>& entry = readers_[static_cast<std::size_t>(object)];
+  std::atomic<Reader*>& entry = readers_[std::size_t(object)];
   // Another thread may have opened the object at the same time. Then `opened` is closed, after the lock is
   // released.
   if (Reader* const existing = entry.load(std::memory_order_relaxed)) return existing;
@@ -96,7 +96,7 @@ Result<void> SampleReader::add(std::size_t slot, std::string_view object_name, c
     return success();
   }
   PENSTOCK_ASSIGN(Reader* const object_reader, reader(slot, object_name, sample.object));
-  out = out.first(static_cast<std::size_t>(sample.length));
+  out = out.first(std::size_t(sample.length));
   added_reads_.push_back({.what = ReadAt{object_reader, sample.offset, out}, .tag = slot});
   return success();
 }
@@ -105,7 +105,7 @@ Result<void> SampleReader::add(std::size_t slot, std::string_view object_name, c
 void SampleReader::start(Start when) {
   if (added_reads_.empty()) return;
   const std::size_t submitted = queue_->submit(added_reads_, when);
-  added_reads_.erase(added_reads_.begin(), added_reads_.begin() + static_cast<std::ptrdiff_t>(submitted));
+  added_reads_.erase(added_reads_.begin(), added_reads_.begin() + std::ptrdiff_t(submitted));
 }
 
 std::span<Completion> SampleReader::reap() {

@@ -24,13 +24,12 @@ class HeldObjects {
   HeldObjects(Backend& backend, std::uint64_t held)
       : backend_(backend),
         held_objects_(held),
-        readers_(std::make_unique<std::atomic<Reader*>[]>(static_cast<std::size_t>(held))) {}
+        readers_(std::make_unique<std::atomic<Reader*>[]>(std::size_t(held))) {}
 
   bool holds(std::uint64_t object) const { return object < held_objects_; }
   // Null if the object is not open yet, or is never held. Takes no lock.
   Reader* find(std::uint64_t object) const {
-    return holds(object) ? readers_[static_cast<std::size_t>(object)].load(std::memory_order_acquire)
-                         : nullptr;
+    return holds(object) ? readers_[std::size_t(object)].load(std::memory_order_acquire) : nullptr;
   }
   // Opens an object for which holds() is true. Errors are those of Backend::open(). The Reader lives as long
   // as the HeldObjects.

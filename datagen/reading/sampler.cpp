@@ -34,7 +34,7 @@ Result<Shuffle> parse_shuffle(std::string_view text) {
 
 std::string shuffle_text(const Shuffle& shuffle) {
   constexpr std::string_view kNames[] = {"none", "local", kBufferName, "global"};
-  std::string text(kNames[static_cast<std::size_t>(shuffle.kind)]);
+  std::string text(kNames[std::size_t(shuffle.kind)]);
   if (shuffle.kind == Shuffle::Kind::buffer) text += ":" + std::to_string(shuffle.buffer_entries);
   return text;
 }
@@ -56,7 +56,7 @@ void EpochOrder::skip(std::uint64_t count) {
 }
 
 std::uint64_t EpochOrder::from_buffer(std::uint64_t position) {
-  std::uint64_t& entry = buffer_[static_cast<std::size_t>(draws_->below(position, buffer_.size()))];
+  std::uint64_t& entry = buffer_[std::size_t(draws_->below(position, buffer_.size()))];
   const std::uint64_t index = entry;
   if (buffered_count_ < size_) {
     entry = unshuffled(buffered_count_++);
@@ -69,11 +69,11 @@ std::uint64_t EpochOrder::from_buffer(std::uint64_t position) {
 
 Sampler::Sampler(std::uint64_t samples, Shuffle shuffle, std::uint64_t seed, int rank, int ranks)
     : samples_(samples),
-      per_epoch_(samples / static_cast<std::uint64_t>(ranks)),
+      per_epoch_(samples / std::uint64_t(ranks)),
       shuffle_(shuffle),
       seed_(seed),
-      rank_(static_cast<std::uint64_t>(rank)),
-      ranks_(static_cast<std::uint64_t>(ranks)) {}
+      rank_(std::uint64_t(rank)),
+      ranks_(std::uint64_t(ranks)) {}
 
 EpochOrder Sampler::epoch(std::uint64_t number, std::uint64_t used) const {
   const RandomStream seeds(seed_, "train.order");
@@ -97,7 +97,7 @@ EpochOrder Sampler::epoch(std::uint64_t number, std::uint64_t used) const {
     case Shuffle::Kind::buffer:
       order.draws_ = RandomStream(seed_, "train.buffer").substream(rank_).substream(number);
       order.buffered_count_ = std::min(shuffle_.buffer_entries, per_epoch_);
-      order.buffer_.reserve(static_cast<std::size_t>(order.buffered_count_));
+      order.buffer_.reserve(std::size_t(order.buffered_count_));
       for (std::uint64_t i = 0; i < order.buffered_count_; ++i) order.buffer_.push_back(order.unshuffled(i));
       break;
     case Shuffle::Kind::global:

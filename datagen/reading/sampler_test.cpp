@@ -28,7 +28,7 @@ std::uint64_t resident_bytes() {
   std::ifstream file("/proc/self/statm");
   std::uint64_t pages = 0;
   file >> pages >> pages;
-  return pages * static_cast<std::uint64_t>(sysconf(_SC_PAGESIZE));
+  return pages * std::uint64_t(sysconf(_SC_PAGESIZE));
 }
 
 TEST(Sampler, WithoutShuffleFollowsTheManifest) {
@@ -95,7 +95,7 @@ TEST(Sampler, GlobalShufflesOfTenMillionArePermutations) {
           ++outside;
           continue;
         }
-        std::uint64_t& word = used[static_cast<std::size_t>(index / 64)];
+        std::uint64_t& word = used[std::size_t(index / 64)];
         const std::uint64_t bit = std::uint64_t{1} << (index % 64);
         twice += (word & bit) != 0 ? 1U : 0U;
         word |= bit;
@@ -142,11 +142,11 @@ TEST(ShuffleBuffer, TakesAnyOfItsPlacesWithTheSameChance) {
   const std::vector<std::uint64_t> order = all(Sampler(kSamples, Shuffle::buffer(kPlaces), 3).epoch(0));
   std::uint64_t newest = 0;
   for (std::uint64_t i = 0; i < kSamples; ++i) {
-    const std::uint64_t index = order[static_cast<std::size_t>(i)];
+    const std::uint64_t index = order[std::size_t(i)];
     ASSERT_LT(index, i + kPlaces) << "it was not in the buffer yet";
     newest += index == i + kPlaces - 1 ? 1U : 0U;
   }
-  EXPECT_NEAR(static_cast<double>(newest), kSamples / kPlaces, 400) << "each has the chance of 1/8";
+  EXPECT_NEAR(double(newest), kSamples / kPlaces, 400) << "each has the chance of 1/8";
 }
 
 TEST(ShuffleBuffer, OfAllSamplesGivesEveryPermutationWithTheSameChance) {
@@ -214,7 +214,7 @@ TEST(Sampler, GoesOnWhereItsRanksStood) {
       const std::vector<std::uint64_t> whole = all(sampler.epoch(4));
       for (const std::uint64_t each : {0U, 1U, 12U, 32U, 33U}) {
         EXPECT_EQ(all(sampler.epoch(4, 3 * each)),
-                  std::vector<std::uint64_t>(whole.begin() + static_cast<std::ptrdiff_t>(each), whole.end()))
+                  std::vector<std::uint64_t>(whole.begin() + std::ptrdiff_t(each), whole.end()))
             << shuffle_text(shuffle) << " rank " << rank << " behind " << each;
       }
     }

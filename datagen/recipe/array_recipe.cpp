@@ -27,7 +27,7 @@ class ArrayRecipe::Maker final : public SampleMaker {
         field_bytes_[part] = arrays_[part]->make(sample.substream(part + 1), bytes);
         continue;
       }
-      filled_parts_[part].resize(static_cast<std::size_t>(bytes));
+      filled_parts_[part].resize(std::size_t(bytes));
       if (const auto source = recipe_.spec_.parts[part].moments_of)
         recipe_.fill_moments(*source, *arrays_[*source], filled_parts_[part]);
       else if (recipe_.spec_.fill != nullptr)
@@ -49,8 +49,8 @@ class ArrayRecipe::Maker final : public SampleMaker {
 namespace {
 
 void put_moments(const Moments& moments, std::span<std::byte> out, std::size_t channel) {
-  const std::array<float, kMoments> row{static_cast<float>(moments.mean()), moments.max_value,
-                                        moments.min_value, static_cast<float>(moments.deviation())};
+  const std::array<float, kMoments> row{float(moments.mean()), moments.max_value, moments.min_value,
+                                        float(moments.deviation())};
   for (std::size_t i = 0; i < kMoments; ++i) put_element(row[i], out, channel * kMoments + i);
 }
 
@@ -87,7 +87,7 @@ void ArrayRecipe::fill_moments(std::size_t part, const NoiseArray& array, std::s
 const NoiseStock& ArrayRecipe::stock(Noise noise) const {
   // Held while a stock is made, so that other threads wait for it instead of making a second one.
   const std::scoped_lock lock(stocks_mutex_);
-  auto& stock = stocks_[static_cast<std::size_t>(noise)];
+  auto& stock = stocks_[std::size_t(noise)];
   if (stock == nullptr) stock = std::make_unique<const NoiseStock>(noise, seed_, threads_);
   return *stock;
 }
@@ -112,7 +112,7 @@ std::vector<Companion> ArrayRecipe::companions() const {
     // If the name has no '/', npos + 1 is 0 and this is the whole name.
     companion.name = name.substr(name.rfind('/') + 1);
     companion.fields = {part.field};
-    companion.bytes.emplace_back(static_cast<std::size_t>(field_bytes(part.field)));
+    companion.bytes.emplace_back(std::size_t(field_bytes(part.field)));
     const Moments moments = stock(*spec_.parts[*part.moments_of].noise).moments();
     for (std::size_t channel = 0; channel < part.field.shape.front(); ++channel)
       put_moments(moments, companion.bytes.front(), channel);

@@ -92,7 +92,7 @@ Result<void> check_shape(std::span<const std::uint64_t> shape, std::size_t dimen
 template <class Value>
 void put_element(Value value, std::span<std::byte> out, std::size_t element = 0) {
   const auto bytes = std::as_bytes(std::span(&value, 1));
-  std::copy(bytes.begin(), bytes.end(), out.begin() + static_cast<std::ptrdiff_t>(element * sizeof value));
+  std::copy(bytes.begin(), bytes.end(), out.begin() + std::ptrdiff_t(element * sizeof value));
 }
 
 // Number of moments of one channel: mean, maximum, minimum and standard deviation, as f32, in the order of

@@ -39,7 +39,7 @@ TEST(Malware, HasTheFiguresOfTheRealOne) {
   SamplePlan plan;
   for (std::uint64_t i = 0; i < recipe->samples(); ++i) {
     recipe->plan(i, plan);
-    const auto bytes = static_cast<double>(recipe->bytes_expected(i));
+    const auto bytes = double(recipe->bytes_expected(i));
     sizes.push_back(bytes);
     total += bytes;
     if (bytes < 2e6) ++small_count, small_bytes += bytes;
@@ -99,8 +99,8 @@ TEST(CosmoFlow, SizesAreTheWorkloads) {
   const auto recipe = recipe_of("cosmoflow");
   double sum = 0;
   for (std::uint64_t i = 0; i < 2048; ++i) {
-    sum += static_cast<double>(recipe->bytes_expected(i));
-    EXPECT_NEAR(static_cast<double>(recipe->bytes_expected(i)), 2'828'486, 6 * 71'311);
+    sum += double(recipe->bytes_expected(i));
+    EXPECT_NEAR(double(recipe->bytes_expected(i)), 2'828'486, 6 * 71'311);
   }
   EXPECT_NEAR(sum / 2048, 2'828'486, 2000);
 }
@@ -151,13 +151,12 @@ std::vector<float> moments_of(const std::vector<float>& values, std::size_t chan
   for (std::size_t channel = 0; channel < channels; ++channel) {
     const std::span<const float> mine = std::span(values).subspan(channel * each, each);
     double sum = 0;
-    for (const float value : mine) sum += static_cast<double>(value);
-    const double mean = sum / static_cast<double>(each);
+    for (const float value : mine) sum += double(value);
+    const double mean = sum / double(each);
     double squares = 0;
     for (const float value : mine) squares += (value - mean) * (value - mean);
-    out.insert(out.end(),
-               {static_cast<float>(mean), *std::ranges::max_element(mine), *std::ranges::min_element(mine),
-                static_cast<float>(std::sqrt(squares / static_cast<double>(each)))});
+    out.insert(out.end(), {float(mean), *std::ranges::max_element(mine), *std::ranges::min_element(mine),
+                           float(std::sqrt(squares / double(each)))});
   }
   return out;
 }
@@ -173,7 +172,7 @@ TEST(Climate, StatisticsAreThoseOfTheData) {
   for (const char* const shape : {"2,64,64", "5,7,11", "3,1,1027", "4,32,48", "1,1,1", "16,768,1152"}) {
     const auto recipe = recipe_of("climate", {{"shape", shape}}, 3);
     const auto maker = recipe->maker().value();
-    const auto channels = static_cast<std::size_t>(recipe->fields()[0].shape.front());
+    const auto channels = std::size_t(recipe->fields()[0].shape.front());
     const std::vector<float> all = floats_of(recipe->companions()[0].bytes[0]);
     for (const std::uint64_t index : {2U, 0U}) {
       const auto made = maker->make(index).value();
@@ -201,7 +200,7 @@ TEST(UNet3D, SizesAreTheWorkloads) {
   const auto recipe = recipe_of("unet3d", {}, 1024);
   double sum = 0;
   for (std::uint64_t i = 0; i < 1024; ++i) {
-    sum += static_cast<double>(recipe->bytes_expected(i));
+    sum += double(recipe->bytes_expected(i));
   }
   EXPECT_NEAR(sum / 1024 / 146'600'628, 1.0, 0.01);
   EXPECT_EQ(recipe->fields()[0].name, "x");

@@ -43,7 +43,7 @@ void soften_plane(std::vector<std::uint8_t>& plane, std::uint32_t side) {
     const std::uint8_t* const row = plane.data() + std::size_t{y} * side;
     std::uint8_t* const out = filtered.data() + std::size_t{y} * side;
     const auto mean_of = [](std::uint8_t before, std::uint8_t here, std::uint8_t after) {
-      return static_cast<std::uint8_t>((before + 2 * here + after + 2) / 4);
+      return std::uint8_t((before + 2 * here + after + 2) / 4);
     };
     out[0] = mean_of(row[mask], row[0], row[1]);
     for (std::uint32_t x = 1; x < mask; ++x) out[x] = mean_of(row[x - 1], row[x], row[x + 1]);
@@ -51,10 +51,10 @@ void soften_plane(std::vector<std::uint8_t>& plane, std::uint32_t side) {
   }
   for (std::uint32_t y = 0; y < side; ++y)
     for (std::uint32_t x = 0; x < side; ++x)
-      plane[std::size_t{y} * side + x] = static_cast<std::uint8_t>(
-          (filtered[std::size_t{(y - 1) & mask} * side + x] + 2 * filtered[std::size_t{y} * side + x] +
-           filtered[std::size_t{(y + 1) & mask} * side + x] + 2) /
-          4);
+      plane[std::size_t{y} * side + x] = std::uint8_t((filtered[std::size_t{(y - 1) & mask} * side + x] +
+                                                       2 * filtered[std::size_t{y} * side + x] +
+                                                       filtered[std::size_t{(y + 1) & mask} * side + x] + 2) /
+                                                      4);
 }
 
 // Averages 2 * reach + 1 pixels horizontally and vertically, by running sums.
@@ -69,7 +69,7 @@ void blur_plane(std::vector<std::uint8_t>& plane, std::uint32_t side, std::uint3
     std::uint32_t sum = 0;
     for (std::uint32_t x = 0; x < width; ++x) sum += line[(x - reach) & mask];
     for (std::uint32_t x = 0; x < side; ++x) {
-      row[x] = static_cast<std::uint8_t>(std::min((sum * reciprocal) >> 16U, 255U));
+      row[x] = std::uint8_t(std::min((sum * reciprocal) >> 16U, 255U));
       sum += line[(x + reach + 1) & mask];
       sum -= line[(x - reach) & mask];
     }
@@ -85,7 +85,7 @@ void blur_plane(std::vector<std::uint8_t>& plane, std::uint32_t side, std::uint3
     const std::uint8_t* const entering = row_of(y + reach + 1);
     const std::uint8_t* const leaving = row_of(y - reach);
     for (std::uint32_t x = 0; x < side; ++x) {
-      out[x] = static_cast<std::uint8_t>(std::min((sums[x] * reciprocal) >> 16U, 255U));
+      out[x] = std::uint8_t(std::min((sums[x] * reciprocal) >> 16U, 255U));
       sums[x] += entering[x];
       sums[x] -= leaving[x];
     }
@@ -100,22 +100,21 @@ NoiseField fractal_noise(RandomStream random, std::uint32_t first_side, std::uin
   std::uint32_t side = first_side;
   while (true) {
     if (side <= last_side)
-      for (std::int32_t& value : field)
-        value += static_cast<std::int32_t>(random.below(draws++, 8193)) - 4096;
+      for (std::int32_t& value : field) value += std::int32_t(random.below(draws++, 8193)) - 4096;
     if (side == kScenerySide) break;
     field = double_size(field, side);
     side *= 2;
   }
   std::int64_t magnitude = 0;
   for (const std::int32_t value : field) magnitude += std::abs(value);
-  const std::int64_t mean = std::max<std::int64_t>(1, magnitude / static_cast<std::int64_t>(kSceneryArea));
+  const std::int64_t mean = std::max<std::int64_t>(1, magnitude / std::int64_t(kSceneryArea));
   NoiseField noise(kSceneryArea + kSceneryBlock);
   // Divides in `double`, because a processor runs several such divisions at once. The truncated quotients of
   // such small integers are exact.
-  const auto divisor = static_cast<double>(mean);
+  const auto divisor = double(mean);
   for (std::size_t i = 0; i < kSceneryArea; ++i) {
-    const int value = static_cast<int>(static_cast<double>(field[i]) * 32.0 / divisor);
-    noise[i] = static_cast<std::int8_t>(std::clamp(value, -127, 127));
+    const int value = int(double(field[i]) * 32.0 / divisor);
+    noise[i] = std::int8_t(std::clamp(value, -127, 127));
   }
   return noise;
 }

@@ -34,7 +34,7 @@ inline std::size_t scenery_at(std::uint32_t x, std::uint32_t y) {
 }
 
 inline std::uint8_t to_byte(int value) {
-  return static_cast<std::uint8_t>(std::clamp(value, 0, 255));
+  return std::uint8_t(std::clamp(value, 0, 255));
 }
 
 // Makes noise with the same power in each octave of wavelengths, which is 1/f^2 in two dimensions. It starts

@@ -49,7 +49,7 @@ class CifarMaker final : public SampleMaker {
     for (std::size_t row = 0; row < side; ++row)
       for (std::size_t column = 0; column < side; ++column)
         sum += picture_.planes[plane][(y * side + row) * stride + x * side + column];
-    return sum / static_cast<int>(side * side);
+    return sum / int(side * side);
   }
 
   void put_pixel(std::size_t x, std::size_t y) {
@@ -74,7 +74,7 @@ std::unique_ptr<SampleMaker> make_cifar_maker(const Scenery& scenery, RandomStre
 void name_sample(std::uint64_t index, SamplePlan& out) {
   const std::uint64_t label = index % kClasses.size();
   fmt::format_to(std::back_inserter(out.key), "{0}/{0}_{1:05}", kClasses[label], index);
-  out.label = static_cast<std::uint32_t>(label);
+  out.label = std::uint32_t(label);
 }
 
 Result<std::unique_ptr<Recipe>> make_cifar10(const RecipeRequest& request, const Options& /*options*/) {

@@ -26,23 +26,21 @@ struct Leaf {
 
 Leaf draw_leaf(Draws& draws, const LeafStyle& style, const NoiseField& patches, int radius) {
   Leaf leaf{};
-  leaf.x = draws.between(0, static_cast<int>(kSceneryMask));
-  leaf.y = draws.between(0, static_cast<int>(kSceneryMask));
+  leaf.x = draws.between(0, int(kSceneryMask));
+  leaf.y = draws.between(0, int(kSceneryMask));
   leaf.radius = radius;
   // A random point of the unit circle, computed without sine and cosine: ((1 - t^2), 2t) / (1 + t^2). Boxes
   // are nearly upright.
   const double t = (draws.uniform() * 2.0 - 1.0) * (style.has_boxes ? 0.02 : 1.0);
-  leaf.cosine = static_cast<int>(256.0 * (1.0 - t * t) / (1.0 + t * t));
-  leaf.sine = static_cast<int>(512.0 * t / (1.0 + t * t));
+  leaf.cosine = int(256.0 * (1.0 - t * t) / (1.0 + t * t));
+  leaf.sine = int(512.0 * t / (1.0 + t * t));
   leaf.aspect = draws.between(256, 640);
   leaf.is_box = style.has_boxes && !draws.percent(15);
   if (leaf.is_box && draws.percent(40)) std::swap(leaf.cosine, leaf.sine);
   leaf.border_raggedness = leaf.is_box ? 0 : draws.between(0, 3);
-  const Colour base =
-      style.colours[static_cast<std::size_t>(draws.between(0, static_cast<int>(style.colours.size()) - 1))];
+  const Colour base = style.colours[std::size_t(draws.between(0, int(style.colours.size()) - 1))];
   // Leaves near each other have similar light. This adds power at the largest scales, as in photographs.
-  const int shared_light =
-      patches[scenery_at(static_cast<std::uint32_t>(leaf.x), static_cast<std::uint32_t>(leaf.y))] * 3 / 4;
+  const int shared_light = patches[scenery_at(std::uint32_t(leaf.x), std::uint32_t(leaf.y))] * 3 / 4;
   leaf.colour = {base.y / 2 + 60 + shared_light + draws.between(-16, 16), base.cb + draws.between(-5, 5),
                  base.cr + draws.between(-5, 5)};
   leaf.light_u = draws.between(-28, 28);
@@ -50,51 +48,50 @@ Leaf draw_leaf(Draws& draws, const LeafStyle& style, const NoiseField& patches, 
   // Most surfaces are nearly smooth; few are rough.
   const int roughness = draws.between(0, 100);
   leaf.texture = style.texture_percent * roughness * roughness / 10000 + 4;
-  leaf.grain_x = static_cast<std::uint32_t>(draws.between(0, static_cast<int>(kSceneryMask)));
-  leaf.grain_y = static_cast<std::uint32_t>(draws.between(0, static_cast<int>(kSceneryMask)));
+  leaf.grain_x = std::uint32_t(draws.between(0, int(kSceneryMask)));
+  leaf.grain_y = std::uint32_t(draws.between(0, int(kSceneryMask)));
   return leaf;
 }
 
 void paint_leaf(const Leaf& leaf, const LeafNoise& noise, std::vector<std::uint8_t>& luma,
                 std::vector<std::uint8_t>& colour_index, std::uint8_t index) {
   LeafRow row{};
-  row.radius = static_cast<float>(leaf.radius);
-  const float aspect = static_cast<float>(leaf.aspect) / 256.0F;
-  row.u_step = static_cast<float>(leaf.cosine) / 256.0F;
-  row.v_step = static_cast<float>(-leaf.sine) / 256.0F * aspect;
-  const float u_down = static_cast<float>(leaf.sine) / 256.0F;
-  const float v_down = static_cast<float>(leaf.cosine) / 256.0F * aspect;
-  row.light_u = static_cast<float>(leaf.light_u) / row.radius;
-  row.light_v = static_cast<float>(leaf.light_v) / row.radius;
-  row.luma = static_cast<float>(leaf.colour.y);
-  row.texture = static_cast<float>(leaf.texture) / 100.0F;
-  row.raggedness = row.radius * row.radius * static_cast<float>(leaf.border_raggedness) / 512.0F;
+  row.radius = float(leaf.radius);
+  const float aspect = float(leaf.aspect) / 256.0F;
+  row.u_step = float(leaf.cosine) / 256.0F;
+  row.v_step = float(-leaf.sine) / 256.0F * aspect;
+  const float u_down = float(leaf.sine) / 256.0F;
+  const float v_down = float(leaf.cosine) / 256.0F * aspect;
+  row.light_u = float(leaf.light_u) / row.radius;
+  row.light_v = float(leaf.light_v) / row.radius;
+  row.luma = float(leaf.colour.y);
+  row.texture = float(leaf.texture) / 100.0F;
+  row.raggedness = row.radius * row.radius * float(leaf.border_raggedness) / 512.0F;
   // The largest distance from the centre: that of a box's corner, or of the most ragged border.
   const float max_distance =
-      row.radius *
-      std::sqrt(leaf.is_box ? 2.0F : 1.0F + 128.0F * static_cast<float>(leaf.border_raggedness) / 512.0F);
+      row.radius * std::sqrt(leaf.is_box ? 2.0F : 1.0F + 128.0F * float(leaf.border_raggedness) / 512.0F);
   // Computes the rows that may meet the leaf. In a row, u^2 + v^2 is (x + lean * dy)^2 * width + dy^2 *
   // height. For a pixel inside the leaf, it is at most `max_distance` squared.
   const float width = row.u_step * row.u_step + row.v_step * row.v_step;
   const float skew = (row.u_step * u_down + row.v_step * v_down) / width;
   const float height = u_down * u_down + v_down * v_down - skew * skew * width;
-  constexpr int kMaxReach = static_cast<int>(kScenerySide) / 2 - 1;
-  const int max_dy = std::min(static_cast<int>(max_distance / std::sqrt(height)) + 1, kMaxReach);
+  constexpr int kMaxReach = int(kScenerySide) / 2 - 1;
+  const int max_dy = std::min(int(max_distance / std::sqrt(height)) + 1, kMaxReach);
   for (int dy = -max_dy; dy <= max_dy; ++dy) {
-    const auto y = static_cast<std::uint32_t>(leaf.y + dy);
+    const auto y = std::uint32_t(leaf.y + dy);
     // Computes the middle of the leaf in this row, and half its width plus one pixel.
-    const auto dy_float = static_cast<float>(dy);
+    const auto dy_float = float(dy);
     const float rest_squared = std::max(max_distance * max_distance - dy_float * dy_float * height, 0.0F);
-    const int middle = static_cast<int>(-skew * dy_float);
-    const int half_width = static_cast<int>(std::sqrt(rest_squared / width)) + 2;
+    const int middle = int(-skew * dy_float);
+    const int half_width = int(std::sqrt(rest_squared / width)) + 2;
     int first_x = std::max(middle - half_width, -kMaxReach);
     const int last_x = std::min(middle + half_width, kMaxReach);
     while (first_x <= last_x) {
-      const std::uint32_t x = static_cast<std::uint32_t>(leaf.x + first_x) & kSceneryMask;
+      const std::uint32_t x = std::uint32_t(leaf.x + first_x) & kSceneryMask;
       const std::uint32_t grain_x = (leaf.grain_x + x) & kSceneryMask;
-      const int count = std::min(last_x - first_x + 1, static_cast<int>(kScenerySide - std::max(x, grain_x)));
-      row.u = dy_float * u_down + static_cast<float>(first_x) * row.u_step;
-      row.v = dy_float * v_down + static_cast<float>(first_x) * row.v_step;
+      const int count = std::min(last_x - first_x + 1, int(kScenerySide - std::max(x, grain_x)));
+      row.u = dy_float * u_down + float(first_x) * row.u_step;
+      row.v = dy_float * v_down + float(first_x) * row.v_step;
       const LeafRun run{count, noise.grain.data() + scenery_at(grain_x, leaf.grain_y + y),
                         noise.patches.data() + scenery_at(x, y), luma.data() + scenery_at(x, y),
                         colour_index.data() + scenery_at(x, y)};
@@ -114,7 +111,7 @@ Canvas dead_leaves(RandomStream random, const LeafStyle& style, const LeafNoise&
   std::array<Colour, 256> colours{};
   // The number of leaves falls with their radius as r^-3, so each octave of radii must paint the same area.
   // The next leaf is from the octave that has painted least. So large and small leaves cover each other.
-  const std::int64_t wanted_area = static_cast<std::int64_t>(kSceneryArea) * style.layers_percent / 100;
+  const std::int64_t wanted_area = std::int64_t(kSceneryArea) * style.layers_percent / 100;
   std::array<std::int64_t, kSceneryBits> painted_area{};
   unsigned octave_count = 0;
   for (int radius = style.max_radius; radius >= style.min_radius; radius /= 2) ++octave_count;
@@ -127,7 +124,7 @@ Canvas dead_leaves(RandomStream random, const LeafStyle& style, const LeafNoise&
     const int radius = std::max(draws.between(octave_radius / 2, octave_radius), 2);
     Leaf leaf = draw_leaf(draws, style, noise.patches, radius);
     // A pixel stores its colour as an index. 256 colours are enough for the eye.
-    const std::uint8_t index = static_cast<std::uint8_t>(leaf_number % 256);
+    const std::uint8_t index = std::uint8_t(leaf_number % 256);
     if (leaf_number < 256)
       colours[index] = leaf.colour;
     else {

@@ -13,7 +13,7 @@ class Draws {
   explicit Draws(RandomStream stream) : stream_(stream) {}
   // A number from `low` to `high`, both included.
   int between(int low, int high) {
-    return low + static_cast<int>(stream_.below(next_draw_++, static_cast<std::uint64_t>(high - low) + 1));
+    return low + int(stream_.below(next_draw_++, std::uint64_t(high - low) + 1));
   }
   bool percent(int chance) { return between(0, 99) < chance; }
   double uniform() { return stream_.uniform(next_draw_++); }

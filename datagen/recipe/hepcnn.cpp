@@ -56,7 +56,7 @@ std::vector<ArrayPart> parts_of(const std::vector<std::uint64_t>& shape) {
 }
 
 std::uint32_t label_of(const RandomStream& sample) {
-  return static_cast<std::uint32_t>(sample.bits(0) & 1U);
+  return std::uint32_t(sample.bits(0) & 1U);
 }
 
 void fill_number(const RandomStream& sample, std::uint64_t index, std::size_t part,
@@ -64,18 +64,18 @@ void fill_number(const RandomStream& sample, std::uint64_t index, std::size_t pa
   const double drawn = sample.uniform(part);
   switch (part) {
     case kLabel:
-      return put_element(static_cast<std::int32_t>(label_of(sample)), out);
+      return put_element(std::int32_t(label_of(sample)), out);
     case kNJets:
-      return put_element(static_cast<std::int32_t>(3 + drawn * 10), out);
+      return put_element(std::int32_t(3 + drawn * 10), out);
     case kEvent:
-      return put_element(static_cast<std::int64_t>(index), out);
+      return put_element(std::int64_t(index), out);
     case kMet:
     case kHt:
-      return put_element(static_cast<float>(2000 * drawn), out);
+      return put_element(float(2000 * drawn), out);
     case kPsr:
       return put_element(drawn < 0.5 ? 0.0F : 1.0F, out);
     default:
-      return put_element(static_cast<float>(drawn), out);
+      return put_element(float(drawn), out);
   }
 }
 

@@ -39,7 +39,7 @@ constexpr OptionSpec kOptions[] = {
 
 Result<std::unique_ptr<Recipe>> make_imagenet(const RecipeRequest& request, const Options& options) {
   PENSTOCK_ASSIGN(PhotoRecipeSpec spec, photo_recipe_spec("imagenet", kSamples, request, options));
-  const auto classes = static_cast<std::uint64_t>(options.integer("classes"));
+  const auto classes = std::uint64_t(options.integer("classes"));
   if (classes > 1'000'000)
     return make_error(Errc::invalid_argument, fmt::format("classes={}: at most 1000000", classes));
   spec.image.extension = ".JPEG";
@@ -51,7 +51,7 @@ Result<std::unique_ptr<Recipe>> make_imagenet(const RecipeRequest& request, cons
   spec.name = [classes](std::uint64_t index, SamplePlan& out) {
     const std::uint64_t label = index % classes;
     fmt::format_to(std::back_inserter(out.key), FMT_COMPILE("n{0:08}/n{0:08}_{1}"), label, index / classes);
-    out.label = static_cast<std::uint32_t>(label);
+    out.label = std::uint32_t(label);
   };
   spec.label_names = [classes] { return numbered_names("n", 8, classes); };
   return std::make_unique<PhotoRecipe>(std::move(spec));

@@ -26,7 +26,7 @@ Result<std::unique_ptr<Recipe>> imagenet(const std::vector<OptionWord>& settings
 
 double percentile(std::vector<double> values, double percent) {
   std::sort(values.begin(), values.end());
-  return values[static_cast<std::size_t>(percent / 100.0 * static_cast<double>(values.size() - 1))];
+  return values[std::size_t(percent / 100.0 * double(values.size() - 1))];
 }
 
 struct Made {
@@ -39,7 +39,7 @@ Made make_samples(const Recipe& recipe, std::uint64_t count) {
   JpegDecoder decoder;
   for (std::uint64_t i = 0; i < count; ++i) {
     const std::vector<std::byte> jpeg = joined(maker->make(i).value().front());
-    made.bytes.push_back(static_cast<double>(jpeg.size()));
+    made.bytes.push_back(double(jpeg.size()));
     made.headers.push_back(decoder.read_header(jpeg).value());
   }
   return made;
@@ -131,14 +131,14 @@ TEST(ImageNet, SizesAreThoseThatWereDrawn) {
     double beyond = 0;
     double worst = 0;
     for (std::uint64_t i = 0; i < wanted.count; ++i) {
-      got.push_back(static_cast<double>(maker->make(i).value().front().bytes));
-      drawn.push_back(static_cast<double>(recipe->bytes_expected(i)));
+      got.push_back(double(maker->make(i).value().front().bytes));
+      drawn.push_back(double(recipe->bytes_expected(i)));
       const double off = std::abs(got.back() / drawn.back() - 1);
       squares += off * off;
       beyond += off > 0.05 ? 1 : 0;
       worst = std::max(worst, off);
     }
-    const auto count = static_cast<double>(wanted.count);
+    const auto count = double(wanted.count);
     EXPECT_LT(std::sqrt(squares / count), wanted.rms) << name;
     EXPECT_LE(beyond / count, wanted.beyond) << name;
     EXPECT_LT(worst, wanted.worst) << name;
@@ -157,9 +157,9 @@ TEST(ImageNet, AsPngOfTheSameSizes) {
   double got = 0, wanted = 0;
   for (std::uint64_t i = 0; i < 64; ++i) {
     const std::vector<std::byte> png = joined(maker->make(i).value().front());
-    const auto expected = static_cast<double>(recipe->bytes_expected(i));
-    EXPECT_NEAR(static_cast<double>(png.size()) / expected, 1.0, 0.15);
-    got += static_cast<double>(png.size());
+    const auto expected = double(recipe->bytes_expected(i));
+    EXPECT_NEAR(double(png.size()) / expected, 1.0, 0.15);
+    got += double(png.size());
     wanted += expected;
     Image image;
     ASSERT_TRUE(decode_png(png, image).ok());
@@ -217,7 +217,7 @@ double variogram(const YccImage& picture, std::size_t distance) {
       differences += (here - there) * (here - there);
       ++pairs;
     }
-  const double count = static_cast<double>(pairs);
+  const double count = double(pairs);
   const double variance = squares / count - sum / count * sum / count;
   return differences / count / 2 / variance;
 }

@@ -31,27 +31,25 @@ void paint_blocks(const LeafRow& leaf, const LeafRun& run, std::uint8_t index) {
     std::array<std::int16_t, kSceneryBlock> outside;
     const int last_pixel = run.count - 1 - block;
     for (std::size_t i = 0; i < kSceneryBlock; ++i) {
-      const int x = static_cast<int>(i);
-      const float u = row.u + static_cast<float>(block + x) * row.u_step;
-      const float v = row.v + static_cast<float>(block + x) * row.v_step;
+      const int x = int(i);
+      const float u = row.u + float(block + x) * row.u_step;
+      const float v = row.v + float(block + x) * row.v_step;
       int out = sign_bits(last_pixel - x);
       if constexpr (kBox)
         out |= sign_bits(row.radius - std::abs(u)) | sign_bits(row.radius - std::abs(v));
       else
-        out |= sign_bits(border_squared + row.raggedness * static_cast<float>(patches[i]) - (u * u + v * v));
-      const float tone =
-          row.luma + row.light_u * u + row.light_v * v + row.texture * static_cast<float>(grain[i]);
-      outside[i] = static_cast<std::int16_t>(out);
-      tones[i] = static_cast<std::int16_t>(static_cast<int>(tone));
+        out |= sign_bits(border_squared + row.raggedness * float(patches[i]) - (u * u + v * v));
+      const float tone = row.luma + row.light_u * u + row.light_v * v + row.texture * float(grain[i]);
+      outside[i] = std::int16_t(out);
+      tones[i] = std::int16_t(int(tone));
     }
     std::uint8_t* const luma = run.luma + block;
     std::uint8_t* const colour_index = run.colour_index + block;
     for (std::size_t i = 0; i < kSceneryBlock; ++i) {
       const std::int16_t tone = std::clamp(tones[i], std::int16_t{0}, std::int16_t{255});
-      const auto keep_mask = static_cast<std::uint8_t>(outside[i]);
-      luma[i] =
-          static_cast<std::uint8_t>((static_cast<std::uint8_t>(tone) & ~keep_mask) | (luma[i] & keep_mask));
-      colour_index[i] = static_cast<std::uint8_t>((index & ~keep_mask) | (colour_index[i] & keep_mask));
+      const auto keep_mask = std::uint8_t(outside[i]);
+      luma[i] = std::uint8_t((std::uint8_t(tone) & ~keep_mask) | (luma[i] & keep_mask));
+      colour_index[i] = std::uint8_t((index & ~keep_mask) | (colour_index[i] & keep_mask));
     }
   }
 }
@@ -103,7 +101,7 @@ PENSTOCK_AVX2 inline EightPixels eight_pixels(const LeafRow& row, const LeafRun&
 template <bool kBox>
 PENSTOCK_AVX2 void paint_blocks_avx2(const LeafRow& leaf, const LeafRun& run, std::uint8_t index) {
   const LeafRow row = leaf;
-  const __m128i indices = _mm_set1_epi8(static_cast<char>(index));
+  const __m128i indices = _mm_set1_epi8(char(index));
   for (int block = 0; block < run.count; block += int{kSceneryBlock}) {
     const EightPixels first = eight_pixels<kBox>(row, run, block);
     const EightPixels second = eight_pixels<kBox>(row, run, block + 8);

@@ -25,12 +25,12 @@ Painted paint_many(Paint paint) {
   std::vector<std::int8_t> grain(kRoom);
   std::vector<std::int8_t> patches(kRoom);
   for (std::size_t i = 0; i < kRoom; ++i) {
-    grain[i] = static_cast<std::int8_t>(draws.between(-127, 127));
-    patches[i] = static_cast<std::int8_t>(draws.between(-127, 127));
+    grain[i] = std::int8_t(draws.between(-127, 127));
+    patches[i] = std::int8_t(draws.between(-127, 127));
   }
   Painted painted{std::vector<std::uint8_t>(kRoom, 128), std::vector<std::uint8_t>(kRoom, 0)};
   const auto real = [&](int from, int to, int parts) {
-    return static_cast<float>(draws.between(from * parts, to * parts)) / static_cast<float>(parts);
+    return float(draws.between(from * parts, to * parts)) / float(parts);
   };
   for (int i = 0; i < 5000; ++i) {
     const int count = draws.between(1, kWidth);
@@ -48,7 +48,7 @@ Painted paint_many(Paint paint) {
     row.raggedness = row.radius * row.radius * real(0, 3, 1) / 512.0F;
     const LeafRun run{count, grain.data() + from, patches.data() + from, painted.luma.data() + from,
                       painted.colour_index.data() + from};
-    paint(row, run, draws.percent(50), static_cast<std::uint8_t>(i % 256));
+    paint(row, run, draws.percent(50), std::uint8_t(i % 256));
   }
   return painted;
 }
@@ -72,8 +72,8 @@ TEST(LeafRun, NothingOutsideIsChanged) {
       row.luma = 200;
       paint_run(row, {count, field.data(), field.data(), luma.data(), colour_index.data()}, box, 5);
       for (int x = 0; x < 64; ++x) {
-        EXPECT_EQ(luma[static_cast<std::size_t>(x)], x < count ? 200 : 7) << x << " of " << count;
-        EXPECT_EQ(colour_index[static_cast<std::size_t>(x)], x < count ? 5 : 9) << x << " of " << count;
+        EXPECT_EQ(luma[std::size_t(x)], x < count ? 200 : 7) << x << " of " << count;
+        EXPECT_EQ(colour_index[std::size_t(x)], x < count ? 5 : 9) << x << " of " << count;
       }
     }
 }

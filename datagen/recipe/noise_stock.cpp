@@ -54,7 +54,7 @@ class NoiseRing {
  private:
   // A 64-bit random number contains four points. Returns number `which` of them.
   static std::int32_t point_of(std::uint64_t draw, std::size_t which) {
-    return static_cast<std::int16_t>(draw >> (16 * which)) * 8;
+    return std::int16_t(draw >> (16 * which)) * 8;
   }
   // Adds random values to `points`: the points of this octave from number `first` on. The octave has
   // elements_ >> octave points and wraps around.
@@ -84,7 +84,7 @@ void put_elements(Noise kind, const Part& part, std::byte* out) {
         *out++ = static_cast<std::byte>(std::clamp((value >> 14) + 128, 0, 255));
       return;
     case Noise::floats:
-      for (std::size_t i = 0; i < kPartElements; ++i) elements[i] = static_cast<float>(part[i]) * 0x1.0p-19F;
+      for (std::size_t i = 0; i < kPartElements; ++i) elements[i] = float(part[i]) * 0x1.0p-19F;
       break;
     case Noise::classes:
       for (std::size_t i = 0; i < kPartElements; ++i)
@@ -110,8 +110,8 @@ constexpr std::size_t kStampBytes[] = {kByteStampBytes, kFloatStampBytes, kClass
 
 void Moments::add(float value) {
   ++count;
-  sum += static_cast<double>(value);
-  sum_of_squares += static_cast<double>(value) * static_cast<double>(value);
+  sum += double(value);
+  sum_of_squares += double(value) * double(value);
   min_value = std::min(min_value, value);
   max_value = std::max(max_value, value);
 }
@@ -125,12 +125,12 @@ void Moments::add(const Moments& others) {
 }
 
 double Moments::deviation() const {
-  return std::sqrt(std::max(0.0, sum_of_squares / static_cast<double>(count) - mean() * mean()));
+  return std::sqrt(std::max(0.0, sum_of_squares / double(count) - mean() * mean()));
 }
 
 NoiseStock::NoiseStock(Noise kind, std::uint64_t seed, unsigned threads)
     : kind_(kind),
-      stamp_bytes_(kStampBytes[static_cast<std::size_t>(kind)]),
+      stamp_bytes_(kStampBytes[std::size_t(kind)]),
       bytes_(kStockBytes),
       body_crc32c_shift_(crc32c_fixed_shift(kBlockBytes - stamp_bytes_)),
       body_crc32_shift_(crc32_fixed_shift(kBlockBytes - stamp_bytes_)),
@@ -200,13 +200,12 @@ void NoiseStock::stamp(std::size_t block, const RandomStream& stamps, std::uint6
 
 const FieldBytes& NoiseArray::make(const RandomStream& stream, std::uint64_t bytes) {
   const std::size_t stamp_bytes = stock_.stamp_bytes();
-  const auto blocks =
-      static_cast<std::size_t>((bytes + NoiseStock::kBlockBytes - 1) / NoiseStock::kBlockBytes);
+  const auto blocks = std::size_t((bytes + NoiseStock::kBlockBytes - 1) / NoiseStock::kBlockBytes);
   if (stamps_.size() < blocks * stamp_bytes) stamps_.resize(blocks * stamp_bytes);
   pieces_.clear();
   pieces_.reserve(blocks * 2);
   const RandomStream stamps = stream.substream(1);
-  first_block_ = static_cast<std::size_t>(stream.below(0, NoiseStock::kBlockCount));
+  first_block_ = std::size_t(stream.below(0, NoiseStock::kBlockCount));
   std::size_t block = first_block_;
   std::byte* stamp = stamps_.data();
   std::uint32_t crc = 0;
@@ -220,7 +219,7 @@ const FieldBytes& NoiseArray::make(const RandomStream& stream, std::uint64_t byt
       crc = stock_.crc32c_with_body(crc, block);
       pieces_.push_back(stock_.body(block));
     } else if (left > stamp_bytes) {
-      pieces_.push_back(stock_.body(block).first(static_cast<std::size_t>(left - stamp_bytes)));
+      pieces_.push_back(stock_.body(block).first(std::size_t(left - stamp_bytes)));
       crc = crc32c(pieces_.back(), crc);
     }
     left -= std::min<std::uint64_t>(left, NoiseStock::kBlockBytes);

@@ -32,7 +32,7 @@ struct Moments {
 
   void add(float value);
   void add(const Moments& others);
-  double mean() const { return sum / static_cast<double>(count); }
+  double mean() const { return sum / double(count); }
   double deviation() const;
 };
 

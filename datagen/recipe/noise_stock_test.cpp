@@ -73,7 +73,7 @@ TEST(NoiseArray, FloatsAreNumbersThatResembleTheirNeighbours) {
     squares += double{values[i]} * values[i];
     steps += (double{values[i]} - values[i - 1]) * (double{values[i]} - values[i - 1]);
   }
-  const auto count = static_cast<double>(values.size());
+  const auto count = double(values.size());
   EXPECT_NEAR(sum / count, 0.0, 0.1);
   EXPECT_NEAR(std::sqrt(squares / count), 1.0, 0.3);
   EXPECT_LT(steps / squares, 0.5);  // 2 for independent neighbours
@@ -99,7 +99,7 @@ TEST(NoiseArray, ClassesAreThree) {
   const std::vector<float> values = floats_of(joined(array.make(RandomStream(1, 2), 4'000'000)));
   for (const float value : values) {
     ASSERT_TRUE(value == 0.0F || value == 1.0F || value == 2.0F) << value;
-    ++counts[static_cast<std::size_t>(value)];
+    ++counts[std::size_t(value)];
   }
   EXPECT_GT(counts[0], counts[1]);
   EXPECT_GT(counts[1], counts[2]);

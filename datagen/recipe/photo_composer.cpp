@@ -29,7 +29,7 @@ std::uint32_t rounded_width(std::uint32_t width) {
   double step = 500;
   while (step * kHalfStep < width) step *= kStep;
   while (step > 20 && step > kHalfStep * width) step /= kStep;
-  return static_cast<std::uint32_t>(std::floor(step + 0.5));
+  return std::uint32_t(std::floor(step + 0.5));
 }
 
 // The quantizers that pictures have. `bytes_per_pixel` is the average over pictures of the scenery. If a
@@ -93,7 +93,7 @@ Result<PhotoComposer::ClassCopy*> PhotoComposer::class_copy(std::uint32_t width,
   copy->bytes = stock->bytes;
   copy->is_used.resize(stock->strips.size());
   for (const Strip& strip : stock->strips) {
-    copy->first_flip_word.push_back(static_cast<std::uint32_t>(copy->flip_bits.size()));
+    copy->first_flip_word.push_back(std::uint32_t(copy->flip_bits.size()));
     copy->flip_bits.resize(copy->flip_bits.size() + (strip.flip_count + 63) / 64);
     copy->strip_crcs.push_back(strip.crc32c);
   }
@@ -117,7 +117,7 @@ Result<PhotoComposer::ClassCopy*> PhotoComposer::class_copy(std::uint32_t width,
 // Returns the first whole strip, from `first` on, that the current sample does not have yet. The search wraps
 // around. Returns `first` if the sample has all of them.
 std::uint32_t PhotoComposer::next_unused(const ClassCopy& copy, std::uint32_t first) const {
-  const auto whole_strips = static_cast<std::uint32_t>(copy.stock->whole_strips);
+  const auto whole_strips = std::uint32_t(copy.stock->whole_strips);
   for (std::uint32_t i = 0; i < whole_strips; ++i) {
     const std::uint32_t strip_index = first + i < whole_strips ? first + i : first + i - whole_strips;
     if (!copy.is_used[strip_index]) return strip_index;
@@ -128,7 +128,7 @@ std::uint32_t PhotoComposer::next_unused(const ClassCopy& copy, std::uint32_t fi
 // The strip whose size is closest to `bytes`, among those that the current sample does not have yet.
 std::uint32_t PhotoComposer::closest_strip(const ClassCopy& copy, double bytes) const {
   const std::vector<std::uint32_t>& by_size = copy.stock->by_size;
-  const auto size = [&](std::size_t i) { return static_cast<double>(copy.stock->sorted_sizes[i]); };
+  const auto size = [&](std::size_t i) { return double(copy.stock->sorted_sizes[i]); };
   const std::size_t count = by_size.size();
   std::size_t above = 0;
   for (std::size_t step = std::bit_floor(count); step != 0; step /= 2)
@@ -146,11 +146,9 @@ std::uint32_t PhotoComposer::closest_strip(const ClassCopy& copy, double bytes) 
 // or with a whole strip and a last one. Tries several pairs, and takes those that fit best.
 void PhotoComposer::choose_strips(ClassCopy& copy, Draws& draws, double target_bytes) {
   const StripClass& stock = *copy.stock;
-  const auto bytes_of = [&](std::uint32_t strip_index) {
-    return static_cast<double>(stock.strips[strip_index].bytes);
-  };
+  const auto bytes_of = [&](std::uint32_t strip_index) { return double(stock.strips[strip_index].bytes); };
   const double largest_bytes = bytes_of(stock.by_size.back());
-  double bytes_left = target_bytes - static_cast<double>(copy.header.size() + kEndOfImage.size());
+  double bytes_left = target_bytes - double(copy.header.size() + kEndOfImage.size());
   std::uint32_t rows = 0;
   chosen_strips_.clear();
   const auto take = [&](std::uint32_t strip_index) {
@@ -159,8 +157,7 @@ void PhotoComposer::choose_strips(ClassCopy& copy, Draws& draws, double target_b
     rows += stock.strips[strip_index].rows;
   };
   const auto random_unused_strip = [&] {
-    return next_unused(
-        copy, static_cast<std::uint32_t>(draws.between(0, static_cast<int>(stock.whole_strips) - 1)));
+    return next_unused(copy, std::uint32_t(draws.between(0, int(stock.whole_strips) - 1)));
   };
   while (bytes_left > 2 * largest_bytes && rows + 3 * strip_rows(stock.width) <= kMostRows) {
     take(random_unused_strip());
@@ -190,7 +187,7 @@ void PhotoComposer::put_header(ClassCopy& copy, std::uint64_t index, std::uint32
   char* const digits =
       reinterpret_cast<char*>(copy.header.data()) + kJfifBytes + kCommentHeaderBytes + comment_digits_;
   const char* const end = std::to_chars(digits, digits + kSampleDigits, index).ptr;
-  std::memset(digits + (end - digits), ' ', kSampleDigits - static_cast<std::size_t>(end - digits));
+  std::memset(digits + (end - digits), ' ', kSampleDigits - std::size_t(end - digits));
   put_number(copy.header.data() + copy.height_offset, height);
   copy.number.update_checksum(copy.header, copy.header_crc);
   copy.height.update_checksum(copy.header, copy.header_crc);
@@ -267,7 +264,7 @@ Result<std::span<const FieldBytes>> PhotoComposer::make(std::uint64_t index) {
   pieces_.clear();
   copies_used_ = 0;
   draw_bits(*copy, sample.substream(2));
-  put_header(*copy, index, rows * kRowLines - static_cast<std::uint32_t>(draws.between(0, kRowLines - 1)));
+  put_header(*copy, index, rows * kRowLines - std::uint32_t(draws.between(0, kRowLines - 1)));
   const std::uint64_t* changed_bits = changed_bits_.data();
   for (std::size_t chosen_index = 0; chosen_index < chosen_strips_.size(); ++chosen_index) {
     put_strip(*copy, chosen_index, changed_bits);

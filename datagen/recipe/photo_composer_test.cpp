@@ -46,11 +46,11 @@ TEST(PhotoComposer, PicturesDecodeAndHaveTheirSizes) {
       const Result<void> decoded = decoder.decode(jpeg, image);
       ASSERT_TRUE(decoded.ok()) << median << " sample " << i << ": " << decoded.error().message();
       const double wanted = photo_bytes(composer.sizes, RandomStream(7, "pictures"), i);
-      const double got = static_cast<double>(made.bytes) / wanted;
+      const double got = double(made.bytes) / wanted;
       EXPECT_NEAR(got, 1.0, 0.05) << median << " sample " << i;
       off += std::abs(got - 1.0);
     }
-    EXPECT_LT(off / static_cast<double>(count), 0.015) << median;
+    EXPECT_LT(off / double(count), 0.015) << median;
   }
 }
 
@@ -60,7 +60,7 @@ TEST(PhotoComposer, ShapesAreThoseOfPhotographs) {
   double wide = 0;
   for (std::uint64_t i = 0; i < 300; ++i) {
     const JpegHeader header = decoder.read_header(joined(composer.maker.make(i).value().front())).value();
-    const double proportion = static_cast<double>(header.width) / header.height;
+    const double proportion = double(header.width) / header.height;
     EXPECT_GT(proportion, 0.3) << i;
     EXPECT_LT(proportion, 4.0) << i;
     if (proportion > 1) ++wide;
@@ -105,7 +105,7 @@ TEST(PhotoComposer, EveryBlockOfAStripHasEnoughBitsOfItsOwn) {
           const auto inside = std::count_if(flips.begin(), flips.end(), [&](const Flip& flip) {
             return flip.at() >= at && flip.at() < at + kBlock;
           });
-          fewest = std::min(fewest, static_cast<std::size_t>(inside));
+          fewest = std::min(fewest, std::size_t(inside));
         }
       EXPECT_LT(fewest, kBlock) << "no strip is as large as a block";
       EXPECT_GE(fewest, 24U) << width << " wide, quantizer " << percent << "%";
@@ -141,9 +141,9 @@ TEST(PhotoComposer, StripsLookTheSameBehindAnyOther) {
         const auto second = picture(which, 0);
         ASSERT_EQ(second.size(), first.size());
         // Decoders smooth colours across the lines between strips, so these lines are not compared.
-        EXPECT_TRUE(std::equal(first.begin() + static_cast<std::ptrdiff_t>(2 * row),
-                               first.begin() + static_cast<std::ptrdiff_t>((lines - 2) * row),
-                               second.begin() + static_cast<std::ptrdiff_t>((lines + 2) * row)))
+        EXPECT_TRUE(std::equal(first.begin() + std::ptrdiff_t(2 * row),
+                               first.begin() + std::ptrdiff_t((lines - 2) * row),
+                               second.begin() + std::ptrdiff_t((lines + 2) * row)))
             << width << " wide, quantizer " << percent << "%, strip " << which;
       }
     }
@@ -173,7 +173,7 @@ TEST(PhotoComposer, PicturesAreAsLargeAsTheirShapeWas) {
     const double wanted = photo_bytes(composer.sizes, RandomStream(7, "pictures"), i);
     drawn += draw_photo_shape(draws, composer.sizes, wanted).pixels();
     const JpegHeader header = decoder.read_header(joined(composer.maker.make(i).value().front())).value();
-    got += static_cast<double>(header.width) * header.height;
+    got += double(header.width) * header.height;
   }
   EXPECT_NEAR(got / drawn, 1.0, 0.1);
 }

@@ -79,7 +79,7 @@ Result<double> PhotoMaker::estimate_bytes() {
   constexpr std::size_t kRowStep = 4;
   const std::size_t unit_rows = picture_.padded_height() / 16;
   const std::size_t inspected_units = (unit_rows + kRowStep - 1) / kRowStep;
-  excerpt_.reshape(picture_.width, static_cast<std::uint32_t>(inspected_units * 16));
+  excerpt_.reshape(picture_.width, std::uint32_t(inspected_units * 16));
   for (std::size_t i = 0; i < inspected_units; ++i) {
     const std::size_t unit_row = std::min(i * kRowStep + kRowStep / 2, unit_rows - 1);
     for (std::size_t plane = 0; plane < 3; ++plane) {
@@ -89,15 +89,14 @@ Result<double> PhotoMaker::estimate_bytes() {
     }
   }
   PENSTOCK_ASSIGN(const std::span<const std::byte> jpeg, encoder_.encode(excerpt_, kTrialPercent));
-  return kHeaderBytes + (static_cast<double>(jpeg.size()) - kHeaderBytes) * static_cast<double>(unit_rows) /
-                            static_cast<double>(inspected_units);
+  return kHeaderBytes + (double(jpeg.size()) - kHeaderBytes) * double(unit_rows) / double(inspected_units);
 }
 
 Result<std::span<const std::byte>> PhotoMaker::encode(double target_bytes, double estimated_bytes) {
   const int percent =
       quantizer_for(target_bytes - kHeaderBytes, kTrialPercent, estimated_bytes - kHeaderBytes);
   PENSTOCK_ASSIGN(const std::span<const std::byte> jpeg, encoder_.encode(picture_, percent));
-  const double actual_bytes = static_cast<double>(jpeg.size());
+  const double actual_bytes = double(jpeg.size());
   if (std::abs(actual_bytes / target_bytes - 1.0) <= kJpegSizeTolerance) return jpeg;
   const int better_percent = quantizer_for(target_bytes - kHeaderBytes, percent, actual_bytes - kHeaderBytes);
   if (better_percent == percent) return jpeg;
@@ -139,12 +138,12 @@ Result<double> PngPhotoMaker::estimate_density() {
   excerpt_.pixels.clear();
   for (std::uint32_t row = 0; row < rows; row += kRowsPerBand) {
     const std::uint32_t first_row = (pixels_.height - rows) / kExcerptBands * (row / kRowsPerBand) + row;
-    const auto begin = pixels_.pixels.begin() + static_cast<std::ptrdiff_t>(first_row * stride);
+    const auto begin = pixels_.pixels.begin() + std::ptrdiff_t(first_row * stride);
     const std::uint32_t count = std::min(kRowsPerBand, rows - row);
-    excerpt_.pixels.insert(excerpt_.pixels.end(), begin, begin + static_cast<std::ptrdiff_t>(count * stride));
+    excerpt_.pixels.insert(excerpt_.pixels.end(), begin, begin + std::ptrdiff_t(count * stride));
   }
   PENSTOCK_ASSIGN(const std::span<const std::byte> png, encoder_.encode(excerpt_));
-  return static_cast<double>(png.size()) / (static_cast<double>(rows) * pixels_.width);
+  return double(png.size()) / (double(rows) * pixels_.width);
 }
 
 Result<std::span<const FieldBytes>> PngPhotoMaker::make(std::uint64_t index) {
@@ -163,7 +162,7 @@ Result<std::span<const FieldBytes>> PngPhotoMaker::make(std::uint64_t index) {
   for (int tries = 1;; ++tries) {
     paint();
     PENSTOCK_ASSIGN(png_, encoder_.encode(pixels_));
-    const double size_ratio = target_bytes / static_cast<double>(png_.size());
+    const double size_ratio = target_bytes / double(png_.size());
     if (std::abs(size_ratio - 1.0) <= kPngSizeTolerance || tries == kMostTries) break;
     shape = resized(shape, shape.pixels() * size_ratio);
   }

@@ -59,7 +59,7 @@ void PhotoRecipe::plan(std::uint64_t index, SamplePlan& out) const {
 
 std::uint64_t PhotoRecipe::bytes_expected(std::uint64_t index) const {
   if (!spec_.image.varies) return field_bytes(spec_.image);
-  return static_cast<std::uint64_t>(photo_bytes(spec_.sizes, stream_, index));
+  return std::uint64_t(photo_bytes(spec_.sizes, stream_, index));
 }
 
 // Any thread calls this once for its own maker. Memory: std::bad_alloc becomes the error `exhausted`.

@@ -23,12 +23,12 @@ PhotoShape draw_proportions(Draws& draws) {
   std::uint32_t shorter_side = 375;
   if (percentile >= 58 && percentile < 84) shorter_side = 333;
   if (percentile >= 84 && percentile < 90) shorter_side = 500;
-  if (percentile >= 90) shorter_side = static_cast<std::uint32_t>(draws.between(280, 490));
+  if (percentile >= 90) shorter_side = std::uint32_t(draws.between(280, 490));
   return draws.percent(22) ? PhotoShape{shorter_side, 500} : PhotoShape{500, shorter_side};
 }
 
 std::uint32_t scaled_side(std::uint32_t side, double factor) {
-  return static_cast<std::uint32_t>(std::clamp(std::floor(side * factor + 0.5), 16.0, 65500.0));
+  return std::uint32_t(std::clamp(std::floor(side * factor + 0.5), 16.0, 65500.0));
 }
 
 }  // namespace
@@ -46,7 +46,7 @@ Result<PhotoSizes> photo_sizes(const Options& options) {
     return make_error(Errc::invalid_argument, fmt::format("median={}: from 4 kB to 64 MB", median));
   if (!(sigma >= 0.0 && sigma <= 1.5))
     return make_error(Errc::invalid_argument, fmt::format("sigma={}: from 0 to 1.5", sigma));
-  return PhotoSizes(static_cast<double>(median), sigma);
+  return PhotoSizes(double(median), sigma);
 }
 
 double photo_bytes(const PhotoSizes& sizes, const RandomStream& samples, std::uint64_t index) {

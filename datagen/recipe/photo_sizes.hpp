@@ -47,7 +47,7 @@ double photo_bytes(const PhotoSizes& sizes, const RandomStream& samples, std::ui
 struct PhotoShape {
   std::uint32_t width = 0;
   std::uint32_t height = 0;
-  double pixels() const { return static_cast<double>(width) * height; }
+  double pixels() const { return double(width) * height; }
 };
 
 // Draws the width and height of a picture of `bytes` bytes, with proportions as in ImageNet. The number of

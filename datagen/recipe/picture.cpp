@@ -10,7 +10,7 @@ constexpr std::uint32_t kMask = kScenerySide - 1;
 // All values have 16 bits, so that the compiler processes eight pixels at once. No product or sum below
 // exceeds 16 bits.
 std::int16_t narrow(int value) {
-  return static_cast<std::int16_t>(value);
+  return std::int16_t(value);
 }
 
 // The share of the foreground in a pixel: 0 to 128. `field` is the height of the border's field there.
@@ -23,17 +23,17 @@ std::int16_t tone(std::uint8_t value, std::int16_t contrast, std::int16_t light)
 }
 
 std::uint8_t to_byte(std::int16_t value) {
-  return static_cast<std::uint8_t>(std::clamp(value, narrow(0), narrow(255)));
+  return std::uint8_t(std::clamp(value, narrow(0), narrow(255)));
 }
 
 }  // namespace
 
 PicturePainter::Layer PicturePainter::draw_layer(Draws& draws, bool front) const {
   Layer layer{};
-  const int last_canvas = static_cast<int>(front ? Scenery::kSharpCanvases : scenery_.canvases.size()) - 1;
-  layer.canvas = static_cast<std::size_t>(draws.between(0, last_canvas));
-  layer.x = static_cast<std::uint32_t>(draws.between(0, kMask / 2)) * 2;
-  layer.y = static_cast<std::uint32_t>(draws.between(0, kMask / 2)) * 2;
+  const int last_canvas = int(front ? Scenery::kSharpCanvases : scenery_.canvases.size()) - 1;
+  layer.canvas = std::size_t(draws.between(0, last_canvas));
+  layer.x = std::uint32_t(draws.between(0, kMask / 2)) * 2;
+  layer.y = std::uint32_t(draws.between(0, kMask / 2)) * 2;
   const int contrast = draws.between(40, 74);
   // Contrast changes values around a middle grey. Then a random amount makes all values lighter or darker.
   layer.contrast = narrow(contrast);
@@ -48,11 +48,11 @@ PicturePainter::Layer PicturePainter::draw_layer(Draws& draws, bool front) const
 PicturePainter::Border PicturePainter::draw_border(Draws& draws, std::uint32_t width,
                                                    std::uint32_t height) const {
   Border border{};
-  border.x = static_cast<std::uint32_t>(draws.between(0, kMask / 2)) * 2;
-  border.y = static_cast<std::uint32_t>(draws.between(0, kMask / 2)) * 2;
+  border.x = std::uint32_t(draws.between(0, kMask / 2)) * 2;
+  border.y = std::uint32_t(draws.between(0, kMask / 2)) * 2;
   const int percentile = draws.between(0, 99);
-  const int w = static_cast<int>(std::min(width, 4096U));
-  const int h = static_cast<int>(std::min(height, 4096U));
+  const int w = int(std::min(width, 4096U));
+  const int h = int(std::min(height, 4096U));
   if (percentile < 35) {  // a horizon: ground in front of sky or distance
     border.weight = narrow(draws.between(4, 24));
     border.down = draws.between(500, 900) * 375 / h;
@@ -77,8 +77,7 @@ PicturePainter::Border PicturePainter::draw_border(Draws& draws, std::uint32_t w
 void PicturePainter::slope_across(std::size_t pixels, int step) {
   if (slope_.size() < pixels) slope_.resize(pixels);
   for (std::size_t x = 0; x < pixels; ++x)
-    slope_[x] = narrow(
-        static_cast<int>(std::clamp<std::int64_t>(static_cast<std::int64_t>(x) * step / 16, -8000, 8000)));
+    slope_[x] = narrow(int(std::clamp<std::int64_t>(std::int64_t(x) * step / 16, -8000, 8000)));
 }
 
 void PicturePainter::paint(RandomStream stream, std::uint32_t width, std::uint32_t height, YccImage& out) {
@@ -87,10 +86,10 @@ void PicturePainter::paint(RandomStream stream, std::uint32_t width, std::uint32
   front_ = draw_layer(draws, true);
   back_ = draw_layer(draws, false);
   border_ = draw_border(draws, width, height);
-  grain_x_ = static_cast<std::uint32_t>(draws.between(0, kMask));
-  grain_y_ = static_cast<std::uint32_t>(draws.between(0, kMask));
-  light_x_ = static_cast<std::uint32_t>(draws.between(0, kMask));
-  light_y_ = static_cast<std::uint32_t>(draws.between(0, kMask));
+  grain_x_ = std::uint32_t(draws.between(0, kMask));
+  grain_y_ = std::uint32_t(draws.between(0, kMask));
+  light_x_ = std::uint32_t(draws.between(0, kMask));
+  light_y_ = std::uint32_t(draws.between(0, kMask));
   light_strength_ = narrow(draws.between(24, 72));
   paint_luma(out);
   paint_colour(out);
@@ -107,13 +106,13 @@ void PicturePainter::paint_luma(YccImage& out) {
   const std::int16_t weight = border_.weight;
   const std::int16_t light = light_strength_;
   for (std::uint32_t y = 0; y < out.padded_height(); ++y) {
-    const std::int16_t level = narrow(static_cast<int>(
-        std::clamp<std::int64_t>(border_.level + std::int64_t{border_.down} * y / 16, -12000, 12000)));
+    const std::int16_t level = narrow(
+        int(std::clamp<std::int64_t>(border_.level + std::int64_t{border_.down} * y / 16, -12000, 12000)));
     std::uint8_t* out_row = out.planes[0].data() + y * width;
     const auto row = [&](std::uint32_t top) { return std::size_t{(top + y) & kMask} << kSceneryBits; };
     for (std::size_t x = 0; x < width;) {
       // Finds the number of pixels that can be painted before one of the sources wraps around.
-      const auto column = [&](std::uint32_t left) { return (left + static_cast<std::uint32_t>(x)) & kMask; };
+      const auto column = [&](std::uint32_t left) { return (left + std::uint32_t(x)) & kMask; };
       const std::uint32_t furthest_column =
           std::max({column(front.x), column(back.x), column(border_.x), column(grain_x_), column(light_x_)});
       const std::size_t run_pixels = std::min<std::size_t>(width - x, kScenerySide - furthest_column);
@@ -149,13 +148,11 @@ void PicturePainter::paint_colour(YccImage& out) {
   const int softness = border_.softness;
   const std::int16_t weight = border_.weight;
   for (std::uint32_t y = 0; y < out.padded_height() / 2; ++y) {
-    const std::int16_t level = narrow(static_cast<int>(
-        std::clamp<std::int64_t>(border_.level + std::int64_t{border_.down} * y / 8, -12000, 12000)));
+    const std::int16_t level = narrow(
+        int(std::clamp<std::int64_t>(border_.level + std::int64_t{border_.down} * y / 8, -12000, 12000)));
     const auto row = [&](std::uint32_t top) { return std::size_t{(top / 2 + y) & kHalfMask} * kHalfSide; };
     for (std::size_t x = 0; x < width;) {
-      const auto column = [&](std::uint32_t left) {
-        return (left / 2 + static_cast<std::uint32_t>(x)) & kHalfMask;
-      };
+      const auto column = [&](std::uint32_t left) { return (left / 2 + std::uint32_t(x)) & kHalfMask; };
       const std::uint32_t furthest_column = std::max({column(front.x), column(back.x), column(border_.x)});
       const std::size_t run_pixels = std::min<std::size_t>(width - x, kHalfSide - furthest_column);
       const std::int8_t* p = scenery_.patches_half.data() + row(border_.y) + column(border_.x);

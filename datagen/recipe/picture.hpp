@@ -15,7 +15,7 @@ namespace penstock {
 
 // Red, green and blue of a pixel from luma and colour differences, by JFIF's conversion.
 constexpr std::array<std::uint8_t, 3> jfif_rgb(int luma, int blue, int red) {
-  const auto clamped = [](int value) { return static_cast<std::uint8_t>(std::clamp(value, 0, 255)); };
+  const auto clamped = [](int value) { return std::uint8_t(std::clamp(value, 0, 255)); };
   blue -= 128;
   red -= 128;
   // The factors of JFIF, times 1024.

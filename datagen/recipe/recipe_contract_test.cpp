@@ -198,10 +198,10 @@ TEST(RecipeContract, SizesAreAsPlanned) {
   double expected = 0;
   double got = 0;
   for (std::uint64_t i = 0; i < 50; ++i) {
-    const auto plan = static_cast<double>(recipe.bytes_expected(i));
+    const auto plan = double(recipe.bytes_expected(i));
     double size = 0;
     const std::span<const FieldBytes> sample = maker->make(i).value();
-    for (const FieldBytes& field : sample) size += static_cast<double>(field.bytes);
+    for (const FieldBytes& field : sample) size += double(field.bytes);
     EXPECT_NEAR(size / plan, 1.0, 0.2) << i;
     expected += plan;
     got += size;
@@ -211,8 +211,8 @@ TEST(RecipeContract, SizesAreAsPlanned) {
   double sum = 0;
   const auto full = full_recipe(7);
   const std::uint64_t count = std::min<std::uint64_t>(tested->full_samples, 4096);
-  for (std::uint64_t i = 0; i < count; ++i) sum += static_cast<double>(full->bytes_expected(i));
-  EXPECT_NEAR(sum / static_cast<double>(count) / tested->mean_sample_bytes, 1.0, 0.05);
+  for (std::uint64_t i = 0; i < count; ++i) sum += double(full->bytes_expected(i));
+  EXPECT_NEAR(sum / double(count) / tested->mean_sample_bytes, 1.0, 0.05);
 }
 
 TEST(RecipeContract, FieldsAreAsDeclared) {

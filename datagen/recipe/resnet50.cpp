@@ -27,7 +27,7 @@ constexpr RecipeSetting kFormatSettings[] = {{"samples_per_file", "1251"}, {"fea
 void name_sample(std::uint64_t index, SamplePlan& out) {
   const std::uint64_t label = index % kClasses;
   fmt::format_to(std::back_inserter(out.key), "class_{:03}/resnet50_{:07}", label, index);
-  out.label = static_cast<std::uint32_t>(label);
+  out.label = std::uint32_t(label);
 }
 
 Result<std::unique_ptr<Recipe>> make_resnet50(const RecipeRequest& request, const Options& options) {

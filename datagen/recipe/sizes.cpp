@@ -23,21 +23,21 @@ double drawn_quantile(const RandomStream& samples, std::uint64_t index) {
   const Permutation order(kStrata, samples.bits(index / kStrata));
   // Keeps the sample inside its stratum.
   const double within_stratum = samples.substream(index).uniform(0) * 0.998 + 0.001;
-  return (static_cast<double>(order.at(index % kStrata)) + within_stratum) / kStrata;
+  return (double(order.at(index % kStrata)) + within_stratum) / kStrata;
 }
 
 std::uint64_t normal_bytes(const NormalSizes& sizes, const RandomStream& samples, std::uint64_t index) {
   const double drawn_bytes = sizes.mean + sizes.deviation * inverse_normal(drawn_quantile(samples, index));
-  return static_cast<std::uint64_t>(std::max({1.0, sizes.mean / 16, std::floor(drawn_bytes + 0.5)}));
+  return std::uint64_t(std::max({1.0, sizes.mean / 16, std::floor(drawn_bytes + 0.5)}));
 }
 
 Result<NormalSizes> normal_sizes(const Options& options, const NormalSizes& real) {
   NormalSizes sizes;
-  sizes.mean = static_cast<double>(options.size("mean"));
+  sizes.mean = double(options.size("mean"));
   if (sizes.mean > kMostMeanBytes)
     return make_error(Errc::invalid_argument,
                       fmt::format("mean={}: from 1 byte to 8 GB", options.size("mean")));
-  sizes.deviation = options.given("deviation") ? static_cast<double>(options.size("deviation"))
+  sizes.deviation = options.given("deviation") ? double(options.size("deviation"))
                                                : std::floor(sizes.mean * (real.deviation / real.mean) + 0.5);
   if (sizes.deviation > sizes.mean)
     return make_error(Errc::invalid_argument, fmt::format("deviation={}: at most the mean, {}",
@@ -55,10 +55,9 @@ ClassMix::ClassMix(std::span<const ClassCount> classes, std::uint64_t seed)
 ClassMix::ClassPosition ClassMix::at(std::uint64_t index) const {
   const std::uint64_t round = index / order_.size();
   const std::uint64_t position = order_.at(index % order_.size());
-  const auto label =
-      static_cast<std::size_t>(std::upper_bound(ends_.begin(), ends_.end(), position) - ends_.begin());
+  const auto label = std::size_t(std::upper_bound(ends_.begin(), ends_.end(), position) - ends_.begin());
   const std::uint64_t begin = ends_[label] - classes_[label].samples;
-  return {static_cast<std::uint32_t>(label), round * classes_[label].samples + (position - begin)};
+  return {std::uint32_t(label), round * classes_[label].samples + (position - begin)};
 }
 
 std::vector<std::string> ClassMix::names() const {

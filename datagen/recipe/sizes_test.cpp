@@ -22,8 +22,8 @@ TEST(Sizes, NormalBytesHaveTheirMeanAndDeviation) {
   constexpr std::uint64_t kCount = 8192;
   for (std::uint64_t i = 0; i < kCount; ++i) {
     const std::uint64_t drawn = normal_bytes(wanted, RandomStream(7, "test"), i);
-    EXPECT_GE(drawn, static_cast<std::uint64_t>(wanted.mean / 16));
-    const auto bytes = static_cast<double>(drawn);
+    EXPECT_GE(drawn, std::uint64_t(wanted.mean / 16));
+    const auto bytes = double(drawn);
     sum += bytes;
     squares += bytes * bytes;
   }

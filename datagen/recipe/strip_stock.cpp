@@ -153,16 +153,16 @@ class StripStock::CutMaker {
     const std::span<const std::byte> coded = jpeg.subspan(interval.begin, interval.bytes);
     bytes_.assign(coded.begin(), coded.end());
     PENSTOCK_TRY(codes_->fill_last_byte(bytes_, bits.padding_bits));
-    Strip strip{.begin = static_cast<std::uint32_t>(cut_.bytes.size()),
-                .bytes = static_cast<std::uint32_t>(bytes_.size()),
+    Strip strip{.begin = std::uint32_t(cut_.bytes.size()),
+                .bytes = std::uint32_t(bytes_.size()),
                 .rows = rows,
                 .crc32c = crc32c(bytes_),
-                .first_flip = static_cast<std::uint32_t>(cut_.flips.size()),
-                .flip_count = static_cast<std::uint32_t>(bits.flippable.size()),
-                .first_edge = static_cast<std::uint32_t>(cut_.edges.size()),
+                .first_flip = std::uint32_t(cut_.flips.size()),
+                .flip_count = std::uint32_t(bits.flippable.size()),
+                .first_edge = std::uint32_t(cut_.edges.size()),
                 .crc_power = crc32c_power(bytes_.size())};
     add_flips(bits.flippable, interval.begin);
-    strip.edge_count = static_cast<std::uint32_t>(cut_.edges.size()) - strip.first_edge;
+    strip.edge_count = std::uint32_t(cut_.edges.size()) - strip.first_edge;
     cut_.bytes.insert(cut_.bytes.end(), bytes_.begin(), bytes_.end());
     cut_.strips.push_back(strip);
     return success();
@@ -182,11 +182,10 @@ class StripStock::CutMaker {
       const std::size_t distance = next_offset - at;
       power = crc32c_shift(power, distance < kPowers.size() ? kPowers[distance] : crc32c_power(distance));
       next_offset = at;
-      cut_.flips.emplace_back(
-          static_cast<std::uint32_t>(at), bits[i].mask,
-          crc32c_shift(kFlipEffects[static_cast<std::size_t>(std::countr_zero(bits[i].mask))], power));
+      cut_.flips.emplace_back(std::uint32_t(at), bits[i].mask,
+                              crc32c_shift(kFlipEffects[std::size_t(std::countr_zero(bits[i].mask))], power));
     }
-    std::reverse(cut_.flips.begin() + static_cast<std::ptrdiff_t>(first), cut_.flips.end());
+    std::reverse(cut_.flips.begin() + std::ptrdiff_t(first), cut_.flips.end());
     for (std::size_t i = first; i < cut_.flips.size(); ++i) {
       const std::uint32_t at = cut_.flips[i].at();
       const bool begins_group =
@@ -216,9 +215,9 @@ void append(StripClass& joined, StripClass part) {
     joined = std::move(part);
     return;
   }
-  const auto bytes = static_cast<std::uint32_t>(joined.bytes.size());
-  const auto flips = static_cast<std::uint32_t>(joined.flips.size());
-  const auto edges = static_cast<std::uint32_t>(joined.edges.size());
+  const auto bytes = std::uint32_t(joined.bytes.size());
+  const auto flips = std::uint32_t(joined.flips.size());
+  const auto edges = std::uint32_t(joined.edges.size());
   for (Strip& strip : part.strips) {
     strip.begin += bytes;
     strip.first_flip += flips;
@@ -310,7 +309,7 @@ StripStock::StripStock(const Scenery& scenery, RandomStream stream)
 StripStock::~StripStock() = default;
 
 Result<const StripClass*> StripStock::get(std::uint32_t width, int quantizer_percent) const {
-  const std::uint64_t key = (std::uint64_t{width} << 32U) | static_cast<std::uint32_t>(quantizer_percent);
+  const std::uint64_t key = (std::uint64_t{width} << 32U) | std::uint32_t(quantizer_percent);
   try {
     ClassSlot* slot = nullptr;
     {

@@ -7,12 +7,12 @@ namespace penstock {
 
 std::size_t element_bytes(Element element) {
   constexpr std::size_t kBytes[] = {1, 4, 8, 4, 8};
-  return kBytes[static_cast<std::size_t>(element)];
+  return kBytes[std::size_t(element)];
 }
 
 std::string_view element_name(Element element) {
   constexpr std::string_view kNames[] = {"uint8", "int32", "int64", "float32", "float64"};
-  return kNames[static_cast<std::size_t>(element)];
+  return kNames[std::size_t(element)];
 }
 
 std::uint64_t field_bytes(const Field& field) {
@@ -41,7 +41,7 @@ std::uint32_t crc32_of(const FieldBytes& field) {
 
 std::vector<std::byte> joined(const FieldBytes& field) {
   std::vector<std::byte> bytes;
-  bytes.reserve(static_cast<std::size_t>(field.bytes));
+  bytes.reserve(std::size_t(field.bytes));
   for (const std::span<const std::byte> piece : field.pieces)
     bytes.insert(bytes.end(), piece.begin(), piece.end());
   return bytes;

@@ -10,7 +10,7 @@ std::uint32_t SampleList::add_object(std::string_view name) {
   name_starts_.push_back(names_.size());
   names_.insert(names_.end(), name.begin(), name.end());
   names_.push_back('\0');
-  return static_cast<std::uint32_t>(name_starts_.size() - 1);
+  return std::uint32_t(name_starts_.size() - 1);
 }
 
 SampleList SampleList::part(std::uint64_t begin, std::uint64_t end) const {

@@ -172,7 +172,7 @@ std::string describe_change(Tier& slow, const PlannedFile& file) {
   if (const auto path = slow.backend->native_path(file.name)) {
     struct stat status {};
     if (::stat(path->c_str(), &status) != 0) return "it cannot be looked at";
-    if (static_cast<std::uint64_t>(status.st_size) != file.bytes)
+    if (std::uint64_t(status.st_size) != file.bytes)
       return fmt::format("{} bytes in place of {}", status.st_size, file.bytes);
     const std::int64_t mtime_ns =
         std::int64_t{status.st_mtim.tv_sec} * 1'000'000'000 + status.st_mtim.tv_nsec;
@@ -243,7 +243,7 @@ Result<void> record_overlay(const Tier& tier, const std::function<Result<std::ui
   const auto record_side = [&](std::string_view role, const Tier& side) -> Result<void> {
     trial.tier(role, side);
     PENSTOCK_ASSIGN(const std::uint64_t bytes, sum(side.backend->moved_bytes().read));
-    trial.sample(kOverlayBytesRead, role, static_cast<double>(bytes));
+    trial.sample(kOverlayBytesRead, role, double(bytes));
     return success();
   };
   PENSTOCK_TRY(record_side("slow", overlay->slow()));

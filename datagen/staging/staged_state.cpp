@@ -34,7 +34,7 @@ StagedState state_from_json(const Json& json) {
     PublishedObject copy{.bytes = count_member(one, "bytes")};
     const std::uint64_t crc = count_member(one, "crc32c");
     if (crc > UINT32_MAX) throw std::invalid_argument("'crc32c' is none");
-    copy.crc32c = static_cast<std::uint32_t>(crc);
+    copy.crc32c = std::uint32_t(crc);
     state.copied.emplace(checked_name(one.at("name")), copy);
   }
   state.may_have_unlisted_copies = json.value("unsure", true);

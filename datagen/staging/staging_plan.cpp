@@ -87,7 +87,7 @@ StagingPlan plan_from_json(const Json& json) {
   plan.capacity_bytes = count_member(json, "capacity");
   const std::uint64_t threads = count_member(json, "threads");
   if (threads == 0 || threads > UINT32_MAX) throw std::invalid_argument("'threads' is no number of threads");
-  plan.threads = static_cast<unsigned>(threads);
+  plan.threads = unsigned(threads);
   plan.slow = tier_from_json(json.at("slow"));
   plan.fast = tier_from_json(json.at("fast"));
   plan.predicted = gain_from_json(json.at("predicted"));
@@ -137,7 +137,7 @@ Result<StagingPlan> load_staging_plan(const std::filesystem::path& path) {
   if (failed) return errno_error(failed.value(), "cannot read the plan", path.native());
   if (size > kMostSealedBytes) return plan_error(path.native(), "is too large for a plan");
   std::ifstream file(path, std::ios::binary);
-  std::string text(static_cast<std::size_t>(size), '\0');
+  std::string text(std::size_t(size), '\0');
   if (!file.read(text.data(), static_cast<std::streamsize>(size)) && size != 0)
     return errno_error(errno, "cannot read the plan", path.native());
   return parse_staging_plan(text, path.native());

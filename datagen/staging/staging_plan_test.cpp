@@ -57,7 +57,7 @@ TEST(StagingPlan, EveryCutAndEveryFlippedBitIsFound) {
     EXPECT_FALSE(parse_staging_plan(text.substr(0, length), "plan").ok()) << length;
   for (std::size_t at = 0; at + 1 < text.size(); ++at) {
     std::string flipped = text;
-    flipped[at] = static_cast<char>(flipped[at] ^ 1);
+    flipped[at] = char(flipped[at] ^ 1);
     EXPECT_FALSE(parse_staging_plan(flipped, "plan").ok()) << at;
   }
 }

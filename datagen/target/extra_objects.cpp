@@ -10,7 +10,7 @@ namespace penstock {
 Result<ExtraObjects> find_extra_objects(Namespace& names, const Manifest& manifest, unsigned threads) {
   constexpr std::size_t kMostNames = 10;
   std::vector<std::uint64_t> hashes;
-  hashes.reserve(static_cast<std::size_t>(manifest.objects()));
+  hashes.reserve(std::size_t(manifest.objects()));
   std::string scratch;
   for (std::uint64_t i = 0; i < manifest.objects(); ++i)
     hashes.push_back(name_hash(manifest.object_name(i, scratch)));

@@ -44,7 +44,7 @@ Result<FreeSpace> free_space_of(Backend& backend) {
   struct statfs file_system {};
   const auto root = backend.native_path("");
   if (!root || !stat_file_system(*root, file_system) || !allocates_whole_blocks(file_system)) return space;
-  const auto system_block = static_cast<std::uint64_t>(file_system.f_frsize);
+  const auto system_block = std::uint64_t(file_system.f_frsize);
   // If the back end reports less free space than the file system, it has a `capacity` limit, which counts
   // bytes, not blocks.
   const bool limited_by_blocks = free >= std::uint64_t{file_system.f_bavail} * system_block;

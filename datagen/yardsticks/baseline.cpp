@@ -13,7 +13,7 @@ Result<LoopDone> read_by_system_calls(const ReadPlan& plan, unsigned threads, Lo
   std::vector<Fd> objects;
   const std::uint64_t held_count = plan.whole_objects ? 0 : max_open_objects(plan.samples.objects());
   for (std::uint64_t i = 0; i < held_count; ++i) {
-    PENSTOCK_ASSIGN(Fd fd, open_object(root.get(), plan.samples.name(static_cast<std::uint32_t>(i)).data()));
+    PENSTOCK_ASSIGN(Fd fd, open_object(root.get(), plan.samples.name(std::uint32_t(i)).data()));
     objects.push_back(std::move(fd));
   }
   const std::uint64_t largest_bytes = plan.samples.largest_bytes();

@@ -33,8 +33,7 @@ Result<bool> announce(const ReadPlan& plan, int root, LoopControl& control, std:
   Sample sample;
   if (!control.next(sample)) return false;
   PENSTOCK_ASSIGN(Fd fd, open_object(root, plan.samples.name(sample.object).data()));
-  ::posix_fadvise(fd.get(), static_cast<off_t>(sample.offset), static_cast<off_t>(sample.length),
-                  POSIX_FADV_WILLNEED);
+  ::posix_fadvise(fd.get(), off_t(sample.offset), off_t(sample.length), POSIX_FADV_WILLNEED);
   files.push_back({sample, std::move(fd)});
   return true;
 }
@@ -113,7 +112,7 @@ Result<std::vector<CeilingLoop::QueuedThread>> make_queued_threads(const ReadPla
 
 std::string LoopShape::name() const {
   constexpr std::array<std::string_view, 4> kNames{"blocking", "readahead", "streamed", "queued"};
-  std::string name(kNames[static_cast<std::size_t>(kind)]);
+  std::string name(kNames[std::size_t(kind)]);
   name += "." + std::to_string(threads);
   if (kind == LoopKind::queued) name += "x" + std::to_string(depth);
   return name;

@@ -19,7 +19,7 @@ Result<OpenObjects> open_objects(const ReadPlan& plan) {
   OpenObjects objects;
   const std::uint64_t held_count = plan.whole_objects ? 0 : max_open_objects(plan.samples.objects());
   for (std::uint64_t i = 0; i < held_count; ++i) {
-    PENSTOCK_ASSIGN(auto reader, plan.backend.open(plan.samples.name(static_cast<std::uint32_t>(i))));
+    PENSTOCK_ASSIGN(auto reader, plan.backend.open(plan.samples.name(std::uint32_t(i))));
     objects.push_back(std::move(reader));
   }
   return objects;
@@ -54,11 +54,10 @@ Result<Fd> open_object(int root, const char* name) {
 
 Result<void> read_whole(int fd, const SampleList::Sample& sample, std::byte* out, const char* name) {
   for (std::uint64_t done = 0; done < sample.length;) {
-    const ssize_t bytes_read =
-        ::pread(fd, out + done, sample.length - done, static_cast<off_t>(sample.offset + done));
+    const ssize_t bytes_read = ::pread(fd, out + done, sample.length - done, off_t(sample.offset + done));
     if (bytes_read == 0) return truncated_error(name, sample.offset, sample.length);
     if (bytes_read < 0 && errno != EINTR) return errno_error(errno, "cannot read", name);
-    if (bytes_read > 0) done += static_cast<std::uint64_t>(bytes_read);
+    if (bytes_read > 0) done += std::uint64_t(bytes_read);
   }
   return success();
 }

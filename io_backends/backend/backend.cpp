@@ -100,7 +100,7 @@ Result<std::string> read_text(Backend& backend, std::string_view name, std::uint
   PENSTOCK_ASSIGN(const auto reader, backend.open(name));
   PENSTOCK_ASSIGN(const std::uint64_t size, reader->size());
   if (size > max_bytes) return make_error(Errc::corrupt, "'" + std::string(name) + "' is too large");
-  std::string text(static_cast<std::size_t>(size), '\0');
+  std::string text(std::size_t(size), '\0');
   PENSTOCK_TRY(reader->read_at(0, std::as_writable_bytes(std::span(text))));
   return text;
 }

@@ -24,7 +24,7 @@ class BlockingQueue final : public Queue {
 
   std::size_t reap(std::span<Completion> out, std::size_t /*at_least*/) override {
     const std::size_t count = std::min(out.size(), done_.size());
-    const auto end = done_.begin() + static_cast<std::ptrdiff_t>(count);
+    const auto end = done_.begin() + std::ptrdiff_t(count);
     std::move(done_.begin(), end, out.begin());
     done_.erase(done_.begin(), end);
     return count;

@@ -16,16 +16,15 @@ void Histogram::merge(const Histogram& other) {
 double Histogram::percentile(double percent) const {
   if (total_ == 0) return 0;
   const double fraction = std::clamp(percent, 0.0, 100.0) / 100.0;
-  const auto wanted_count =
-      static_cast<std::uint64_t>(std::max(1.0, std::ceil(fraction * static_cast<double>(total_))));
+  const auto wanted_count = std::uint64_t(std::max(1.0, std::ceil(fraction * double(total_))));
   std::uint64_t seen_count = 0;
   for (std::size_t i = 0; i < kBuckets; ++i) {
     seen_count += counts_[i];
     if (seen_count < wanted_count) continue;
-    const double middle = static_cast<double>(bucket_low(i)) + static_cast<double>(bucket_width(i) - 1) / 2.0;
-    return std::clamp(middle, static_cast<double>(min_), static_cast<double>(max_));
+    const double middle = double(bucket_low(i)) + double(bucket_width(i) - 1) / 2.0;
+    return std::clamp(middle, double(min_), double(max_));
   }
-  return static_cast<double>(max_);
+  return double(max_);
 }
 
 }  // namespace penstock

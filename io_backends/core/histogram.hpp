@@ -27,7 +27,7 @@ class Histogram {
   std::uint64_t count() const { return total_; }
   std::uint64_t min() const { return total_ == 0 ? 0 : min_; }
   std::uint64_t max() const { return max_; }
-  double mean() const { return total_ == 0 ? 0.0 : static_cast<double>(sum_) / static_cast<double>(total_); }
+  double mean() const { return total_ == 0 ? 0.0 : double(sum_) / double(total_); }
 
   // Returns the value that `percent` percent of the counted values do not exceed: the middle of its bucket,
   // but within min() and max(). 0 if empty.
@@ -36,9 +36,9 @@ class Histogram {
   static constexpr std::size_t kSubBuckets = 64;
   static constexpr std::size_t kBuckets = (64 - 6 + 1) * kSubBuckets;
   static constexpr std::size_t bucket(std::uint64_t value) {
-    if (value < kSubBuckets) return static_cast<std::size_t>(value);
-    const unsigned shift = 63U - static_cast<unsigned>(__builtin_clzll(value)) - 6U;
-    return (shift + 1) * kSubBuckets + static_cast<std::size_t>((value >> shift) - kSubBuckets);
+    if (value < kSubBuckets) return std::size_t(value);
+    const unsigned shift = 63U - unsigned(__builtin_clzll(value)) - 6U;
+    return (shift + 1) * kSubBuckets + std::size_t((value >> shift) - kSubBuckets);
   }
   static constexpr std::uint64_t bucket_low(std::size_t bucket) {
     if (bucket < kSubBuckets) return bucket;

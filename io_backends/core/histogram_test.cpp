@@ -13,9 +13,8 @@ namespace {
 
 double exact(std::vector<std::uint64_t> values, double percent) {
   std::sort(values.begin(), values.end());
-  const auto rank =
-      static_cast<std::size_t>(std::max(1.0, std::ceil(percent / 100 * static_cast<double>(values.size()))));
-  return static_cast<double>(values[rank - 1]);
+  const auto rank = std::size_t(std::max(1.0, std::ceil(percent / 100 * double(values.size()))));
+  return double(values[rank - 1]);
 }
 
 TEST(Histogram, BucketsCoverAllValuesWithoutGapOrOverlap) {
@@ -35,7 +34,7 @@ TEST(Histogram, PercentilesAreWithinABucketOfTheExactOnes) {
   std::vector<std::uint64_t> values;
   Histogram histogram;
   for (std::uint64_t i = 0; i < 50000; ++i) {
-    values.push_back(static_cast<std::uint64_t>(random.log_normal(i, 7e5, 1.1)));
+    values.push_back(std::uint64_t(random.log_normal(i, 7e5, 1.1)));
     histogram.add(values.back());
   }
   for (const double percent : {0.1, 1.0, 25.0, 50.0, 90.0, 99.0, 99.9, 100.0}) {

@@ -27,9 +27,9 @@ Result<bool> parse_boolean(std::string_view text) {
 
 Result<std::int64_t> as_signed(Result<std::uint64_t> number, std::string_view text) {
   if (!number.ok()) return std::move(number).error();
-  if (*number > static_cast<std::uint64_t>(INT64_MAX))
+  if (*number > std::uint64_t(INT64_MAX))
     return make_error(Errc::invalid_argument, fmt::format("'{}' is too large: at most {}", text, INT64_MAX));
-  return static_cast<std::int64_t>(*number);
+  return std::int64_t(*number);
 }
 
 Result<std::int64_t> parse_integer(std::string_view text) {
@@ -95,7 +95,7 @@ Result<void> Options::set(Value& value, std::string_view text, std::string_view 
     case OptionType::real: {
       const Result<double> parsed = parse_real(text);
       if (!parsed.ok()) return refuse(parsed.error().what);
-      if (spec.at_least != INT64_MIN && *parsed < static_cast<double>(spec.at_least))
+      if (spec.at_least != INT64_MIN && *parsed < double(spec.at_least))
         return refuse(fmt::format("must be at least {}, not {}", spec.at_least, text));
       value.real = *parsed;
       return success();
@@ -117,7 +117,7 @@ Result<void> Options::set(Value& value, std::string_view text, std::string_view 
       Result<std::vector<std::uint64_t>> parsed = parse_list(text);
       if (!parsed.ok()) return refuse(parsed.error().what);
       for (const std::uint64_t member : *parsed) {
-        if (spec.at_least > 0 && member < static_cast<std::uint64_t>(spec.at_least))
+        if (spec.at_least > 0 && member < std::uint64_t(spec.at_least))
           return refuse(fmt::format("must be at least {}, not {}", spec.at_least, member));
       }
       value.list = *std::move(parsed);
@@ -204,7 +204,7 @@ const std::vector<std::string>& Options::texts(std::string_view name) const {
 }
 
 std::uint64_t Options::size(std::string_view name) const {
-  return static_cast<std::uint64_t>(get(name, {OptionType::size, OptionType::rate}).integer);
+  return std::uint64_t(get(name, {OptionType::size, OptionType::rate}).integer);
 }
 
 std::chrono::nanoseconds Options::duration(std::string_view name) const {

@@ -24,7 +24,7 @@ std::uint64_t hash_name(std::string_view name) {
 
 // Returns x * 2^exponent exactly, if the result is a normal number.
 double scale_by_power(double x, int exponent) {
-  return x * std::bit_cast<double>(static_cast<std::uint64_t>(exponent + 1023) << 52);
+  return x * std::bit_cast<double>(std::uint64_t(exponent + 1023) << 52);
 }
 
 double horner(const double* coefficients, std::size_t count, double x) {
@@ -60,7 +60,7 @@ RandomStream::RandomStream(std::uint64_t seed, std::string_view name) : RandomSt
 
 double RandomStream::normal(std::uint64_t n) const {
   // [0, 1) is divided into 2^52 equal cells. p is the middle of one of them, so it is never 0 and never 1.
-  const double p = (static_cast<double>(bits(n) >> 12) + 0.5) * 0x1.0p-52;
+  const double p = (double(bits(n) >> 12) + 0.5) * 0x1.0p-52;
   return inverse_normal(p);
 }
 
@@ -96,7 +96,7 @@ double portable_exp(double x) {
   const double r = (x - k * kLn2High) - k * kLn2Low;  // |r| <= ln 2 / 2
   double sum = 1.0;
   for (int n = 14; n >= 1; --n) sum = 1.0 + sum * r / n;  // Taylor series, remainder below 2e-19
-  return scale_by_power(sum, static_cast<int>(k));
+  return scale_by_power(sum, int(k));
 }
 
 double portable_log(double x) {
@@ -120,9 +120,9 @@ std::string random_id(std::size_t digits) {
   std::string id;
   while (id.size() < digits) {
     std::uint64_t bits = 0;
-    if (::getrandom(&bits, sizeof bits, 0) != static_cast<ssize_t>(sizeof bits))
-      bits = static_cast<std::uint64_t>(std::chrono::steady_clock::now().time_since_epoch().count()) ^
-             (static_cast<std::uint64_t>(::getpid()) << 40);
+    if (::getrandom(&bits, sizeof bits, 0) != ssize_t(sizeof bits))
+      bits = std::uint64_t(std::chrono::steady_clock::now().time_since_epoch().count()) ^
+             (std::uint64_t(::getpid()) << 40);
     for (int i = 0; i < 16 && id.size() < digits; ++i, bits >>= 4) id += "0123456789abcdef"[bits & 15];
   }
   return id;

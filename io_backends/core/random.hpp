@@ -34,10 +34,10 @@ class RandomStream {
   // The n-th number, in [0, bound), for bound > 0. The bias is below 2^-32 for bounds below 2^32.
   constexpr std::uint64_t below(std::uint64_t n, std::uint64_t bound) const {
     __extension__ using Wide = unsigned __int128;
-    return static_cast<std::uint64_t>((static_cast<Wide>(bits(n)) * bound) >> 64);
+    return std::uint64_t((static_cast<Wide>(bits(n)) * bound) >> 64);
   }
   // The n-th number, in [0, 1) with 53 random bits.
-  constexpr double uniform(std::uint64_t n) const { return static_cast<double>(bits(n) >> 11) * 0x1.0p-53; }
+  constexpr double uniform(std::uint64_t n) const { return double(bits(n) >> 11) * 0x1.0p-53; }
   // A standard normal number, by the inverse distribution function (Acklam's rational approximation, relative
   // error 1.2e-9).
   double normal(std::uint64_t n) const;

@@ -6,14 +6,14 @@ namespace penstock {
 namespace {
 
 void put_text(TarBlock& block, TarField field, std::string_view text) {
-  std::copy(text.begin(), text.end(), block.begin() + static_cast<std::ptrdiff_t>(field.offset));
+  std::copy(text.begin(), text.end(), block.begin() + std::ptrdiff_t(field.offset));
 }
 
 // Writes octal digits and a zero byte. A number that is too large for them is written in base 256.
 void put_number(TarBlock& block, TarField field, std::uint64_t value) {
   const bool octal = value >> (3 * (field.bytes - 1)) == 0;
   for (std::size_t i = field.bytes - (octal ? 1 : 0); i-- > 0; value >>= octal ? 3U : 8U)
-    block[field.offset + i] = static_cast<char>(octal ? '0' + (value & 7U) : value & 0xFFU);
+    block[field.offset + i] = char(octal ? '0' + (value & 7U) : value & 0xFFU);
   if (!octal) block[field.offset] = '\x80';
 }
 
@@ -52,7 +52,7 @@ std::optional<TarBlock> tar_header(std::string_view name, const TarFacts& facts)
   put_number(block, kTarTime, facts.time_s);
   block[kTarType.offset] = facts.type;
   put_text(block, kTarMagic, std::string_view("ustar\00000", 8));
-  const auto sum = static_cast<std::uint64_t>(tar_checksum({block.data(), block.size()}, false));
+  const auto sum = std::uint64_t(tar_checksum({block.data(), block.size()}, false));
   put_number(block, {kTarChecksum.offset, kTarChecksum.bytes - 1}, sum);
   block[kTarChecksum.offset + kTarChecksum.bytes - 1] = ' ';  // a blank after the number and its zero byte
   return block;

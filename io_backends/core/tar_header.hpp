@@ -16,7 +16,7 @@ using TarBlock = std::array<char, kTarBlockBytes>;
 
 // The number of zero bytes after a content of `bytes` bytes.
 constexpr std::size_t tar_padding(std::uint64_t bytes) {
-  return static_cast<std::size_t>((kTarBlockBytes - bytes % kTarBlockBytes) % kTarBlockBytes);
+  return std::size_t((kTarBlockBytes - bytes % kTarBlockBytes) % kTarBlockBytes);
 }
 
 struct TarField {

@@ -15,7 +15,7 @@
 namespace penstock {
 
 constexpr char lower_case(char c) {
-  return c >= 'A' && c <= 'Z' ? static_cast<char>(c - 'A' + 'a') : c;
+  return c >= 'A' && c <= 'Z' ? char(c - 'A' + 'a') : c;
 }
 inline std::string lower_case(std::string_view text) {
   std::string lower(text);
@@ -24,7 +24,7 @@ inline std::string lower_case(std::string_view text) {
 }
 inline std::string upper_case(std::string_view text) {
   std::string upper(text);
-  for (char& c : upper) c = c >= 'a' && c <= 'z' ? static_cast<char>(c - 'a' + 'A') : c;
+  for (char& c : upper) c = c >= 'a' && c <= 'z' ? char(c - 'a' + 'A') : c;
   return upper;
 }
 // Whether `text` equals `lower`, which is in lower case, if the case of letters is ignored.

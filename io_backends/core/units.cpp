@@ -46,7 +46,7 @@ Result<std::uint64_t> scaled(std::string_view number, std::uint64_t factor, std:
   if (whole_text.empty() && fraction_text.empty()) return bad_text(what, text, hint);
   std::uint64_t whole_number = 0;
   for (const char c : whole_text) {
-    const auto digit = static_cast<std::uint64_t>(c - '0');
+    const auto digit = std::uint64_t(c - '0');
     if (whole_number > (kMaxNumber - digit) / 10) return bad_text(what, text, "too large");
     whole_number = whole_number * 10 + digit;
   }
@@ -55,7 +55,7 @@ Result<std::uint64_t> scaled(std::string_view number, std::uint64_t factor, std:
   double fraction = 0;
   double digit_value = 1;
   for (const char c : fraction_text) fraction += (digit_value /= 10) * (c - '0');
-  const auto rest = static_cast<std::uint64_t>(fraction * static_cast<double>(factor) + 1e-9);
+  const auto rest = std::uint64_t(fraction * double(factor) + 1e-9);
   if (rest > kMaxNumber - total) return bad_text(what, text, "too large");
   total += rest;
   return total;
@@ -106,9 +106,9 @@ Result<std::chrono::nanoseconds> parse_duration(std::string_view text) {
   for (const auto& [name, factor] : units) {
     if (unit != name) continue;
     PENSTOCK_ASSIGN(const std::uint64_t ns, scaled(number, factor, "duration", text, hint));
-    if (ns > static_cast<std::uint64_t>(std::numeric_limits<std::int64_t>::max()))
+    if (ns > std::uint64_t(std::numeric_limits<std::int64_t>::max()))
       return bad_text("duration", text, "too large");
-    return std::chrono::nanoseconds{static_cast<std::int64_t>(ns)};
+    return std::chrono::nanoseconds{std::int64_t(ns)};
   }
   return bad_text("duration", text, hint);
 }
@@ -210,7 +210,7 @@ Result<std::vector<std::uint64_t>> parse_list(std::string_view text) {
 }
 
 std::string format_size(std::uint64_t bytes) {
-  return scaled_size(static_cast<double>(bytes), false);
+  return scaled_size(double(bytes), false);
 }
 
 std::string scaled_size(double bytes, bool si) {
@@ -228,7 +228,7 @@ std::string scaled_size(double bytes, bool si) {
 }
 
 std::string format_duration(std::chrono::nanoseconds duration) {
-  const auto ns = static_cast<double>(duration.count());
+  const auto ns = double(duration.count());
   if (ns < 1e3) return fmt::format("{:.0f} ns", ns);
   if (ns < 1e6) return fmt::format("{:.3g} us", ns / 1e3);
   if (ns < 1e9) return fmt::format("{:.3g} ms", ns / 1e6);

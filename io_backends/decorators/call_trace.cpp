@@ -23,9 +23,8 @@ constexpr std::size_t kWriteBytes = 1U << 20U;
 std::string event_text(const TracedCall& call, std::string_view object, int rank) {
   std::string text = fmt::format(
       R"({{"name":"{}","ph":"X","ts":{:.3f},"dur":{:.3f},"pid":{},"tid":{},"args":{{"object":"{}","offset":{},"bytes":{})",
-      timed_call_name(static_cast<CallKind>(call.kind)), static_cast<double>(call.started_ns) / 1e3,
-      static_cast<double>(call.duration_ns) / 1e3, rank, call.lane, json_text(object), call.offset,
-      call.bytes);
+      timed_call_name(static_cast<CallKind>(call.kind)), double(call.started_ns) / 1e3,
+      double(call.duration_ns) / 1e3, rank, call.lane, json_text(object), call.offset, call.bytes);
   if (call.errc != 0) text += fmt::format(R"(,"error":"{}")", errc_name(static_cast<Errc>(call.errc - 1)));
   return text + "}}";
 }
@@ -35,7 +34,7 @@ std::string event_text(const TracedCall& call, std::string_view object, int rank
 void CallTrace::add(TracedCall call, std::string_view object) {
   auto found = number_by_name_.find(object);
   if (found == number_by_name_.end()) {
-    found = number_by_name_.emplace(std::string(object), static_cast<std::uint32_t>(names_.size())).first;
+    found = number_by_name_.emplace(std::string(object), std::uint32_t(names_.size())).first;
     names_.push_back(&found->first);
   }
   call.object_number = found->second;
@@ -92,7 +91,7 @@ std::string json_text(std::string_view text) {
     } else if (first == '"' || first == '\\') {
       escaped.append("\\").push_back(first);
     } else if (static_cast<unsigned char>(first) < 0x20) {
-      escaped += fmt::format("\\u{:04x}", static_cast<unsigned>(first));
+      escaped += fmt::format("\\u{:04x}", unsigned(first));
     } else {
       escaped += text.substr(0, bytes);
     }

@@ -189,9 +189,8 @@ TokenBucket::Time TokenBucket::pass(std::uint64_t bytes, Time now) {
   if (bytes_per_s_ == 0 || bytes == 0) return earliest;
   constexpr double kNsPerS = 1e9;
   constexpr double kMaxDurationNs = 1e18;  // 30 years; a longer time would overflow 64 bits
-  const double ns =
-      std::min(static_cast<double>(bytes) * kNsPerS / static_cast<double>(bytes_per_s_), kMaxDurationNs);
-  const auto duration_ns = static_cast<std::int64_t>(std::llround(ns));
+  const double ns = std::min(double(bytes) * kNsPerS / double(bytes_per_s_), kMaxDurationNs);
+  const auto duration_ns = std::int64_t(std::llround(ns));
   const auto now_ns = std::chrono::nanoseconds(now.time_since_epoch()).count();
   std::int64_t free_at_ns = free_at_ns_.load(std::memory_order_relaxed);
   const std::int64_t burst_ns = std::chrono::nanoseconds(kBurst).count();
@@ -201,7 +200,7 @@ TokenBucket::Time TokenBucket::pass(std::uint64_t bytes, Time now) {
       free_at_ns < now_ns - burst_ns ? burst_ns : std::max<std::int64_t>(now_ns - free_at_ns, 0);
   // take_lateness() is called before the loop, because a second try of the loop must not take lateness twice.
   const std::int64_t start_ns = now_ns + latency_ns_ - (latency_ns_ == 0 ? burst_ns : take_lateness(idle_ns));
-  const std::int64_t latest_ns = now_ns + static_cast<std::int64_t>(kMaxDurationNs);
+  const std::int64_t latest_ns = now_ns + std::int64_t(kMaxDurationNs);
   std::int64_t new_free_at_ns = 0;
   do {
     new_free_at_ns = std::min(std::max(free_at_ns, start_ns) + duration_ns, latest_ns);

@@ -34,7 +34,7 @@ TEST(TokenBucket, NeverPassesMoreThanItsRateOverTime) {
     bytes += 112'000;
   }
   const double seconds = std::chrono::duration<double>(now - start).count();
-  EXPECT_NEAR(static_cast<double>(bytes) / 150e6, seconds, 0.011);
+  EXPECT_NEAR(double(bytes) / 150e6, seconds, 0.011);
 }
 
 // As on a disk, no bytes move during a seek, whatever was read before.

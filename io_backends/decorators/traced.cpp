@@ -78,7 +78,7 @@ class CallRecorder final : public TimedCalls {
     Shard& shard = shards_[thread % kShards];
     const std::lock_guard lock(shard.mutex);
     CallTimes& times = shard.times[kind];
-    times.ns.add(static_cast<std::uint64_t>(ns));
+    times.ns.add(std::uint64_t(ns));
     times.bytes += moved;
     times.errors += error == nullptr ? 0 : 1;
     // calls_seen_ is the only cache line that all threads share, so it is written only if there is a trace.
@@ -90,8 +90,8 @@ class CallRecorder final : public TimedCalls {
     traced.offset = call.offset;
     traced.bytes = moved;
     traced.lane = trace_lane(thread, slot);
-    traced.kind = static_cast<std::uint8_t>(kind);
-    if (error != nullptr) traced.errc = static_cast<std::uint8_t>(static_cast<int>(error->code) + 1);
+    traced.kind = std::uint8_t(kind);
+    if (error != nullptr) traced.errc = std::uint8_t(int(error->code) + 1);
     shard.trace.add(traced, call.object);
   }
 
@@ -197,14 +197,14 @@ class TracedQueue final : public Queue {
           flights_.add(operation, {.call = FlightTable<CallRecorder>::call_of(operation), .submitted = now}));
     const std::size_t taken = inner_->submit(forwarded_, start);
     for (const Operation& refused : std::span(forwarded_).subspan(taken))
-      flights_.remove(static_cast<std::size_t>(refused.tag));
+      flights_.remove(std::size_t(refused.tag));
     return taken;
   }
 
   std::size_t reap(std::span<Completion> out, std::size_t at_least) override {
     const std::size_t count = inner_->reap(out, at_least);
     for (Completion& done : out.first(count)) {
-      const auto slot = static_cast<std::uint32_t>(done.tag + 1);
+      const auto slot = std::uint32_t(done.tag + 1);
       Flight flight = flights_.take(done);
       if (done.bytes.ok()) flight.call.bytes = *done.bytes;
       times_.note(flight.call, flight.submitted, CallRecorder::error_of(done.bytes), slot);
@@ -232,7 +232,7 @@ std::string_view timed_call_name(CallKind call) {
   constexpr std::string_view kNames[] = {"open",         "read",    "close",   "read_object", "create",
                                          "write",        "publish", "discard", "list",        "stat",
                                          "make_folders", "rename",  "remove",  "sync_folder", "lock"};
-  return kNames[static_cast<std::size_t>(call)];
+  return kNames[std::size_t(call)];
 }
 
 void CallTimes::merge(const CallTimes& other) {

@@ -272,7 +272,7 @@ class FlightTable {
   }
   // Puts the caller's tag into the completion, frees its slot, and returns the data of the slot.
   Flight take(Completion& done) {
-    const auto slot = static_cast<std::size_t>(done.tag);
+    const auto slot = std::size_t(done.tag);
     remove(slot);
     done.tag = flights_[slot].tag;
     return flights_[slot];

@@ -27,12 +27,12 @@ ssize_t read_aligned(int fd, std::size_t block, std::uint64_t offset, std::span<
   struct iovec parts[2] = {{out.data(), whole_bytes}, {thread_buffer(block).data(), block}};
   const int first_part = whole_bytes == 0 ? 1 : 0;
   const int count = whole_bytes == out.size() ? 1 : 2 - first_part;
-  const ssize_t moved = ::preadv(fd, parts + first_part, count, static_cast<off_t>(offset));
+  const ssize_t moved = ::preadv(fd, parts + first_part, count, off_t(offset));
   if (moved <= 0) return moved;
-  const std::size_t got = std::min(static_cast<std::size_t>(moved), out.size());
+  const std::size_t got = std::min(std::size_t(moved), out.size());
   if (got > whole_bytes)
     std::memcpy(out.data() + whole_bytes, thread_buffer(block).data(), got - whole_bytes);
-  return static_cast<ssize_t>(got);
+  return ssize_t(got);
 }
 
 ssize_t read_bounced(int fd, std::size_t block, std::uint64_t offset, std::span<std::byte> out) {
@@ -40,14 +40,12 @@ ssize_t read_bounced(int fd, std::size_t block, std::uint64_t offset, std::span<
   Buffer& buffer = thread_buffer(2 * block);
   const std::size_t room = buffer.capacity() / block * block;
   const std::size_t wanted = std::min(room, skip_bytes + out.size());
-  const ssize_t moved =
-      ::pread(fd, buffer.data(), round_up(wanted, block), static_cast<off_t>(offset - skip_bytes));
+  const ssize_t moved = ::pread(fd, buffer.data(), round_up(wanted, block), off_t(offset - skip_bytes));
   if (moved < 0) return moved;
-  if (static_cast<std::size_t>(moved) <= skip_bytes) return 0;
-  const std::size_t got =
-      std::min({static_cast<std::size_t>(moved) - skip_bytes, out.size(), wanted - skip_bytes});
+  if (std::size_t(moved) <= skip_bytes) return 0;
+  const std::size_t got = std::min({std::size_t(moved) - skip_bytes, out.size(), wanted - skip_bytes});
   std::memcpy(out.data(), buffer.data() + skip_bytes, got);
-  return static_cast<ssize_t>(got);
+  return ssize_t(got);
 }
 
 }  // namespace

@@ -89,8 +89,8 @@ struct AlignedRead {
 inline AlignedRead plan_read(const std::optional<DirectAlignment>& direct, std::uint64_t offset,
                              std::size_t bytes, std::span<std::byte> room, Buffer& bounce) {
   if (!direct) return {room.data(), offset, 0, bytes};
-  const auto skip_bytes = static_cast<std::size_t>(offset % direct->offset);
-  const auto padded_bytes = static_cast<std::size_t>(round_up(skip_bytes + bytes, direct->offset));
+  const auto skip_bytes = std::size_t(offset % direct->offset);
+  const auto padded_bytes = std::size_t(round_up(skip_bytes + bytes, direct->offset));
   if (skip_bytes == 0 && padded_bytes <= room.size() && is_aligned(*direct, offset, room.data()))
     return {room.data(), offset, 0, padded_bytes};
   bounce.grow(padded_bytes);

@@ -36,7 +36,7 @@ struct Cachestat {
 constexpr std::size_t kWarmReadBytes = 256U << 10U;
 
 std::uint64_t page_bytes() {
-  static const auto bytes = static_cast<std::uint64_t>(::sysconf(_SC_PAGESIZE));
+  static const auto bytes = std::uint64_t(::sysconf(_SC_PAGESIZE));
   return bytes;
 }
 
@@ -54,7 +54,7 @@ bool mincore_is_honest(int fd, const struct stat& status) {
 
 Residency by_mincore(int fd, const struct stat& status) {
   Residency found;
-  found.total_bytes = static_cast<std::uint64_t>(status.st_size);
+  found.total_bytes = std::uint64_t(status.st_size);
   if (!mincore_is_honest(fd, status)) return found;
   constexpr std::uint64_t kPagesAtOnce = 65536;
   const std::uint64_t page_size = page_bytes();
@@ -62,13 +62,13 @@ Residency by_mincore(int fd, const struct stat& status) {
   std::uint64_t resident = 0;
   for (std::uint64_t offset = 0; offset < found.total_bytes; offset += kPagesAtOnce * page_size) {
     const std::uint64_t length = std::min(kPagesAtOnce * page_size, found.total_bytes - offset);
-    void* window = ::mmap(nullptr, length, PROT_READ, MAP_SHARED, fd, static_cast<off_t>(offset));
+    void* window = ::mmap(nullptr, length, PROT_READ, MAP_SHARED, fd, off_t(offset));
     if (window == MAP_FAILED) return found;
     pages.assign((length + page_size - 1) / page_size, 0);
     const int result = ::mincore(window, length, pages.data());
     ::munmap(window, length);
     if (result != 0) return found;
-    resident += static_cast<std::uint64_t>(
+    resident += std::uint64_t(
         std::count_if(pages.begin(), pages.end(), [](unsigned char bits) { return (bits & 1U) != 0; }));
   }
   found.resident_bytes = std::min(resident * page_size, found.total_bytes);
@@ -84,7 +84,7 @@ Result<Residency> residency(const std::filesystem::path& file) {
   if (::fstat(fd.get(), &status) != 0) return errno_error(errno, "cannot look at", file.native());
   Cachestat cache;
   if (::syscall(kCachestat, fd.get(), kWholeFile, &cache, 0U) != 0) return by_mincore(fd.get(), status);
-  const auto total = static_cast<std::uint64_t>(status.st_size);
+  const auto total = std::uint64_t(status.st_size);
   return Residency{std::min(cache.cached * page_bytes(), total), total, true};
 }
 

@@ -16,9 +16,7 @@ struct Residency {
   std::uint64_t total_bytes = 0;
   // If false, the system did not answer (EPERM, O_DIRECT, remote files), and the two numbers mean nothing.
   bool verified = false;
-  double fraction() const {
-    return total_bytes == 0 ? 0.0 : static_cast<double>(resident_bytes) / static_cast<double>(total_bytes);
-  }
+  double fraction() const { return total_bytes == 0 ? 0.0 : double(resident_bytes) / double(total_bytes); }
 };
 
 // Asks the kernel how much of a file is cached, by cachestat(2) or else mincore(2). If the user neither owns

@@ -42,7 +42,7 @@ std::string holder_text() {
 std::string read_holder(int fd) {
   std::array<char, 512> text{};
   const ssize_t length = ::pread(fd, text.data(), text.size(), 0);
-  std::string holder_line(text.data(), length > 0 ? static_cast<std::size_t>(length) : 0);
+  std::string holder_line(text.data(), length > 0 ? std::size_t(length) : 0);
   while (!holder_line.empty() && holder_line.back() == '\n') holder_line.pop_back();
   return holder_line;
 }
@@ -91,7 +91,7 @@ Result<bool> describe(const PosixRoot& root, int folder, const dirent& found, En
   }
   entry.folder = S_ISDIR(status.st_mode);
   if (entry.folder) return true;
-  entry.bytes = static_cast<std::uint64_t>(status.st_size);
+  entry.bytes = std::uint64_t(status.st_size);
   if (!S_ISREG(status.st_mode)) skipped(entry.name);
   return S_ISREG(status.st_mode);
 }
@@ -127,7 +127,7 @@ Result<Entry> PosixNamespace::stat(std::string_view name) {
   if (::fstatat(root, SystemName(name).get(), &status, 0) != 0)
     return root_.error(errno, "cannot look at", name);
   Entry entry{std::string(name), 0, S_ISDIR(status.st_mode)};
-  if (!entry.folder) entry.bytes = static_cast<std::uint64_t>(status.st_size);
+  if (!entry.folder) entry.bytes = std::uint64_t(status.st_size);
   return entry;
 }
 

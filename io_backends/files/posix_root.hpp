@@ -64,7 +64,7 @@ FullIo full_io(std::size_t wanted, Transfer transfer) {
   while (io.done < wanted) {
     const auto moved = transfer(io.done);
     if (moved > 0) {
-      io.done += static_cast<std::size_t>(moved);
+      io.done += std::size_t(moved);
     } else if (moved == 0) {
       break;
     } else if (errno != EINTR) {

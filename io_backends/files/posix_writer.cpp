@@ -91,8 +91,8 @@ Result<void> PosixWriter::begin(std::uint64_t bytes_hint) {
   struct statfs system {};
   if (::fstatfs(fd_.get(), &system) != 0 || system.f_type == TMPFS_MAGIC || system.f_type == RAMFS_MAGIC)
     return success();
-  if (bytes_hint > static_cast<std::uint64_t>(INT64_MAX)) return error(EFBIG, "cannot reserve space for");
-  const auto length = static_cast<off_t>(bytes_hint);
+  if (bytes_hint > std::uint64_t(INT64_MAX)) return error(EFBIG, "cannot reserve space for");
+  const auto length = off_t(bytes_hint);
   if (retry_eintr([&] { return ::fallocate(fd_.get(), FALLOC_FL_KEEP_SIZE, 0, length); }) == 0) {
     reserved_bytes_ = bytes_hint;
   } else if (errno == ENOSPC || errno == EDQUOT || errno == EFBIG) {
@@ -108,7 +108,7 @@ Result<void> PosixWriter::check_unfinished() const {
 // Also counts the bytes of a write that failed after a part, because DirectWriter continues after them.
 FullIo PosixWriter::write_some(std::uint64_t offset, std::span<const std::byte> bytes) {
   const FullIo io = full_io(bytes.size(), [&](std::size_t done) {
-    return ::pwrite(fd_.get(), bytes.data() + done, bytes.size() - done, static_cast<off_t>(offset + done));
+    return ::pwrite(fd_.get(), bytes.data() + done, bytes.size() - done, off_t(offset + done));
   });
   moved_.add_written(io.done);
   written_end_ = std::max(written_end_, offset + io.done);
@@ -125,8 +125,7 @@ Result<void> PosixWriter::write_all(std::uint64_t offset, std::span<const std::b
 // sync, and the sync has less to write. Errors are ignored, because the sync of finish_bytes() reports them.
 void PosixWriter::start_write_back() {
   if (position_ - write_back_end_ < kWriteBackBytes) return;
-  static_cast<void>(::sync_file_range(fd_.get(), static_cast<off_t>(write_back_end_),
-                                      static_cast<off_t>(position_ - write_back_end_),
+  static_cast<void>(::sync_file_range(fd_.get(), off_t(write_back_end_), off_t(position_ - write_back_end_),
                                       SYNC_FILE_RANGE_WRITE));
   write_back_end_ = position_;
 }
@@ -148,11 +147,10 @@ Result<void> PosixWriter::append(std::span<const std::span<const std::byte>> pie
       // writev only reads these bytes, but its type iovec has no const.
       parts[i] = {const_cast<std::byte*>(pieces[i].data()), pieces[i].size()};  // NOLINT(*-const-cast)
     }
-    const ssize_t moved = retry_eintr([&] {
-      return ::pwritev(fd_.get(), parts.data(), static_cast<int>(count), static_cast<off_t>(position_));
-    });
+    const ssize_t moved =
+        retry_eintr([&] { return ::pwritev(fd_.get(), parts.data(), int(count), off_t(position_)); });
     if (moved < 0) return fail(error(errno, "cannot write"));
-    auto written = static_cast<std::size_t>(moved);
+    auto written = std::size_t(moved);
     moved_.add_written(written);
     position_ += written;
     written_end_ = std::max(written_end_, position_);
@@ -178,7 +176,7 @@ Result<void> PosixWriter::write_at(std::uint64_t offset, std::span<const std::by
 // errors.
 Result<void> PosixWriter::finish_bytes(Durability wanted) {
   written_end_ = std::max(written_end_, position_);
-  if (reserved_bytes_ > written_end_ && ::ftruncate(fd_.get(), static_cast<off_t>(written_end_)) != 0)
+  if (reserved_bytes_ > written_end_ && ::ftruncate(fd_.get(), off_t(written_end_)) != 0)
     return error(errno, "cannot give back the space reserved for");
   // Errors are ignored here. A caller that wants `leaving` syncs later, and that sync reports them.
   if (wanted == Durability::leaving)

@@ -96,8 +96,7 @@ class MpiRanks final : public Communicator {
   Result<void> reduce(void* values, std::size_t count, MPI_Datatype type, Reduction reduction) {
     wait_for_ranks();
     return wait_until_done("reduce over the ranks", [&](MPI_Request* request) {
-      return MPI_Iallreduce(MPI_IN_PLACE, values, static_cast<int>(count), type, mpi_operation(reduction),
-                            comm_, request);
+      return MPI_Iallreduce(MPI_IN_PLACE, values, int(count), type, mpi_operation(reduction), comm_, request);
     });
   }
   Result<void> send_clock(int rank);
@@ -135,11 +134,11 @@ Result<std::unique_ptr<Communicator>> MpiRanks::join() {
 }
 
 Result<void> MpiRanks::receive_signals() {
-  const std::size_t sources = root() ? static_cast<std::size_t>(size_) - 1 : 1;
+  const std::size_t sources = root() ? std::size_t(size_) - 1 : 1;
   signals_.resize(sources);
   signal_receives_.assign(sources, MPI_REQUEST_NULL);
   for (std::size_t i = 0; i < sources; ++i) {
-    const int source = root() ? static_cast<int>(i) + 1 : 0;
+    const int source = root() ? int(i) + 1 : 0;
     PENSTOCK_TRY(
         check_mpi(MPI_Irecv(&signals_[i], 1, MPI_INT, source, kSignalTag, comm_, &signal_receives_[i]),
                   "join the ranks"));
@@ -177,7 +176,7 @@ Result<std::vector<std::vector<std::byte>>> MpiRanks::gather(std::span<const std
   // Every rank learns the sizes of all ranks. So if the sum is too large, every rank returns the error, and
   // none waits for the others.
   const std::uint64_t own_bytes = bytes.size();
-  std::vector<std::uint64_t> sizes(static_cast<std::size_t>(size_));
+  std::vector<std::uint64_t> sizes(std::size_t(size_));
   PENSTOCK_TRY(wait_until_done("gather over the ranks", [&](MPI_Request* request) {
     return MPI_Iallgather(&own_bytes, 1, MPI_UINT64_T, sizes.data(), 1, MPI_UINT64_T, comm_, request);
   }));
@@ -191,14 +190,14 @@ Result<std::vector<std::vector<std::byte>>> MpiRanks::gather(std::span<const std
   std::vector<int> starts(ranks);
   std::uint64_t sum = 0;
   for (std::size_t i = 0; i < ranks; ++i) {
-    counts[i] = static_cast<int>(sizes[i]);
-    starts[i] = static_cast<int>(sum);
+    counts[i] = int(sizes[i]);
+    starts[i] = int(sum);
     sum += sizes[i];
   }
   std::vector<std::byte> joined(sum);
   PENSTOCK_TRY(wait_until_done("gather over the ranks", [&](MPI_Request* request) {
-    return MPI_Igatherv(bytes.data(), static_cast<int>(own_bytes), MPI_BYTE, joined.data(), counts.data(),
-                        starts.data(), MPI_BYTE, 0, comm_, request);
+    return MPI_Igatherv(bytes.data(), int(own_bytes), MPI_BYTE, joined.data(), counts.data(), starts.data(),
+                        MPI_BYTE, 0, comm_, request);
   }));
   std::vector<std::vector<std::byte>> bytes_by_rank(ranks);
   for (std::size_t i = 0; i < ranks; ++i)
@@ -215,7 +214,7 @@ Result<void> MpiRanks::broadcast(std::vector<std::byte>& bytes) {
   if (size > INT_MAX) return make_error(Errc::internal, "rank 0 told the others more than 2 GiB at once");
   bytes.resize(size);
   return wait_until_done("broadcast to the ranks", [&](MPI_Request* request) {
-    return MPI_Ibcast(bytes.data(), static_cast<int>(size), MPI_BYTE, 0, comm_, request);
+    return MPI_Ibcast(bytes.data(), int(size), MPI_BYTE, 0, comm_, request);
   });
 }
 
@@ -295,11 +294,11 @@ int MpiRanks::heard_signal() {
   int any_arrived = 0;
   {
     const auto serialized = serializer_.lock_call();
-    const int test_code = MPI_Testany(static_cast<int>(signal_receives_.size()), signal_receives_.data(),
-                                      &receive_index, &any_arrived, MPI_STATUS_IGNORE);
+    const int test_code = MPI_Testany(int(signal_receives_.size()), signal_receives_.data(), &receive_index,
+                                      &any_arrived, MPI_STATUS_IGNORE);
     if (test_code != MPI_SUCCESS || any_arrived == 0 || receive_index == MPI_UNDEFINED) return 0;
   }
-  heard_signal_ = signals_[static_cast<std::size_t>(receive_index)];
+  heard_signal_ = signals_[std::size_t(receive_index)];
   if (root()) report_signal(heard_signal_);
   return heard_signal_;
 }

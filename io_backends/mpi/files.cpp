@@ -36,7 +36,7 @@ class OpenedFile final : public MpiFile {
     MPI_Offset bytes = 0;
     const int code = MPI_File_get_size(file_, &bytes);
     if (code != MPI_SUCCESS) return mpi_error(code, "ask MPI-IO for the size of '" + name_ + "'");
-    return static_cast<std::uint64_t>(bytes);
+    return std::uint64_t(bytes);
   }
 
   Result<std::size_t> read_at(std::uint64_t offset, std::span<std::byte> out) override {
@@ -63,13 +63,13 @@ class OpenedFile final : public MpiFile {
   // One call of MPI-IO. Returns the number of bytes read.
   Result<std::size_t> read_once(std::uint64_t offset, std::span<std::byte> out) {
     auto* const read_function = sharing_ == MpiSharing::shared ? &MPI_File_read_at_all : &MPI_File_read_at;
-    const int wanted = static_cast<int>(std::min(out.size(), kMaxReadBytes));
+    const int wanted = int(std::min(out.size(), kMaxReadBytes));
     MPI_Status status{};
     int got = 0;
     int code = read_function(file_, static_cast<MPI_Offset>(offset), out.data(), wanted, MPI_BYTE, &status);
     if (code == MPI_SUCCESS) code = MPI_Get_count(&status, MPI_BYTE, &got);
     if (code != MPI_SUCCESS) return mpi_error(code, "read '" + name_ + "' by MPI-IO");
-    return static_cast<std::size_t>(std::clamp(got, 0, wanted));
+    return std::size_t(std::clamp(got, 0, wanted));
   }
 
   const MpiSerializer& serializer_;

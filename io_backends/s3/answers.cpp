@@ -15,7 +15,7 @@ Error bad_xml(std::string_view why) {
 }
 
 void append_utf8(std::string& text, std::uint32_t code) {
-  const auto add = [&](std::uint32_t byte) { text += static_cast<char>(static_cast<unsigned char>(byte)); };
+  const auto add = [&](std::uint32_t byte) { text += char(static_cast<unsigned char>(byte)); };
   if (code < 0x80) {
     add(code);
   } else if (code < 0x800) {

@@ -199,8 +199,7 @@ Result<std::optional<std::string>> S3Names::stale_lock_etag(std::string_view nam
   PENSTOCK_ASSIGN(Answer answer, store_.perform({.key = store_.key(name), .out = bytes}));
   if (answer.status == 404) return std::optional<std::string>();
   if (!answer.ok()) return store_.read_error(answer, name);
-  const std::string_view text(reinterpret_cast<const char*>(bytes.data()),
-                              static_cast<std::size_t>(answer.bytes));
+  const std::string_view text(reinterpret_cast<const char*>(bytes.data()), std::size_t(answer.bytes));
   const auto holder = parse_holder(text);
   if (holder && has_ended(*holder)) return std::optional(std::move(answer.etag));
   std::string holder_name = "somebody";
@@ -215,7 +214,7 @@ Result<std::unique_ptr<Lock>> S3Names::lock(std::string_view name) {
   PENSTOCK_ASSIGN(const bool folder, store_.has_folder(name));
   if (folder) return errno_error(EISDIR, "cannot lock", name);
   PENSTOCK_ASSIGN(const std::optional<std::string> stale_etag, stale_lock_etag(name));
-  const Holder own_holder{random_mark(), host_name(), static_cast<long>(::getpid())};
+  const Holder own_holder{random_mark(), host_name(), long(::getpid())};
   const std::string text = holder_text(own_holder);
   // The lock of an ended process is replaced, never removed: by now another process may have taken it over,
   // and would lose it.

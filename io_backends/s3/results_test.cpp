@@ -47,7 +47,7 @@ TEST_F(S3Results, AnUploadThatCannotBeCreatedIsNone) {
   for (const ServerFault fault :
        {ServerFault::page, ServerFault::blanks, ServerFault::cut_result, ServerFault::late_error}) {
     server.inject_faults(fault, TestServer::kAllTries, "POST", "uploads");
-    EXPECT_ERRC(Errc::io, put("large", large), "'large'") << static_cast<int>(fault);
+    EXPECT_ERRC(Errc::io, put("large", large), "'large'") << int(fault);
     server.clear_faults();
     EXPECT_EQ(server.open_uploads(), 0U);
   }
@@ -111,7 +111,7 @@ TEST_F(S3Results, AListingWithoutOneFails) {
   for (const ServerFault fault :
        {ServerFault::page, ServerFault::blanks, ServerFault::cut_result, ServerFault::late_error}) {
     server.inject_faults(fault, TestServer::kAllTries, "GET", "list-type=2");
-    EXPECT_ERRC(Errc::io, list()) << static_cast<int>(fault);
+    EXPECT_ERRC(Errc::io, list()) << int(fault);
     server.clear_faults();
     EXPECT_OK(list());
   }

@@ -51,7 +51,7 @@ void Sha256::add(std::span<const std::byte> bytes) {
   total_bytes_ += bytes.size();
   if (pending_bytes > 0) {
     const std::size_t count = std::min(kBlockBytes - pending_bytes, bytes.size());
-    std::copy_n(bytes.begin(), count, pending_.begin() + static_cast<std::ptrdiff_t>(pending_bytes));
+    std::copy_n(bytes.begin(), count, pending_.begin() + std::ptrdiff_t(pending_bytes));
     bytes = bytes.subspan(count);
     if (pending_bytes + count < kBlockBytes) return;
     add_block(pending_.data());
@@ -65,17 +65,17 @@ Digest Sha256::finish() {
   std::size_t pending_bytes = total_bytes_ % kBlockBytes;
   pending_[pending_bytes++] = std::byte{0x80};
   if (pending_bytes > kBlockBytes - 8) {
-    std::fill(pending_.begin() + static_cast<std::ptrdiff_t>(pending_bytes), pending_.end(), std::byte{0});
+    std::fill(pending_.begin() + std::ptrdiff_t(pending_bytes), pending_.end(), std::byte{0});
     add_block(pending_.data());
     pending_bytes = 0;
   }
-  std::fill(pending_.begin() + static_cast<std::ptrdiff_t>(pending_bytes), pending_.end(), std::byte{0});
+  std::fill(pending_.begin() + std::ptrdiff_t(pending_bytes), pending_.end(), std::byte{0});
   for (std::size_t i = 0; i < 8; ++i)
     pending_[kBlockBytes - 1 - i] = static_cast<std::byte>(bits >> (8 * i) & 0xffU);
   add_block(pending_.data());
   Digest digest{};
   for (std::size_t i = 0; i < digest.size(); ++i)
-    digest[i] = static_cast<std::uint8_t>(state_[i / 4] >> (24 - 8 * (i % 4)) & 0xffU);
+    digest[i] = std::uint8_t(state_[i / 4] >> (24 - 8 * (i % 4)) & 0xffU);
   return digest;
 }
 
@@ -95,7 +95,7 @@ Digest hmac_sha256(std::span<const std::uint8_t> key, std::string_view text) {
   }
   const auto hash_with_key = [&](std::uint8_t mask, std::span<const std::byte> bytes) {
     std::array<std::uint8_t, 64> block = padded_key;
-    for (std::uint8_t& byte : block) byte = static_cast<std::uint8_t>(byte ^ mask);
+    for (std::uint8_t& byte : block) byte = std::uint8_t(byte ^ mask);
     Sha256 hash;
     hash.add(std::as_bytes(std::span(block)));
     hash.add(bytes);

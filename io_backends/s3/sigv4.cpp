@@ -63,7 +63,7 @@ std::string uri_decode(std::string_view text, bool plus_is_space) {
     const int high = i + 2 < text.size() ? hex_value(text[i + 1]) : -1;
     const int low = i + 2 < text.size() ? hex_value(text[i + 2]) : -1;
     if (text[i] == '%' && high >= 0 && low >= 0) {
-      decoded += static_cast<char>(high * 16 + low);
+      decoded += char(high * 16 + low);
       i += 2;
     } else {
       decoded += plus_is_space && text[i] == '+' ? ' ' : text[i];

@@ -25,7 +25,7 @@ TEST(Sha256, HashesAsTheStandardSays) {  // FIPS 180-4, examples
 
 TEST(Sha256, PiecesMakeTheSameHash) {
   std::string text;
-  for (int i = 0; i < 300; ++i) text += static_cast<char>(i % 251);
+  for (int i = 0; i < 300; ++i) text += char(i % 251);
   for (std::size_t length = 0; length <= text.size(); ++length) {
     const std::string_view part = std::string_view(text).substr(0, length);
     for (const std::size_t cut : {length / 3, length / 2, std::min<std::size_t>(length, 64)}) {
@@ -83,7 +83,7 @@ TEST_F(PublishedSignatures, QueriesWithAndWithoutValues) {
 
 TEST(Encoding, EveryByteThereAndBack) {
   std::string all;
-  for (int i = 1; i < 256; ++i) all += static_cast<char>(i);
+  for (int i = 1; i < 256; ++i) all += char(i);
   EXPECT_EQ(uri_decode(uri_encode(all, true), true), all);
   EXPECT_EQ(uri_decode(uri_encode(all, false), false), all);
   EXPECT_EQ(uri_encode("a b,c=d\n\xc3\xa9+%/~", true), "a%20b%2Cc%3Dd%0A%C3%A9%2B%25/~");

@@ -35,8 +35,7 @@ struct How {
 };
 std::string how_name(const testing::TestParamInfo<How>& info) {
   constexpr const char* kNames[] = {"queued_object", "object", "queued_at", "at"};
-  return std::string(kNames[static_cast<std::size_t>(info.param.call)]) +
-         (info.param.known ? "" : "_unknown");
+  return std::string(kNames[std::size_t(info.param.call)]) + (info.param.known ? "" : "_unknown");
 }
 
 class Streams : public S3, public testing::WithParamInterface<How> {

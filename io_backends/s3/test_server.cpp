@@ -25,7 +25,7 @@ bool send_all(int socket, std::string_view bytes) {
   while (!bytes.empty()) {
     const ssize_t sent = ::send(socket, bytes.data(), bytes.size(), MSG_NOSIGNAL);
     if (sent <= 0) return false;
-    bytes.remove_prefix(static_cast<std::size_t>(sent));
+    bytes.remove_prefix(std::size_t(sent));
   }
   return true;
 }
@@ -34,7 +34,7 @@ bool receive(int socket, std::string& pending) {
   char buffer[65536];
   const ssize_t got = ::recv(socket, buffer, sizeof buffer, 0);
   if (got <= 0) return false;
-  pending.append(buffer, static_cast<std::size_t>(got));
+  pending.append(buffer, std::size_t(got));
   return true;
 }
 
@@ -95,7 +95,7 @@ void TestServer::start() {
   sockaddr_in address{};
   address.sin_family = AF_INET;
   address.sin_addr.s_addr = htonl(INADDR_LOOPBACK);
-  address.sin_port = htons(static_cast<std::uint16_t>(port_));
+  address.sin_port = htons(std::uint16_t(port_));
   socklen_t size = sizeof address;
   auto* const socket_address = reinterpret_cast<sockaddr*>(&address);
   if (::bind(listener_.get(), socket_address, size) != 0 || ::listen(listener_.get(), 128) != 0 ||

@@ -34,7 +34,7 @@ constexpr std::chrono::seconds kStopTimeout{2};
 
 const char* method_name(Method method) {
   constexpr const char* kNames[] = {"GET", "HEAD", "PUT", "POST", "DELETE"};
-  return kNames[static_cast<std::size_t>(method)];
+  return kNames[std::size_t(method)];
 }
 
 bool asked_to_stop() {
@@ -68,7 +68,7 @@ int missing_descriptor_errno(CURL* easy, CURLcode code) {
   const auto is_descriptor_errno = [](long number) { return number == EMFILE || number == ENFILE; };
   long os_errno = 0;
   ::curl_easy_getinfo(easy, CURLINFO_OS_ERRNO, &os_errno);
-  if (is_descriptor_errno(os_errno)) return static_cast<int>(os_errno);
+  if (is_descriptor_errno(os_errno)) return int(os_errno);
   if (os_errno != 0) return 0;
   const Fd trial(::open("/", O_PATH | O_CLOEXEC));
   return !trial && is_descriptor_errno(errno) ? errno : 0;
@@ -112,7 +112,7 @@ void Transfers::start(std::uint64_t tag, Request request) {
     new_slot->easy = ::curl_easy_init();
     free_slots_.push_back(new_slot.get());
     slots_.push_back(std::move(new_slot));
-    ::curl_multi_setopt(multi_, CURLMOPT_MAXCONNECTS, std::max(8L, static_cast<long>(slots_.size())));
+    ::curl_multi_setopt(multi_, CURLMOPT_MAXCONNECTS, std::max(8L, long(slots_.size())));
   }
   Slot& slot = *free_slots_.back();
   free_slots_.pop_back();
@@ -177,15 +177,15 @@ void Transfers::start_try(Slot& slot) {
   const std::string url = settings_.endpoint.server + path + (query.empty() ? "" : "?" + query);
   ::curl_easy_setopt(slot.easy, CURLOPT_URL, url.c_str());
   ::curl_easy_setopt(slot.easy, CURLOPT_PATH_AS_IS, 1L);
-  ::curl_easy_setopt(slot.easy, CURLOPT_HTTP_VERSION, static_cast<long>(CURL_HTTP_VERSION_1_1));
+  ::curl_easy_setopt(slot.easy, CURLOPT_HTTP_VERSION, long(CURL_HTTP_VERSION_1_1));
   // libcurl must use no signals: its SIGALRM for a resolver timeout is unsafe with threads.
   ::curl_easy_setopt(slot.easy, CURLOPT_NOSIGNAL, 1L);
   ::curl_easy_setopt(slot.easy, CURLOPT_ERRORBUFFER, slot.error_text);
   ::curl_easy_setopt(slot.easy, CURLOPT_BUFFERSIZE, kBufferBytes);
   ::curl_easy_setopt(slot.easy, CURLOPT_CONNECTTIMEOUT,
-                     static_cast<long>(std::min(settings_.timeout, kConnectTimeout).count()));
+                     long(std::min(settings_.timeout, kConnectTimeout).count()));
   ::curl_easy_setopt(slot.easy, CURLOPT_LOW_SPEED_LIMIT, 1L);
-  ::curl_easy_setopt(slot.easy, CURLOPT_LOW_SPEED_TIME, static_cast<long>(settings_.timeout.count()));
+  ::curl_easy_setopt(slot.easy, CURLOPT_LOW_SPEED_TIME, long(settings_.timeout.count()));
   if (!settings_.trusted_certificates.empty())
     ::curl_easy_setopt(slot.easy, CURLOPT_CAINFO, settings_.trusted_certificates.c_str());
   ::curl_easy_setopt(slot.easy, CURLOPT_PRIVATE, &slot);
@@ -267,7 +267,7 @@ std::size_t Transfers::on_body(char* bytes, std::size_t size, std::size_t count,
   const std::size_t room = slot.request.out.size() - slot.answer.bytes;
   const std::size_t fits = std::min(room, length);
   std::copy_n(reinterpret_cast<const std::byte*>(bytes), fits,
-              slot.request.out.begin() + static_cast<std::ptrdiff_t>(slot.answer.bytes));
+              slot.request.out.begin() + std::ptrdiff_t(slot.answer.bytes));
   slot.answer.bytes += fits;
   slot.answer.is_cut = fits < length;
   return fits;
@@ -279,7 +279,7 @@ void Transfers::inspect_head(Slot& slot) {
   ::curl_easy_getinfo(slot.easy, CURLINFO_RESPONSE_CODE, &answer.status);
   curl_off_t length = -1;
   ::curl_easy_getinfo(slot.easy, CURLINFO_CONTENT_LENGTH_DOWNLOAD_T, &length);
-  answer.object_bytes = length > 0 ? static_cast<std::uint64_t>(length) : 0;
+  answer.object_bytes = length > 0 ? std::uint64_t(length) : 0;
   if (!answer.ok()) return;
   if (slot.request.first_byte) {
     if (answer.status == 206) answer.object_bytes = slot.range.object_bytes.value_or(0);
@@ -312,9 +312,9 @@ std::size_t Transfers::on_send(char* bytes, std::size_t size, std::size_t count,
 // libcurl calls this function before it sends the body again on another connection.
 int Transfers::on_rewind(void* from, curl_off_t offset, int origin) {
   Slot& slot = *static_cast<Slot*>(from);
-  if (origin != SEEK_SET || offset < 0 || static_cast<std::uint64_t>(offset) > slot.request.body.size())
+  if (origin != SEEK_SET || offset < 0 || std::uint64_t(offset) > slot.request.body.size())
     return CURL_SEEKFUNC_FAIL;
-  slot.sent_bytes = static_cast<std::size_t>(offset);
+  slot.sent_bytes = std::size_t(offset);
   return CURL_SEEKFUNC_OK;
 }
 
@@ -373,7 +373,7 @@ void Transfers::drive(bool wait) {
   for (const auto& slot : slots_)
     if (slot->awaits_retry)
       pause = std::clamp(std::chrono::ceil<std::chrono::milliseconds>(slot->retry_at - now), {}, pause);
-  ::curl_multi_poll(multi_, nullptr, 0, static_cast<int>(pause.count()), nullptr);
+  ::curl_multi_poll(multi_, nullptr, 0, int(pause.count()), nullptr);
   start_due();
   ::curl_multi_perform(multi_, &running);
   collect();

@@ -20,8 +20,7 @@ class S3Writer final : public Writer {
   S3Writer(Store& store, std::string_view name, std::uint64_t hint)
       : store_(store),
         name_(name),
-        part_bytes_(static_cast<std::size_t>(
-            std::max<std::uint64_t>(store.settings().part_bytes, hint / kMaxParts + 1))),
+        part_bytes_(std::size_t(std::max<std::uint64_t>(store.settings().part_bytes, hint / kMaxParts + 1))),
         mark_(random_mark()) {}
   ~S3Writer() override { give_up(); }
 
@@ -53,8 +52,7 @@ class S3Writer final : public Writer {
         if (next_part_.size() + count > next_part_.capacity())
           next_part_.reserve(
               std::min(part_bytes_, std::max(next_part_.size() + count, 2 * next_part_.capacity())));
-        next_part_.insert(next_part_.end(), bytes.begin(),
-                          bytes.begin() + static_cast<std::ptrdiff_t>(count));
+        next_part_.insert(next_part_.end(), bytes.begin(), bytes.begin() + std::ptrdiff_t(count));
       } catch (const std::bad_alloc&) {
         return errno_error(ENOMEM, "no memory for a part of", name_);
       }

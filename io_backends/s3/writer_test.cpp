@@ -164,7 +164,7 @@ TEST_F(S3Writers, AnUploadWithoutAResultIsNotDone) {
   for (const ServerFault fault : kMisleading) {
     remake({{"part", "5MiB"}, {"retries", "1"}});
     server.inject_faults(fault, TestServer::kAllTries, "POST", "uploadId=");
-    EXPECT_ERRC(Errc::io, put("large", bytes), "'large'") << static_cast<int>(fault);
+    EXPECT_ERRC(Errc::io, put("large", bytes), "'large'") << int(fault);
     server.clear_faults();
     EXPECT_EQ(server.open_uploads(), 0U);
     EXPECT_ERRC(Errc::not_found, backend->names().stat("large"));
@@ -176,7 +176,7 @@ TEST_F(S3Writers, AnUploadIsCompletedAgainUntilItHasAResult) {
   for (const ServerFault fault : kMisleading)
     for (const char* const request : {"uploadId=", "uploads"}) {
       server.inject_faults(fault, 2, "POST", request);
-      ASSERT_OK(put("large", bytes)) << static_cast<int>(fault);
+      ASSERT_OK(put("large", bytes)) << int(fault);
       const auto there = get("large");
       ASSERT_OK(there);
       EXPECT_EQ(*there, bytes);
@@ -236,7 +236,7 @@ TEST_F(S3Writers, AListingWithoutAResultIsAskedForAgain) {
     if (fault == ServerFault::other_result) continue;  // only for listings
     server.inject_faults(fault, 1, "GET", "list-type=2");
     const auto entry = backend->names().stat("folder");
-    ASSERT_OK(entry) << static_cast<int>(fault);
+    ASSERT_OK(entry) << int(fault);
     EXPECT_TRUE(entry->folder);
   }
 }

@@ -61,7 +61,7 @@ Blob torn(const Blob& whole, const RandomStream& random) {
       bytes.resize(part);
       break;
     default:
-      std::fill(bytes.begin() + static_cast<std::ptrdiff_t>(part), bytes.end(), std::byte{0});
+      std::fill(bytes.begin() + std::ptrdiff_t(part), bytes.end(), std::byte{0});
   }
   return std::make_shared<const std::vector<std::byte>>(std::move(bytes));
 }

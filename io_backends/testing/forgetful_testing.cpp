@@ -186,7 +186,7 @@ class ForgetfulWriter final : public Writer {
     }
     // Without the lock: the bytes belong to this Writer until publish().
     if (offset + bytes.size() > bytes_.size()) bytes_.resize(offset + bytes.size());
-    std::copy(bytes.begin(), bytes.end(), bytes_.begin() + static_cast<std::ptrdiff_t>(offset));
+    std::copy(bytes.begin(), bytes.end(), bytes_.begin() + std::ptrdiff_t(offset));
     moved_.add_written(bytes.size());
     return success();
   }

@@ -22,7 +22,7 @@ using Bytes = std::vector<std::uint8_t>;
 // Gives the target a copy in memory of exactly this size, so that a sanitizer reports a read of the first
 // byte after it.
 void feed(const Bytes& bytes, std::size_t size) {
-  const Bytes copy(bytes.begin(), bytes.begin() + static_cast<std::ptrdiff_t>(size));
+  const Bytes copy(bytes.begin(), bytes.begin() + std::ptrdiff_t(size));
   LLVMFuzzerTestOneInput(copy.data(), copy.size());
 }
 
@@ -37,10 +37,10 @@ void feed_variants(Bytes bytes) {
       feed(bytes, position);
       continue;
     }
-    const auto bit = static_cast<std::uint8_t>(1U << (i % 9));
-    bytes[position] = static_cast<std::uint8_t>(bytes[position] ^ bit);
+    const auto bit = std::uint8_t(1U << (i % 9));
+    bytes[position] = std::uint8_t(bytes[position] ^ bit);
     feed(bytes, bytes.size());
-    bytes[position] = static_cast<std::uint8_t>(bytes[position] ^ bit);
+    bytes[position] = std::uint8_t(bytes[position] ^ bit);
   }
 }
 

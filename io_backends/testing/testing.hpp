@@ -46,7 +46,7 @@ inline std::span<const std::byte> bytes_of(std::string_view text) {
 }
 inline std::string text_of(std::span<const std::byte> bytes) {
   std::string text;
-  for (const std::byte byte : bytes) text += static_cast<char>(byte);
+  for (const std::byte byte : bytes) text += char(byte);
   return text;
 }
 // Returns `count` bytes that depend on their offset and on the seed.

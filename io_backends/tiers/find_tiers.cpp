@@ -32,7 +32,7 @@ bool may_write(const std::filesystem::path& folder) {
 std::uint64_t free_bytes_on(const std::filesystem::path& folder) {
   struct statvfs space {};
   if (::statvfs(folder.c_str(), &space) != 0) return 0;
-  return static_cast<std::uint64_t>(space.f_bavail) * space.f_frsize;
+  return std::uint64_t(space.f_bavail) * space.f_frsize;
 }
 
 std::vector<std::filesystem::path> usual_folders() {

@@ -186,7 +186,7 @@ Result<std::unique_ptr<Backend>> decorate(std::unique_ptr<Backend> backend, cons
   if (throttling.any()) backend = throttled(std::move(backend), throttling);
   if (options.has("fail")) {
     PENSTOCK_ASSIGN(const auto faults, parse_faults(options.text("fail")));
-    const auto seed = static_cast<std::uint64_t>(options.integer("fail_seed"));
+    const auto seed = std::uint64_t(options.integer("fail_seed"));
     backend = faulty(std::move(backend), faults, seed);
   }
   if (options.boolean("times") || options.has("trace")) {

@@ -46,7 +46,7 @@ std::string unescape_octal(std::string_view text) {
       return i + k < text.size() && text[i + k] >= '0' && text[i + k] <= '7';
     };
     if (text[i] == '\\' && digit(1) && digit(2) && digit(3)) {
-      out += static_cast<char>((text[i + 1] - '0') * 64 + (text[i + 2] - '0') * 8 + (text[i + 3] - '0'));
+      out += char((text[i + 1] - '0') * 64 + (text[i + 2] - '0') * 8 + (text[i + 3] - '0'));
       i += 3;
     } else {
       out += text[i];
@@ -111,7 +111,7 @@ TierFacts facts_of_unlisted_mount(const std::filesystem::path& path) {
   struct statfs system {};
   if (::statfs(path.c_str(), &system) == 0)
     for (const auto& [magic, name] : kTypeOfMagic)
-      if (magic == static_cast<std::uint32_t>(system.f_type)) facts.fs_type = name;
+      if (magic == std::uint32_t(system.f_type)) facts.fs_type = name;
   struct stat status {};
   if (::stat(path.c_str(), &status) == 0)
     facts.device =
@@ -159,7 +159,7 @@ std::string lustre_striping(const std::filesystem::path& path) {
   std::array<std::byte, 4096> layout{};
   const ssize_t length = ::getxattr(path.c_str(), "lustre.lov", layout.data(), layout.size());
   if (length <= 0) return "";
-  return describe_lustre_layout(std::span<const std::byte>(layout).first(static_cast<std::size_t>(length)));
+  return describe_lustre_layout(std::span<const std::byte>(layout).first(std::size_t(length)));
 }
 
 }  // namespace

@@ -43,9 +43,9 @@ int UringRing::create(unsigned entries, unsigned completions, unsigned flags) {
 }
 
 int UringRing::set_up(std::size_t depth, bool sqpoll) {
-  const auto entries = static_cast<unsigned>(std::min<std::size_t>(3 * depth, kMostEntries));
+  const auto entries = unsigned(std::min<std::size_t>(3 * depth, kMostEntries));
   // The kernel rounds `entries` up to a power of two, and refuses a smaller number of completions than that.
-  const auto completions = static_cast<unsigned>(
+  const auto completions = unsigned(
       std::min<std::size_t>(std::max<std::size_t>(2 * depth + 1, std::bit_ceil(entries)), kMostCompletions));
   // With these flags (Linux 6.1 and later) completions are processed only when this thread asks for them.
   const unsigned best_flags =
@@ -57,9 +57,8 @@ int UringRing::set_up(std::size_t depth, bool sqpoll) {
   rlimit limit{};
   ::getrlimit(RLIMIT_NOFILE, &limit);
   const std::uint64_t free_descriptors = limit.rlim_cur > depth ? limit.rlim_cur - depth : 0;
-  file_slots_ =
-      static_cast<unsigned>(std::bit_floor(std::min<std::uint64_t>(free_descriptors, kMostTableFiles)));
-  chain_slots_ = static_cast<unsigned>(depth);
+  file_slots_ = unsigned(std::bit_floor(std::min<std::uint64_t>(free_descriptors, kMostTableFiles)));
+  chain_slots_ = unsigned(depth);
   return -::io_uring_register_files_sparse(&ring_, chain_slots_ + file_slots_);
 }
 

@@ -43,16 +43,16 @@ Result<void> cut_torn_line(int file, const std::string& path) {
     return errno_error(errno, "cannot look at the log of acknowledgements", path);
   if (!S_ISREG(facts.st_mode)) return success();
   const off_t tail_begin = std::max<off_t>(0, facts.st_size - kMostLineBytes);
-  std::string tail(static_cast<std::size_t>(facts.st_size - tail_begin), '\0');
+  std::string tail(std::size_t(facts.st_size - tail_begin), '\0');
   const ssize_t bytes_read = retry_eintr([&] { return ::pread(file, tail.data(), tail.size(), tail_begin); });
-  if (bytes_read != static_cast<ssize_t>(tail.size()))
+  if (bytes_read != ssize_t(tail.size()))
     return errno_error(bytes_read < 0 ? errno : EIO, "cannot read the log of acknowledgements", path);
   const std::size_t line_begin = tail.rfind('\n') + 1;  // 0 without a newline: npos + 1 is 0
   if (line_begin == tail.size()) return success();
   if ((line_begin == 0 && tail_begin > 0) || !begins_a_line(std::string_view(tail).substr(line_begin)))
     return make_error(Errc::invalid_argument,
                       "'" + path + "' is no log of acknowledgements: name another --ack-log");
-  if (retry_eintr([&] { return ::ftruncate(file, tail_begin + static_cast<off_t>(line_begin)); }) != 0)
+  if (retry_eintr([&] { return ::ftruncate(file, tail_begin + off_t(line_begin)); }) != 0)
     return errno_error(errno, "cannot write the log of acknowledgements", path);
   return success();
 }
@@ -62,7 +62,7 @@ Result<void> cut_torn_line(int file, const std::string& path) {
 Result<void> write_line(int file, const std::string& path, const std::string& line) {
   // The whole line is one write(): with two, a kill between them could tear the line.
   const ssize_t written = retry_eintr([&] { return ::write(file, line.data(), line.size()); });
-  if (written != static_cast<ssize_t>(line.size()))
+  if (written != ssize_t(line.size()))
     return errno_error(written < 0 ? errno : ENOSPC, "cannot write the log of acknowledgements", path);
   if (retry_eintr([&] { return ::fdatasync(file); }) != 0)
     return errno_error(errno, "cannot sync the log of acknowledgements", path);

@@ -65,9 +65,9 @@ TEST(CheckpointManifest, AnyFlippedBitIsCorrupt) {
   std::string text = serialize(two_ranks());
   for (std::size_t bit = 0; bit < text.size() * 8; ++bit) {
     char& byte = text[bit / 8];
-    byte = static_cast<char>(byte ^ (1 << (bit % 8)));
+    byte = char(byte ^ (1 << (bit % 8)));
     ASSERT_TRUE(fails_with(Errc::corrupt, parse_checkpoint_manifest(text, "m"), "'m'")) << bit;
-    byte = static_cast<char>(byte ^ (1 << (bit % 8)));
+    byte = char(byte ^ (1 << (bit % 8)));
   }
 }
 

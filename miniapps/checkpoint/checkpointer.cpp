@@ -403,7 +403,7 @@ Result<void> TieredCheckpointer::write_own_files(SaveWork& work, std::vector<Che
   if (!ranks_.root()) {
     PENSTOCK_ASSIGN(work.pending, PendingCheckpoint::join(stores_.of(work.to_fast_tier), work.folder));
   }
-  const auto rank = static_cast<std::uint64_t>(ranks_.rank());
+  const auto rank = std::uint64_t(ranks_.rank());
   for (const FileView& file : work.files) {
     PENSTOCK_ASSIGN(CheckpointFile entry, work.pending->write(file.name, rank, file.bytes));
     written.push_back(std::move(entry));
@@ -417,7 +417,7 @@ Result<void> TieredCheckpointer::write_and_commit(SaveWork& work) {
   PENSTOCK_TRY(all_ok(ranks_, write_own_files(work, written)));
   const auto commit_all = [&]() -> Result<void> {
     if (ranks_.size() > 1) {
-      PENSTOCK_ASSIGN(written, work.pending->collect_files(static_cast<std::uint64_t>(ranks_.size())));
+      PENSTOCK_ASSIGN(written, work.pending->collect_files(std::uint64_t(ranks_.size())));
     }
     return commit(work, std::move(written));
   };
@@ -450,8 +450,7 @@ Result<void> TieredCheckpointer::write_snapshot(const std::atomic<bool>& given_u
   PENSTOCK_TRY(write_own_files(work, written));
   if (!ranks_.root()) return success();
   for (const Clock::time_point until = deadline_after(policy_.block_for); ranks_.size() > 1;) {
-    Result<std::vector<CheckpointFile>> parts =
-        work.pending->collect_files(static_cast<std::uint64_t>(ranks_.size()));
+    Result<std::vector<CheckpointFile>> parts = work.pending->collect_files(std::uint64_t(ranks_.size()));
     if (parts.ok()) {
       written = *std::move(parts);
       break;
@@ -472,7 +471,7 @@ Result<SaveWork> TieredCheckpointer::work_of(const SaveRequest& request) {
   work.files = request.files;
   work.id.step = request.step;
   work.manifest.run = policy_.run;
-  work.manifest.ranks = static_cast<std::uint64_t>(ranks_.size());
+  work.manifest.ranks = std::uint64_t(ranks_.size());
   work.manifest.trainer = request.trainer;
   work.manifest.payload = request.payload;
   work.manifest.payload_seed = request.payload_seed;

@@ -29,7 +29,7 @@ namespace penstock {
 enum class Reached : std::uint8_t { nothing, fast, durable };
 constexpr std::string_view reached_name(Reached level) {
   constexpr std::string_view kNames[] = {"nothing", "fast", "durable"};
-  return kNames[static_cast<std::size_t>(level)];
+  return kNames[std::size_t(level)];
 }
 
 // What save() does if the fast tier has no free space: wait for the drain, skip this checkpoint, or write it

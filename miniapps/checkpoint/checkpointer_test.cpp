@@ -123,7 +123,7 @@ TEST_F(CheckpointerTest, ABitThatFlipsBeforeTheDrainIsNeverDurable) {
     std::fstream file(dir_.path() / "fast" / CheckpointStore::folder("default", {20, 0}) / "rank-0.bin",
                       std::ios::in | std::ios::out | std::ios::binary);
     file.seekp(1234);
-    file.put(static_cast<char>(~static_cast<unsigned>(noise(kBytes, 20)[1234])));
+    file.put(char(~unsigned(noise(kBytes, 20)[1234])));
     ASSERT_TRUE(file.good());
   }
   const Tier slow = tier("slow");
@@ -354,8 +354,7 @@ TEST_P(CheckpointerOfRanks, PublishWhenAllHaveWritten) {
     const auto opened = Checkpointer::open(policy_, slow, &fast, ranks);
     ASSERT_TRUE(opened.ok()) << opened.error().what;
     for (const std::uint64_t step : {20U, 40U}) {
-      const std::vector<std::byte> state =
-          noise(kBytes + static_cast<std::size_t>(ranks.rank()), step, ranks.rank());
+      const std::vector<std::byte> state = noise(kBytes + std::size_t(ranks.rank()), step, ranks.rank());
       const Result<CheckpointTimes> saved = (*opened)->save(
           {.step = step, .files = {{"rank-" + std::to_string(ranks.rank()) + ".bin", state}}});
       EXPECT_TRUE(saved.ok()) << saved.error().what;
@@ -366,7 +365,7 @@ TEST_P(CheckpointerOfRanks, PublishWhenAllHaveWritten) {
   EXPECT_EQ(steps(slow), (std::vector<std::uint64_t>{20, 40}));
   for (int rank = 0; rank < 4; ++rank)
     EXPECT_EQ(newest(slow, "rank-" + std::to_string(rank) + ".bin"),
-              noise(kBytes + static_cast<std::size_t>(rank), 40, rank));
+              noise(kBytes + std::size_t(rank), 40, rank));
 }
 
 TEST_F(CheckpointerTest, ARankThatFailsFailsTheSaveOfAll) {

@@ -23,7 +23,7 @@ namespace penstock {
 inline constexpr std::chrono::nanoseconds kLong = std::chrono::seconds(60);
 
 inline std::vector<std::byte> noise(std::size_t bytes, std::uint64_t step, int rank = 0) {
-  const RandomStream random(step, static_cast<std::uint64_t>(rank));
+  const RandomStream random(step, std::uint64_t(rank));
   std::vector<std::byte> all(bytes);
   for (std::size_t i = 0; i < bytes; ++i) all[i] = static_cast<std::byte>(random.bits(i));
   return all;

@@ -40,7 +40,7 @@ TEST_P(ReadingAhead, GivesAllBytesInOrder) {
   for (const std::uint64_t bytes :
        {std::uint64_t{0}, std::uint64_t{1}, kCheckpointChunk, kCheckpointChunk + 1, 4 * kCheckpointChunk,
         kChunks * kCheckpointChunk - 5}) {
-    const std::vector<std::byte> content = pattern(bytes, static_cast<unsigned>(bytes));
+    const std::vector<std::byte> content = pattern(bytes, unsigned(bytes));
     const CheckpointManifest manifest = save(*store_, "run", {++step, 0}, {{"a", content}});
     std::vector<std::byte> taken;
     EXPECT_OK(read(*store_, manifest, taken));

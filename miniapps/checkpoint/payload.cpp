@@ -176,7 +176,7 @@ struct PayloadState::Memory {
   };
 
   static Result<Memory*> map(std::uint64_t bytes);
-  ~Memory() { ::munmap(mapped, static_cast<std::size_t>(length)); }
+  ~Memory() { ::munmap(mapped, std::size_t(length)); }
 
   void* mapped = nullptr;
   std::uint64_t length = 0;
@@ -193,17 +193,17 @@ Result<PayloadState::Memory*> PayloadState::Memory::map(std::uint64_t bytes) {
                                   left == 0 ? "" : fmt::format(" ({} are available)", format_size(left))));
   };
   const std::uint64_t left = available_memory();
-  if (bytes > static_cast<std::uint64_t>(PTRDIFF_MAX) - kHugePageBytes || (left != 0 && bytes > left))
+  if (bytes > std::uint64_t(PTRDIFF_MAX) - kHugePageBytes || (left != 0 && bytes > left))
     return no_memory(left);
   const std::uint64_t length = bytes + kHugePageBytes;
-  void* const mapped = ::mmap(nullptr, static_cast<std::size_t>(length), PROT_READ | PROT_WRITE,
-                              MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
+  void* const mapped =
+      ::mmap(nullptr, std::size_t(length), PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
   if (mapped == MAP_FAILED) return no_memory(left);
   // Huge pages mean fewer page faults and TLB misses. If the kernel gives none, small pages work as well.
-  static_cast<void>(::madvise(mapped, static_cast<std::size_t>(length), MADV_HUGEPAGE));
+  static_cast<void>(::madvise(mapped, std::size_t(length), MADV_HUGEPAGE));
   auto* const memory = new (std::nothrow) Memory;
   if (memory == nullptr) {
-    ::munmap(mapped, static_cast<std::size_t>(length));
+    ::munmap(mapped, std::size_t(length));
     return no_memory(left);
   }
   memory->mapped = mapped;
@@ -223,7 +223,8 @@ Result<std::unique_ptr<PayloadState>> PayloadState::make(std::vector<PayloadFile
   state->memory_.reset(memory);
   // NOLINTNEXTLINE(*-reinterpret-cast)
   const std::uint64_t misaligned = reinterpret_cast<std::uintptr_t>(memory->mapped) % kHugePageBytes;
-  std::byte* begin = static_cast<std::byte*>(memory->mapped) + (misaligned == 0 ? 0 : kHugePageBytes - misaligned);
+  std::byte* begin =
+      static_cast<std::byte*>(memory->mapped) + (misaligned == 0 ? 0 : kHugePageBytes - misaligned);
   for (const PayloadFile& file : state->files_) {
     const std::uint64_t pages = whole_blocks(file.bytes) / kPage;
     memory->parts.push_back({Content(state->seed_, state->rank_, file.name), begin, pages});
@@ -235,7 +236,7 @@ Result<std::unique_ptr<PayloadState>> PayloadState::make(std::vector<PayloadFile
     std::atomic<std::uint64_t> next_page{0};
     const std::uint64_t threads =
         std::min<std::uint64_t>(allowed_cpus().size(), part.pages / kPagesAtOnce + 1);
-    PENSTOCK_TRY(on_threads(static_cast<unsigned>(threads), [&](unsigned) {
+    PENSTOCK_TRY(on_threads(unsigned(threads), [&](unsigned) {
       for (std::uint64_t first = 0; (first = next_page.fetch_add(kPagesAtOnce)) < part.pages;) {
         const std::uint64_t end = std::min(first + kPagesAtOnce, part.pages);
         for (std::uint64_t page = first; page < end; ++page) {
@@ -260,7 +261,7 @@ void PayloadState::advance_to(std::uint64_t step) {
 }
 
 std::span<const std::byte> PayloadState::file(std::size_t index) const {
-  return {memory_->parts[index].begin, static_cast<std::size_t>(files_[index].bytes)};
+  return {memory_->parts[index].begin, std::size_t(files_[index].bytes)};
 }
 
 Result<void> prove_state(std::span<const std::byte> bytes, std::uint64_t offset, std::string_view file,
@@ -278,7 +279,7 @@ Result<void> prove_state(std::span<const std::byte> bytes, std::uint64_t offset,
     const auto wrong_at = std::mismatch(piece.begin(), piece.end(), expected.begin()).first - piece.begin();
     return make_error(Errc::corrupt,
                       fmt::format("'{}' is not what rank {} had at step {} (seed {}): byte {} differs", file,
-                                  rank, step, seed, offset + at + static_cast<std::uint64_t>(wrong_at)));
+                                  rank, step, seed, offset + at + std::uint64_t(wrong_at)));
   }
   return success();
 }

@@ -37,10 +37,10 @@ TEST(Payload, SizesAreThePublishedOnes) {
   EXPECT_EQ(bytes("unet3d"), 499'153'191U);
   // In MLPerf Storage, 105, 912 and 5,290 "GB" are GiB, but 18 TB are decimal.
   const double gib = 0x1p30;
-  EXPECT_NEAR(static_cast<double>(bytes("llama3-8b")) / gib, 105, 105 * 0.01);
-  EXPECT_NEAR(static_cast<double>(bytes("llama3-70b")) / gib, 912, 912 * 0.01);
-  EXPECT_NEAR(static_cast<double>(bytes("llama3-405b")) / gib, 5290, 5290 * 0.01);
-  EXPECT_NEAR(static_cast<double>(bytes("llama3-1t")), 18e12, 18e12 * 0.04);
+  EXPECT_NEAR(double(bytes("llama3-8b")) / gib, 105, 105 * 0.01);
+  EXPECT_NEAR(double(bytes("llama3-70b")) / gib, 912, 912 * 0.01);
+  EXPECT_NEAR(double(bytes("llama3-405b")) / gib, 5290, 5290 * 0.01);
+  EXPECT_NEAR(double(bytes("llama3-1t")), 18e12, 18e12 * 0.04);
 }
 
 TEST(Payload, NamesAndSizesAreFound) {

@@ -25,7 +25,7 @@ inline bool full() {
 }
 
 inline std::vector<std::byte> bytes_of_step(std::uint64_t step, unsigned rank) {
-  return pattern(rank == 0 ? 30'000 : 1'001, static_cast<unsigned>(step) * 2 + rank);
+  return pattern(rank == 0 ? 30'000 : 1'001, unsigned(step) * 2 + rank);
 }
 
 // What the training was promised. It is in memory that the killed process shares with the test.
@@ -156,7 +156,7 @@ inline std::set<std::uint64_t> whole_steps(const CheckpointStore& store, Violati
     if (!one.manifest) continue;
     Result<void> good = store.verify(kRun, *one.manifest);
     for (const CheckpointFile& file : one.manifest->files) {
-      const auto wanted = bytes_of_step(one.id.step, static_cast<unsigned>(file.rank));
+      const auto wanted = bytes_of_step(one.id.step, unsigned(file.rank));
       if (good)
         good = store.read_file(kRun, one.id, file, [&](std::uint64_t offset, auto bytes) {
           const bool equal =

@@ -23,8 +23,7 @@ class Restarts : public testing::Test {
   }
   // Saves a checkpoint to the fast store and copies it to the slow one.
   CheckpointManifest on_both(std::uint64_t step) {
-    const CheckpointManifest manifest =
-        save(*fast_, "run", {step, 0}, two_files(static_cast<unsigned>(step)));
+    const CheckpointManifest manifest = save(*fast_, "run", {step, 0}, two_files(unsigned(step)));
     EXPECT_OK(copy_checkpoint(*fast_, *slow_, manifest));
     return manifest;
   }

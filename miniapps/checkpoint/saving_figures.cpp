@@ -93,7 +93,7 @@ std::optional<double> step_inflation(std::span<const Period> steps, std::span<co
     const double length = step.end_s - step.begin_s;
     const auto drain = std::find_if(drain_periods.begin(), drain_periods.end(),
                                     [&](const Period& period) { return period.end_s > step.begin_s; });
-    const auto at = static_cast<std::size_t>(drain - drain_periods.begin());
+    const auto at = std::size_t(drain - drain_periods.begin());
     const double overlap = drain == drain_periods.end() ? 0 : overlap_s(step, *drain);
     if (overlap <= 0)
       between[at].push_back(length);

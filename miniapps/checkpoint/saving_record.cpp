@@ -19,7 +19,7 @@ std::vector<CheckpointTimes> not_skipped(std::span<const CheckpointTimes> all) {
 }
 
 void record_checkpoint(const CheckpointTimes& one, const MetricInfo& time_to_durable, Trial& trial) {
-  const auto bytes = static_cast<double>(one.bytes);
+  const auto bytes = double(one.bytes);
   trial.sample(saving_metrics::kBytes, bytes);
   trial.sample(saving_metrics::kBlockTime, one.block_s);
   if (one.fast_s) trial.sample(saving_metrics::kTimeToFast, *one.fast_s);
@@ -31,7 +31,7 @@ void record_checkpoint(const CheckpointTimes& one, const MetricInfo& time_to_dur
 
 void record_counts(const CheckpointCounts& counts, Trial& trial) {
   const auto count = [&](const MetricInfo& metric, std::uint64_t value) {
-    trial.sample(metric, static_cast<double>(value));
+    trial.sample(metric, double(value));
   };
   count(saving_metrics::kSaves, counts.saves);
   count(saving_metrics::kSkips, counts.skips);
@@ -72,10 +72,9 @@ void record_saving(const SavingFacts& facts, Trial& trial) {
     block_times.push_back(one.block_s);
     const std::optional<double> ceiling = facts.has_fast_tier ? facts.fast_ceiling : facts.slow_ceiling;
     if (ceiling && one.bytes > 0 && !facts.by_snapshot)
-      trial.sample(saving_metrics::kBlockOfCeiling, one.block_s * *ceiling / static_cast<double>(one.bytes));
+      trial.sample(saving_metrics::kBlockOfCeiling, one.block_s * *ceiling / double(one.bytes));
     if (facts.slow_ceiling && one.drain_s && *one.drain_s > 0)
-      trial.sample(saving_metrics::kDrainOfCeiling,
-                   static_cast<double>(one.bytes) / *one.drain_s / *facts.slow_ceiling);
+      trial.sample(saving_metrics::kDrainOfCeiling, double(one.bytes) / *one.drain_s / *facts.slow_ceiling);
   }
   if (const auto overlap = drain_overlap(all)) trial.sample(saving_metrics::kDrainOverlap, *overlap);
   if (const auto inflation = step_inflation(facts.steps, all); inflation && facts.steps_are_work)

@@ -45,7 +45,7 @@ SnapshotWriter::~SnapshotWriter() {
 
 Result<void> SnapshotWriter::reserve_memory(std::span<const FileView> files) {
   std::size_t bytes = 0;
-  for (const FileView& file : files) bytes += static_cast<std::size_t>(whole_blocks(file.bytes.size()));
+  for (const FileView& file : files) bytes += std::size_t(whole_blocks(file.bytes.size()));
   try {
     memory_.grow(bytes);
   } catch (const std::bad_alloc&) {
@@ -59,7 +59,7 @@ void SnapshotWriter::copy_and_write(std::uint64_t step, std::span<FileView> file
   for (FileView& file : files) {
     std::memcpy(memory_.data() + at, file.bytes.data(), file.bytes.size());
     file.bytes = std::span(memory_.data() + at, file.bytes.size());
-    at += static_cast<std::size_t>(whole_blocks(file.bytes.size()));
+    at += std::size_t(whole_blocks(file.bytes.size()));
   }
   step_ = step;
   given_up_ = false;

@@ -112,9 +112,9 @@ TEST_F(Snapshots, AreWrittenThroughWhileTheMemoryIsTaken) {
 TEST_F(Snapshots, ThatFindTheFastTierFullAreTreatedAsThePolicySays) {
   for (const OnFull policy : {OnFull::block, OnFull::skip, OnFull::writethrough}) {
     for (const bool at_the_end : {false, true}) {
-      SCOPED_TRACE(static_cast<int>(policy));
+      SCOPED_TRACE(int(policy));
       policy_.on_full = policy;
-      policy_.run = "run" + std::to_string(static_cast<int>(policy)) + (at_the_end ? "e" : "n");
+      policy_.run = "run" + std::to_string(int(policy)) + (at_the_end ? "e" : "n");
       const Tier slow = tier("slow");
       const Tier fast = tier("fast", ",fail=write/rank-0.bin:enospc@#1");
       const auto saver = open(slow, &fast).value();

@@ -281,7 +281,7 @@ TEST_P(StagedCheckpoint, HoldsWhateverFails) {
   int failed = 0;
   for (int n = 1, held = 0; held < 10; ++n) {  // until the fault comes after the last operation
     ASSERT_LT(n, 200);
-    const CheckpointId id{static_cast<std::uint64_t>(n), 0};
+    const CheckpointId id{std::uint64_t(n), 0};
     const Tier faulty = store_.place().tier("slow", "fail=eio@#" + std::to_string(n));
     const auto store = CheckpointStore::open(faulty);
     if (!store) continue;
@@ -309,7 +309,7 @@ TEST_P(StagedCheckpoint, IsNeverAcknowledgedWhereASyncFailed) {
   int n = 1;
   for (;; ++n) {
     ASSERT_LT(n, 20);
-    const CheckpointId id{static_cast<std::uint64_t>(n), 0};
+    const CheckpointId id{std::uint64_t(n), 0};
     const Tier faulty = store_.place().tier("slow", "fail=sync:eio@#" + std::to_string(n));
     const auto store = CheckpointStore::open(faulty);
     ASSERT_OK(store);

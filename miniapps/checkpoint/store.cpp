@@ -145,7 +145,7 @@ Result<void> make_store_folders(const StoreFiles& files) {
 }  // namespace
 
 std::string_view role_name(StoreRole role) {
-  return kRoleNames[static_cast<std::size_t>(role)];
+  return kRoleNames[std::size_t(role)];
 }
 
 Result<std::unique_ptr<CheckpointStore>> CheckpointStore::open(const Tier& tier) {

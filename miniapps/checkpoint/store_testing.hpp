@@ -163,7 +163,7 @@ inline void change(Backend& backend, const std::string& name, const std::functio
 inline void damage(Backend& backend, const CheckpointManifest& manifest, const std::string& file,
                    std::size_t at = 10) {
   change(backend, CheckpointStore::folder(manifest.run, manifest.id) + "/" + file,
-         [&](std::string& text) { text.at(at) = static_cast<char>(text.at(at) ^ 1); });
+         [&](std::string& text) { text.at(at) = char(text.at(at) ^ 1); });
 }
 
 }  // namespace penstock

@@ -102,11 +102,10 @@ class Bench {
       trial.sample(accelerator_metrics::kBurnRate, setup_.burner->rounds_per_s());
       trial.sample(accelerator_metrics::kBurnSpread, setup_.burner->spread());
     }
-    const double payload_bytes = static_cast<double>(setup_.payload.bytes) *
-                                 static_cast<double>(done.counts.saves - done.counts.skips);
+    const double payload_bytes = double(setup_.payload.bytes) * double(done.counts.saves - done.counts.skips);
     if (payload_bytes > 0 && context_.communicator.size() == 1)
       trial.sample(bench_metrics::kWriteAmplification,
-                   static_cast<double>(done.slow.written + done.fast.written) / payload_bytes);
+                   double(done.slow.written + done.fast.written) / payload_bytes);
     trial.series(bench_metrics::kSlowWritten, done.interval_s, done.slow_bytes);
     if (has_fast) trial.series(bench_metrics::kFastWritten, done.interval_s, done.fast_bytes);
     trial.series(bench_metrics::kStepsEnded, done.interval_s, steps_ended(done));
@@ -131,7 +130,7 @@ class Bench {
   void check_ceilings(const SavingRun& done, bool has_fast, Trial& trial) const {
     constexpr double kTolerance = 1.02;
     for (const CheckpointTimes& one : done.checkpoints) {
-      const auto bytes = static_cast<double>(one.bytes);
+      const auto bytes = double(one.bytes);
       if (one.skipped) continue;
       const double ceiling = has_fast ? *fast_ceiling_ : slow_ceiling_;
       const bool save_too_fast =
@@ -151,7 +150,7 @@ class Bench {
   static std::vector<double> steps_ended(const SavingRun& done) {
     std::vector<double> steps_per_interval(done.slow_bytes.size());
     for (const Period& step : done.steps) {
-      const auto interval = static_cast<std::size_t>(step.end_s / done.interval_s);
+      const auto interval = std::size_t(step.end_s / done.interval_s);
       if (interval < steps_per_interval.size()) steps_per_interval[interval] += 1;
     }
     return steps_per_interval;
@@ -181,13 +180,13 @@ Result<int> run_bench(const CommandContext& context) {
   const Result<BenchSetup> resolved = resolve_bench(context);
   PENSTOCK_TRY(all_ok(ranks, resolved));
   const BenchSetup& setup = *resolved;
-  const auto rank = static_cast<std::uint64_t>(ranks.rank());
+  const auto rank = std::uint64_t(ranks.rank());
   const SignalsForAll signals(ranks);
   PENSTOCK_TRY(on_root(ranks, [&] { return sweep_dead_runs(setup); }));
   PENSTOCK_ASSIGN(Run run, Run::begin(context));
   for (const Tier& tier : setup.tiers) run.check_tier(tier);
-  Result<std::unique_ptr<PayloadState>> state = PayloadState::make(
-      setup.payload.shard(rank, static_cast<std::uint64_t>(ranks.size())), rank, context.seed);
+  Result<std::unique_ptr<PayloadState>> state =
+      PayloadState::make(setup.payload.shard(rank, std::uint64_t(ranks.size())), rank, context.seed);
   PENSTOCK_TRY(all_ok(ranks, state));
   if (setup.burner) {
     PENSTOCK_TRY(ranks.barrier());  // all ranks calibrate at the same time, as they will also work

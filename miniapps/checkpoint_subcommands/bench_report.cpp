@@ -40,7 +40,7 @@ std::string heading(const BenchSetup& setup, int ranks, const Output& output) {
   const std::string step = format_seconds(std::chrono::duration<double>(setup.step_time).count());
   std::string text =
       fmt::format("{} ({}{}), every {} of {} steps of {}; {}{}\n", setup.payload.name,
-                  format_bytes(static_cast<double>(setup.payload.bytes), output),
+                  format_bytes(double(setup.payload.bytes), output),
                   ranks > 1 ? fmt::format(" over {} ranks", ranks) : "", setup.save_every, setup.steps, step,
                   printable(setup.slow().name),
                   setup.fast() == nullptr ? ""

@@ -54,8 +54,8 @@ Result<BenchSetup> resolve_bench(const CommandContext& context) {
   PENSTOCK_ASSIGN(setup.arms, arms_of(options.given("arms") ? options.text("arms") : default_arms, has_fast));
   PENSTOCK_ASSIGN(setup.payload,
                   find_payload(options.given("payload") ? options.text("payload") : "alexnet-adam"));
-  setup.steps = static_cast<std::uint64_t>(options.integer("steps"));
-  setup.save_every = static_cast<std::uint64_t>(options.integer("every"));
+  setup.steps = std::uint64_t(options.integer("steps"));
+  setup.save_every = std::uint64_t(options.integer("every"));
   setup.step_time = options.duration("step-time");
   if (setup.step_time > kLongestStep)
     return make_error(Errc::invalid_argument,
@@ -73,7 +73,7 @@ Result<BenchSetup> resolve_bench(const CommandContext& context) {
                       fmt::format("--every {} is more than --steps {}: nothing would be saved",
                                   setup.save_every, setup.steps));
   PENSTOCK_TRY(check_mtbf(options.duration("mtbf")));
-  setup.repeat = static_cast<std::uint64_t>(options.integer("repeat"));
+  setup.repeat = std::uint64_t(options.integer("repeat"));
   setup.mtbf_s = std::chrono::duration<double>(options.duration("mtbf")).count();
   setup.policy = policy_of(options);
   if (!options.given("keep")) setup.policy.keep_on_slow = kBenchKeeps;

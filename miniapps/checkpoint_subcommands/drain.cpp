@@ -133,9 +133,7 @@ void Drain::made_durable(const CheckpointManifest& copy, bool newly_durable) {
 }
 
 std::uint64_t Drain::keep_fast() const {
-  return context_.options.given("keep-fast")
-             ? static_cast<std::uint64_t>(context_.options.integer("keep-fast"))
-             : 0;
+  return context_.options.given("keep-fast") ? std::uint64_t(context_.options.integer("keep-fast")) : 0;
 }
 
 Result<void> Drain::evict(const std::vector<FoundCheckpoint>& all) {
@@ -205,9 +203,9 @@ void print_drained(const std::string& run, const Drain& drained, const Output& o
   std::string text =
       fmt::format("{}: {} ({}) made durable in {}", run,
                   drained.copied == 1 ? "1 checkpoint" : format_count(drained.copied) + " checkpoints",
-                  format_bytes(static_cast<double>(drained.bytes), output), format_seconds(drained.seconds));
+                  format_bytes(double(drained.bytes), output), format_seconds(drained.seconds));
   if (drained.copied > 0 && drained.seconds > 0)
-    text += fmt::format(", {} {}", format_rate(static_cast<double>(drained.bytes) / drained.seconds, output),
+    text += fmt::format(", {} {}", format_rate(double(drained.bytes) / drained.seconds, output),
                         rate_unit(output));
   text += fmt::format("; {} evicted from the fast tier", format_count(drained.evicted));
   if (drained.quarantined > 0) text += fmt::format("; {} put into quarantine", drained.quarantined);

@@ -133,13 +133,11 @@ Result<ClearedRun> clear(std::span<CheckpointStore* const> stores, const std::st
     PENSTOCK_ASSIGN(const std::uint64_t swept, sweep_run(*store, run));
     cleared.swept += swept;
     if (!options.given("keep") || store->role() != StoreRole::slow) continue;
-    PENSTOCK_ASSIGN(const std::uint64_t pruned,
-                    prune(*store, run, static_cast<std::uint64_t>(options.integer("keep"))));
+    PENSTOCK_ASSIGN(const std::uint64_t pruned, prune(*store, run, std::uint64_t(options.integer("keep"))));
     cleared.pruned += pruned;
   }
   if (options.given("keep-fast")) {
-    PENSTOCK_ASSIGN(cleared.evicted,
-                    evict(stores, run, static_cast<std::uint64_t>(options.integer("keep-fast"))));
+    PENSTOCK_ASSIGN(cleared.evicted, evict(stores, run, std::uint64_t(options.integer("keep-fast"))));
   }
   return cleared;
 }

@@ -70,8 +70,8 @@ Result<void> restore_file(const Restart& restart, const CheckpointFile& file, Ti
 // ranks now.
 Result<void> restore_share(const Restart& restart, const CommandContext& context, Tier* to) {
   const Communicator& ranks = context.communicator;
-  const auto rank_count = static_cast<std::uint64_t>(ranks.size());
-  const auto own_rank = static_cast<std::uint64_t>(ranks.rank());
+  const auto rank_count = std::uint64_t(ranks.size());
+  const auto own_rank = std::uint64_t(ranks.rank());
   Progress progress(context.output.progress, "restore", restart.manifest.bytes() / rank_count, "B");
   for (const CheckpointFile& file : restart.manifest.files)
     if (file.rank % rank_count == own_rank)
@@ -111,7 +111,7 @@ void print_restored(const Restart& restart, const Tier* to, double seconds, cons
   std::string text = fmt::format(
       "{} {} from {}: {} {}, {}, {} in {}", restart.run, short_name(manifest.id), shown_name(*restart.store),
       format_count(manifest.files.size()), manifest.files.size() == 1 ? "file" : "files",
-      format_bytes(static_cast<double>(manifest.bytes()), output),
+      format_bytes(double(manifest.bytes()), output),
       to == nullptr ? std::string("read and checked") : fmt::format("restored to {}", printable(to->root)),
       format_seconds(seconds));
   text += provable(manifest) ? "; every byte proven against the seed" : "; every chunk's checksum is right";
@@ -153,8 +153,7 @@ Result<Restart> choose_checkpoint(const CommandContext& context,
   Communicator& ranks = context.communicator;
   PENSTOCK_ASSIGN(const std::string run, on_root(ranks, [&] { return one_run(stores, context.options); }));
   RestartRequest request;
-  if (context.options.given("step"))
-    request.step = static_cast<std::uint64_t>(context.options.integer("step"));
+  if (context.options.given("step")) request.step = std::uint64_t(context.options.integer("step"));
   return choose_restart(stores, run, request, ranks);
 }
 
@@ -198,8 +197,7 @@ Result<int> run_restore(const CommandContext& context) {
     if (is_root && !context.output.json) print_rejected(restart);
     const Error why =
         is_root && context.options.given("step")
-            ? step_not_restorable(restart, static_cast<std::uint64_t>(context.options.integer("step")),
-                                  stores.existing())
+            ? step_not_restorable(restart, std::uint64_t(context.options.integer("step")), stores.existing())
             : nothing_restorable(restart);
     return fail_with_4(context, why);
   }

@@ -97,7 +97,7 @@ Result<std::string> run_to_save(const PreparedSave& prepared, const Options& opt
 }
 
 std::uint64_t step_of(const Options& options) {
-  return options.has("step") ? static_cast<std::uint64_t>(options.integer("step")) : 0;
+  return options.has("step") ? std::uint64_t(options.integer("step")) : 0;
 }
 
 Result<PreparedSave> prepare(const CommandContext& context) {
@@ -106,8 +106,8 @@ Result<PreparedSave> prepare(const CommandContext& context) {
   if (options.given("payload") == options.given("from"))
     return make_error(Errc::invalid_argument, "say what to save: either --payload NAME|SIZE or --from DIR");
   PENSTOCK_ASSIGN(std::vector<Tier> tiers, open_slow_and_fast(context));
-  const auto rank = static_cast<std::uint64_t>(ranks.rank());
-  const auto rank_count = static_cast<std::uint64_t>(ranks.size());
+  const auto rank = std::uint64_t(ranks.rank());
+  const auto rank_count = std::uint64_t(ranks.size());
   PENSTOCK_ASSIGN(SavedContent content,
                   options.given("from")
                       ? SavedContent::of_folder(options.text("from"), context.named_tiers, rank, rank_count)

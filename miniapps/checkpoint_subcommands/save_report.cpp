@@ -15,7 +15,7 @@ namespace {
 
 std::optional<double> rate_of(const CheckpointTimes& times, const std::optional<double>& seconds) {
   if (!seconds || *seconds <= 0) return {};
-  return static_cast<double>(times.bytes) / *seconds;
+  return double(times.bytes) / *seconds;
 }
 
 Json or_null(const std::optional<double>& value) {
@@ -66,7 +66,7 @@ void print_saved(const SaveOutcome& outcome, const Tier& slow, const Tier* fast,
                {std::string(rate_unit(output))}});
   table.row({outcome.run, short_name(times.id),
              times.skipped ? "skipped" : std::string(reached_name(times.reached)),
-             format_bytes(static_cast<double>(times.bytes), output), format_seconds(times.block_s),
+             format_bytes(double(times.bytes), output), format_seconds(times.block_s),
              or_dash(times.fast_s, format_seconds), rate_text(times.fast_s),
              or_dash(times.durable_s, format_seconds), rate_text(times.durable_s),
              or_dash(times.drain_s, format_seconds), rate_text(times.drain_s)});

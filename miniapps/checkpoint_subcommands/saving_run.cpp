@@ -68,10 +68,10 @@ class ByteSeries {
         ended = changed_.wait_until(lock, next, [&] { return ended_; });
       }
       const std::uint64_t slow_now = slow_.backend->moved_bytes().written;
-      slow_bytes.push_back(static_cast<double>(slow_now - std::exchange(slow_before_, slow_now)));
+      slow_bytes.push_back(double(slow_now - std::exchange(slow_before_, slow_now)));
       if (fast_ == nullptr) continue;
       const std::uint64_t fast_now = fast_->backend->moved_bytes().written;
-      fast_bytes.push_back(static_cast<double>(fast_now - std::exchange(fast_before_, fast_now)));
+      fast_bytes.push_back(double(fast_now - std::exchange(fast_before_, fast_now)));
     }
   }
 
@@ -160,8 +160,7 @@ Result<SavingRun> run_saving(std::string_view arm, const std::string& name, cons
     PENSTOCK_ASSIGN(const std::unique_ptr<Checkpointer> saver, Checkpointer::open(policy, slow, fast, ranks));
     const MovedBytes slow_before = slow.backend->moved_bytes();
     const MovedBytes fast_before = fast == nullptr ? MovedBytes{} : fast->backend->moved_bytes();
-    const bool is_long =
-        std::chrono::duration<double>(setup.step_time) * static_cast<double>(setup.steps) >= kLongRun;
+    const bool is_long = std::chrono::duration<double>(setup.step_time) * double(setup.steps) >= kLongRun;
     const std::chrono::nanoseconds interval = std::chrono::milliseconds(is_long ? 1000 : 100);
     ByteSeries series(slow, fast, interval);
     const double offset_s = saver->now_s();
@@ -232,7 +231,7 @@ Result<double> write_ceiling(const Tier& tier, const PayloadState& state, Commun
   std::uint64_t bytes = *written;
   PENSTOCK_TRY(ranks.all_reduce(std::span(&bytes, 1), Reduction::sum));
   PENSTOCK_TRY(ranks.all_reduce(std::span(&took_s, 1), Reduction::max));
-  return took_s > 0 ? static_cast<double>(bytes) / took_s : 0.0;
+  return took_s > 0 ? double(bytes) / took_s : 0.0;
 }
 
 }  // namespace penstock

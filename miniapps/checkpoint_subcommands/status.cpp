@@ -55,7 +55,7 @@ Result<std::optional<std::string>> holder_of(const std::filesystem::path& path) 
   if (lock.l_type == F_UNLCK) return std::optional<std::string>();
   std::array<char, 512> text{};
   const ssize_t length = ::pread(file.get(), text.data(), text.size(), 0);
-  std::string holder(text.data(), length > 0 ? static_cast<std::size_t>(length) : 0);
+  std::string holder(text.data(), length > 0 ? std::size_t(length) : 0);
   while (!holder.empty() && holder.back() == '\n') holder.pop_back();
   return std::optional<std::string>(std::move(holder));
 }
@@ -162,7 +162,7 @@ void print_all(const std::vector<StoreStatus>& all, const Output& output) {
                {"quarantine"},
                {"uuid", Align::left}});
   const auto size = [&](const std::optional<std::uint64_t>& bytes) {
-    return bytes ? format_bytes(static_cast<double>(*bytes), output) : std::string("-");
+    return bytes ? format_bytes(double(*bytes), output) : std::string("-");
   };
   std::string text;
   for (const StoreStatus& status : all) {

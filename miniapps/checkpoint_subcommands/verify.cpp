@@ -133,7 +133,7 @@ void print_table(const std::vector<VerifiedCopy>& all, const Sums& sums, const O
   std::string text = table.empty() ? "" : table.text() + "\n";
   text += fmt::format("{} of {} copies of checkpoints are whole ({} read); {} proven against the seed",
                       format_count(sums.present - sums.wrong), format_count(sums.present),
-                      format_bytes(static_cast<double>(sums.bytes), output), format_count(sums.proven));
+                      format_bytes(double(sums.bytes), output), format_count(sums.proven));
   if (sums.gone > 0)
     text += fmt::format("; {} taken away by others before they were read", format_count(sums.gone));
   print_text(text + "\n");

@@ -50,7 +50,7 @@ constexpr double kMostBurnedCores = 4096;
 void sleep_until(SteadyTime until) {
   const auto since_epoch = std::chrono::duration_cast<nanoseconds>(until.time_since_epoch()).count();
   const timespec end_time{static_cast<time_t>(since_epoch / 1'000'000'000),
-                          static_cast<long>(since_epoch % 1'000'000'000)};
+                          long(since_epoch % 1'000'000'000)};
   // A signal may end the sleep early: the caller tests the clock and the interrupt again.
   ::clock_nanosleep(CLOCK_MONOTONIC, TIMER_ABSTIME, &end_time, nullptr);
 }
@@ -119,14 +119,13 @@ class EmulatedAccelerator final : public Accelerator {
     nanoseconds sum_of_steps{0};
     for (std::uint64_t i = 0; i < group_.count; ++i) {
       const double share = 2 * random_.uniform(steps_ * group_.total_count + group_.first_number + i) - 1;
-      const nanoseconds step_time =
-          step_ + nanoseconds(static_cast<std::int64_t>(share * static_cast<double>(jitter_.count())));
+      const nanoseconds step_time = step_ + nanoseconds(std::int64_t(share * double(jitter_.count())));
       longest_step = std::max(longest_step, step_time);
       sum_of_steps += step_time;
     }
     ++steps_;
     step.nominal = longest_step;
-    step.busy = sum_of_steps / static_cast<std::int64_t>(group_.count);
+    step.busy = sum_of_steps / std::int64_t(group_.count);
   }
 
   const nanoseconds step_;
@@ -150,7 +149,7 @@ Result<std::unique_ptr<Burner>> make_burner(const std::string& text, std::uint64
     return make_error(
         Errc::invalid_argument,
         "'" + text + "' is nothing to burn: burn=cpu:0.5 occupies half a processor during each step");
-  return Burner::make(cores * static_cast<double>(accelerators));
+  return Burner::make(cores * double(accelerators));
 }
 
 std::vector<OptionWord> option_list(std::string_view options_text) {

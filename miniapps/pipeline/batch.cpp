@@ -15,8 +15,8 @@ namespace {
 
 void grow_touched(Buffer& buffer, std::uint64_t bytes) {
   if (bytes == 0) return;
-  buffer.grow(static_cast<std::size_t>(bytes));
-  std::memset(buffer.data(), 0, static_cast<std::size_t>(bytes));
+  buffer.grow(std::size_t(bytes));
+  std::memset(buffer.data(), 0, std::size_t(bytes));
 }
 
 Batch touched_batch(std::size_t samples, std::size_t slot_bytes) {
@@ -68,7 +68,7 @@ Result<BatchPool> BatchPool::make(const BatchShape& shape, std::uint64_t prefetc
   try {
     BatchPool pool;
     pool.shape_ = shape;
-    pool.batches_.resize(static_cast<std::size_t>(prefetch) + 1);
+    pool.batches_.resize(std::size_t(prefetch) + 1);
     for (Batch& batch : pool.batches_) {
       batch = touched_batch(shape.samples, shape.slot_bytes);
       batch.stored.resize(shape.slot_bytes == 0 ? shape.samples : 0);
@@ -77,7 +77,7 @@ Result<BatchPool> BatchPool::make(const BatchShape& shape, std::uint64_t prefetc
     return pool;
   } catch (const std::bad_alloc&) {
     return make_error(Errc::exhausted, what + " does not fit in memory (" +
-                                           format_size(static_cast<std::uint64_t>(wanted_bytes)) +
+                                           format_size(std::uint64_t(wanted_bytes)) +
                                            "): choose a smaller --prefetch or --batch");
   }
 }
@@ -96,7 +96,7 @@ Result<void> BatchPool::allocate_all_samples(std::uint64_t samples, std::size_t 
   free_all_samples();  // before bytes_for_samples(), so that this memory counts as free
   if (samples > bytes_for_samples() / std::max<std::size_t>(1, slot_bytes)) return no_memory();
   try {
-    all_samples_ = touched_batch(static_cast<std::size_t>(samples), slot_bytes);
+    all_samples_ = touched_batch(std::size_t(samples), slot_bytes);
     copied_batch_ = touched_batch(batch, slot_bytes);
     return success();
   } catch (const std::bad_alloc&) {

@@ -15,15 +15,14 @@ BatchPlan::BatchPlan(Sampler sampler, std::uint32_t batch, std::uint64_t prefetc
       move_sample_(std::move(move)),
       spans_(spans),
       next_epoch_(limits.start.epoch) {
-  for (std::size_t count = static_cast<std::size_t>(prefetch) + 1; count > 0; --count)
-    free_batches_.push_back(count - 1);
+  for (std::size_t count = std::size_t(prefetch) + 1; count > 0; --count) free_batches_.push_back(count - 1);
   open_more_batches();
 }
 
 // The loader holds its lock during every call of this class. Epochs have consecutive numbers, so the number
 // minus the first one is the index in epochs_.
 BatchPlan::Epoch& BatchPlan::epoch(std::uint64_t number) {
-  return epochs_[static_cast<std::size_t>(number - epochs_.front().number)];
+  return epochs_[std::size_t(number - epochs_.front().number)];
 }
 
 void BatchPlan::close_if_short(Epoch& source) const {
@@ -45,7 +44,7 @@ EpochOrder BatchPlan::next_order() const {
                .end_ns = span_ns(std::chrono::steady_clock::now()),
                .number = PENSTOCK_NO_NUMBER,
                .bytes = 0,
-               .epoch = static_cast<std::uint32_t>(next_epoch_),
+               .epoch = std::uint32_t(next_epoch_),
                .thread = span_thread(),
                .component = PENSTOCK_SHUFFLE,
                .detail = 0,
@@ -123,9 +122,7 @@ std::uint64_t BatchPlan::startable_samples() const {
   if (!can_take()) return 0;
   const std::uint64_t untaken_batches = head_number_ + open_batches_.size() - first_untaken_batch_;
   const std::uint64_t taken_samples =
-      untaken_batches > 0
-          ? open_batches_[static_cast<std::size_t>(first_untaken_batch_ - head_number_)].taken_slots
-          : 0;
+      untaken_batches > 0 ? open_batches_[std::size_t(first_untaken_batch_ - head_number_)].taken_slots : 0;
   return refills_.size() + untaken_batches * batch_samples_ - taken_samples;
 }
 
@@ -136,7 +133,7 @@ std::optional<Ticket> BatchPlan::take() {
     refills_.pop_front();
     return ticket;
   }
-  OpenBatch& batch = open_batches_[static_cast<std::size_t>(first_untaken_batch_ - head_number_)];
+  OpenBatch& batch = open_batches_[std::size_t(first_untaken_batch_ - head_number_)];
   Ticket ticket;
   ticket.batch = first_untaken_batch_;
   ticket.epoch = batch.epoch;
@@ -150,7 +147,7 @@ std::optional<Ticket> BatchPlan::take() {
 // Counts a sample as tried. After the last one of its batch, the head may be decided: that batch is the head,
 // or the head waits for one of its samples.
 bool BatchPlan::count_tried(const Ticket& ticket) {
-  if (--open_batches_[static_cast<std::size_t>(ticket.batch - head_number_)].untried_slots > 0) return false;
+  if (--open_batches_[std::size_t(ticket.batch - head_number_)].untried_slots > 0) return false;
   if (head_ == Head::ready || open_batches_.front().untried_slots > 0) return false;
   decide_head();
   return true;
@@ -162,18 +159,17 @@ bool BatchPlan::record_filled(const Ticket& ticket) {
 
 bool BatchPlan::record_failed(const Ticket& ticket) {
   ++skipped_;
-  open_batches_[static_cast<std::size_t>(ticket.batch - head_number_)].holes.push_back(ticket.slot);
+  open_batches_[std::size_t(ticket.batch - head_number_)].holes.push_back(ticket.slot);
   return count_tried(ticket);
 }
 
 // Fills the first holes of the head with the next positions of its epoch, as many as the epoch has left.
 void BatchPlan::refill(OpenBatch& batch, Epoch& source) {
-  const auto refill_count =
-      static_cast<std::ptrdiff_t>(std::min<std::uint64_t>(source.order.left(), batch.holes.size()));
+  const auto refill_count = std::ptrdiff_t(std::min<std::uint64_t>(source.order.left(), batch.holes.size()));
   for (std::ptrdiff_t i = 0; i < refill_count; ++i)
-    refills_.push_back({head_number_, batch.epoch, source.order.next(),
-                        batch.holes[static_cast<std::size_t>(i)], batch.pool_index});
-  batch.untried_slots = static_cast<std::uint32_t>(refill_count);
+    refills_.push_back(
+        {head_number_, batch.epoch, source.order.next(), batch.holes[std::size_t(i)], batch.pool_index});
+  batch.untried_slots = std::uint32_t(refill_count);
   batch.holes.erase(batch.holes.begin(), batch.holes.begin() + refill_count);
   close_if_short(source);
 }

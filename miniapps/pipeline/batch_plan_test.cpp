@@ -63,7 +63,7 @@ Outcome play(const Game& game, const std::set<std::uint64_t>& bad, unsigned timi
       }
       const std::size_t which = random() % in_hand.size();
       const Ticket ticket = in_hand[which];
-      in_hand.erase(in_hand.begin() + static_cast<std::ptrdiff_t>(which));
+      in_hand.erase(in_hand.begin() + std::ptrdiff_t(which));
       std::vector<std::uint64_t>& slots = pool[ticket.pool_index];
       slots.resize(game.batch);
       slots[ticket.slot] = ticket.index;
@@ -125,7 +125,7 @@ TEST(BatchPlan, StepsGoOnIntoTheNextEpochs) {
 TEST(BatchPlan, TakesOnlyWhatTheStepsNeed) {
   const Outcome result = play({.samples = 100, .prefetch = 8, .limits = {3, 0}}, {}, 9, 2);
   std::uint64_t tried = 0;
-  for (const auto& [index, times] : result.tries) tried += static_cast<std::uint64_t>(times);
+  for (const auto& [index, times] : result.tries) tried += std::uint64_t(times);
   EXPECT_EQ(tried, 12U);
 }
 
@@ -272,7 +272,7 @@ TEST(BatchPlan, GoesOnAsIfItHadNeverStopped) {
         rest.limits.start = {.batches = made, .epoch = made / 5 - 1, .used_samples = 20};
       const Outcome result = play(rest, {}, 2, 3);
       EXPECT_EQ(result.end, BatchPlan::Head::ended);
-      const auto from = static_cast<std::ptrdiff_t>(made);
+      const auto from = std::ptrdiff_t(made);
       EXPECT_EQ(result.batches, std::vector(whole.batches.begin() + from, whole.batches.end())) << made;
       EXPECT_EQ(result.epochs, std::vector(whole.epochs.begin() + from, whole.epochs.end())) << made;
     }

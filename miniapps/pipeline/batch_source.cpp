@@ -9,7 +9,7 @@ namespace penstock {
 namespace {
 
 double to_seconds(std::uint64_t ns) {
-  return static_cast<double>(ns) * 1e-9;
+  return double(ns) * 1e-9;
 }
 
 double sum_s(std::span<const std::uint64_t> ns) {

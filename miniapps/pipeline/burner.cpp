@@ -131,10 +131,10 @@ double Burner::measure_rate(nanoseconds length) {
   double rounds = 0;
   double longest_s = 1e-9;
   for (const std::unique_ptr<Worker>& worker : workers_) {
-    rounds += static_cast<double>(worker->rounds);
+    rounds += double(worker->rounds);
     longest_s = std::max(longest_s, seconds(worker->work_time));
   }
-  return rounds / longest_s / static_cast<double>(workers_.size());
+  return rounds / longest_s / double(workers_.size());
 }
 
 Result<void> Burner::calibrate() {
@@ -159,10 +159,9 @@ void Burner::work_in_slices(nanoseconds duration) {
     const nanoseconds slice = std::min(kSlice, duration);
     duration -= slice;
     const double busy_s = seconds(slice) * caller_share_;
-    workers_.front()->work_off({.rounds = static_cast<std::uint64_t>(std::llround(busy_s * rounds_per_s_))},
-                               {});
+    workers_.front()->work_off({.rounds = std::uint64_t(std::llround(busy_s * rounds_per_s_))}, {});
     total_rounds_ += workers_.front()->rounds;
-    const nanoseconds sleep_time(static_cast<std::int64_t>(seconds(slice) * (1 - caller_share_) * 1e9));
+    const nanoseconds sleep_time(std::int64_t(seconds(slice) * (1 - caller_share_) * 1e9));
     const nanoseconds sleep_left = sleep_time - overslept_;
     if (sleep_left.count() <= 0) {
       overslept_ -= sleep_time;
@@ -175,7 +174,7 @@ void Burner::work_in_slices(nanoseconds duration) {
 }
 
 Result<void> Burner::work(nanoseconds duration) {
-  const auto rounds = static_cast<std::uint64_t>(std::llround(seconds(duration) * rounds_per_s_));
+  const auto rounds = std::uint64_t(std::llround(seconds(duration) * rounds_per_s_));
   begin({.rounds = rounds});
   if (caller_share_ < 1) {
     work_in_slices(duration);

@@ -28,7 +28,7 @@ std::unique_ptr<Burner> calibrated(double cores) {
 // Other load changes how long the work takes, but not how much work is done.
 TEST(Burner, WorkIsTheSameHoweverLongItTakes) {
   const std::unique_ptr<Burner> burner = calibrated(2);
-  const auto of_each = static_cast<std::uint64_t>(std::llround(0.02 * burner->rounds_per_s()));
+  const auto of_each = std::uint64_t(std::llround(0.02 * burner->rounds_per_s()));
   ASSERT_OK(burner->work(20ms));
   EXPECT_EQ(burner->rounds(), 2 * of_each);
   std::atomic<bool> over{false};
@@ -52,7 +52,7 @@ TEST(Burner, AShareIsWorkAndSleepInEachMillisecond) {
   const double before = thread_seconds();
   ASSERT_OK(burner->work(40ms));
   const double of_a_slice = std::round(0.25e-3 * burner->rounds_per_s());
-  EXPECT_EQ(static_cast<double>(burner->rounds()), 40 * of_a_slice);
+  EXPECT_EQ(double(burner->rounds()), 40 * of_a_slice);
   EXPECT_LT(thread_seconds() - before, 0.04) << "it sleeps for three quarters";
 }
 

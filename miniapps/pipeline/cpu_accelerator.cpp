@@ -139,8 +139,7 @@ Result<std::unique_ptr<Accelerator>> make_cpu_accelerator(std::span<const Option
                       "the accelerator 'cpu' is this process's processors, which are there once: leave out "
                       "--accelerators, or start more ranks");
   PENSTOCK_TRY(network_trainer_available());
-  return make_training_accelerator(alexnet(static_cast<std::uint32_t>(classes)),
-                                   static_cast<unsigned>(threads), group.seed);
+  return make_training_accelerator(alexnet(std::uint32_t(classes)), unsigned(threads), group.seed);
 }
 
 std::unique_ptr<Accelerator> make_training_accelerator(const Network& network, unsigned threads,

@@ -51,13 +51,13 @@ Batch some_batch(Axes axes, std::size_t samples = kSamples) {
   std::vector<float> values(batch.slot_bytes / sizeof(float));
   for (std::size_t i = 0; i < samples; ++i) {
     batch.index.push_back(i);
-    batch.label.push_back(static_cast<std::uint32_t>(i) % kClasses);
+    batch.label.push_back(std::uint32_t(i) % kClasses);
     batch.length.push_back(1000);
     for (std::size_t n = 0; n < values.size(); ++n) {
       const std::size_t pixel = n / kPictureChannels;
       const std::size_t channel = n % kPictureChannels;
       const std::size_t at = axes == Axes::nhwc ? n : channel * kSide * kSide + pixel;
-      values[at] = static_cast<float>(random.normal(i * values.size() + n));
+      values[at] = float(random.normal(i * values.size() + n));
     }
     std::memcpy(batch.slot_memory(i).data(), values.data(), batch.slot_bytes);
   }
@@ -123,7 +123,7 @@ class Reference {
       const bool dense = layer.kind == Layer::Kind::dense;
       const std::size_t fan_in = inputs * (dense ? side * side : std::size_t{layer.kernel} * layer.kernel);
       const RandomStream random = RandomStream(seed, "train.network").substream(i);
-      const double bound = std::sqrt(3.0 / static_cast<double>(fan_in));
+      const double bound = std::sqrt(3.0 / double(fan_in));
       std::vector<double>& drawn = weights.emplace_back(layer.outputs * fan_in);
       for (std::size_t n = 0; n < drawn.size(); ++n) drawn[n] = bound * (2 * random.uniform(n) - 1);
       biases.emplace_back(layer.outputs, 0.0);
@@ -142,7 +142,7 @@ class Reference {
       for (const double one : said) all += std::exp(one);
       sum += std::log(all) - said[labels[i]];
     }
-    return sum / static_cast<double>(pictures.size());
+    return sum / double(pictures.size());
   }
 
   std::vector<std::vector<double>> weights;  // the weights of each layer; empty for pools
@@ -217,7 +217,7 @@ TEST_F(CpuAccelerator, MakesTheStepsOfTheBook) {
   std::vector<float> together;
   std::vector<std::vector<double>> apart(kPictures);
   for (std::size_t n = 0; n < kPictures * each; ++n) {
-    together.push_back(static_cast<float>(random.normal(n)));
+    together.push_back(float(random.normal(n)));
     apart[n / each].push_back(together.back());
   }
   const auto trainer = make_network_trainer({.network = network,
@@ -225,7 +225,7 @@ TEST_F(CpuAccelerator, MakesTheStepsOfTheBook) {
                                              .axes = Axes::nchw,
                                              .threads = 1,
                                              .seed = 8,
-                                             .rate = static_cast<float>(kRate)})
+                                             .rate = float(kRate)})
                            .value();
   Reference reference(network, 8);
   for (int step = 0; step < 3; ++step) {

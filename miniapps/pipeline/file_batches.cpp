@@ -58,7 +58,7 @@ Result<bool> FileBatches::take_file() {
   }
   ++files_used_;
   const std::uint64_t file = file_->index[0];
-  const std::uint32_t samples = settings_.files->samples_of_object[static_cast<std::size_t>(file)].samples;
+  const std::uint32_t samples = settings_.files->samples_of_object[std::size_t(file)].samples;
   file_samples_ = samples;
   if (files_used_ == 1) used_samples_ = settings_.used_of_first_file;
   order_ = file_order(settings_.seed, file_->epoch, file, samples);
@@ -66,7 +66,7 @@ Result<bool> FileBatches::take_file() {
 }
 
 void FileBatches::set_slot_facts(std::size_t slot, std::uint64_t position) {
-  const auto& file_samples = settings_.files->samples_of_object[static_cast<std::size_t>(file_->index[0])];
+  const auto& file_samples = settings_.files->samples_of_object[std::size_t(file_->index[0])];
   const std::uint64_t index = file_samples.first_sample + order_.at(position);
   const SampleEntry& entry = settings_.corpus->sample(index);
   batch_.index[slot] = index;
@@ -77,8 +77,7 @@ void FileBatches::set_slot_facts(std::size_t slot, std::uint64_t position) {
 const Batch* FileBatches::view_batch() {
   const std::size_t bytes = settings_.sample_bytes;
   for (std::size_t i = 0; i < settings_.batch; ++i) set_slot_facts(i, used_samples_ + i);
-  batch_.view =
-      file_->slot(0).subspan(static_cast<std::size_t>(used_samples_) * bytes, settings_.batch * bytes);
+  batch_.view = file_->slot(0).subspan(std::size_t(used_samples_) * bytes, settings_.batch * bytes);
   batch_.epoch = file_->epoch;
   batch_.filled_at = file_->filled_at;
   used_samples_ += settings_.batch;
@@ -88,11 +87,11 @@ const Batch* FileBatches::view_batch() {
 void FileBatches::copy_samples() {
   const auto since = std::chrono::steady_clock::now();
   const std::size_t bytes = settings_.sample_bytes;
-  const auto count = static_cast<std::size_t>(
-      std::min<std::uint64_t>(settings_.batch - filled_slots_, file_samples_ - used_samples_));
+  const auto count =
+      std::size_t(std::min<std::uint64_t>(settings_.batch - filled_slots_, file_samples_ - used_samples_));
   for (std::size_t i = 0; i < count; ++i) set_slot_facts(filled_slots_ + i, used_samples_ + i);
   std::memcpy(batch_.memory.data() + filled_slots_ * bytes,
-              file_->slot(0).data() + static_cast<std::size_t>(used_samples_) * bytes, count * bytes);
+              file_->slot(0).data() + std::size_t(used_samples_) * bytes, count * bytes);
   batch_.epoch = file_->epoch;
   filled_slots_ += count;
   used_samples_ += count;

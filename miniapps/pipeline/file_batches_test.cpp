@@ -57,7 +57,7 @@ class FileSource final : public BatchSource {
     const std::uint64_t file = given_ % files;
     file_.epoch = given_ / files;
     file_.index[0] = file;
-    const WholeObjects::ObjectSamples& held = files_.files.samples_of_object[static_cast<std::size_t>(file)];
+    const WholeObjects::ObjectSamples& held = files_.files.samples_of_object[std::size_t(file)];
     const Permutation order = file_order(kSeed, file_.epoch, file, held.samples);
     for (std::uint32_t i = 0; i < held.samples; ++i) {
       const std::uint64_t sample = held.first_sample + order.at(i);
@@ -122,7 +122,7 @@ TEST(FileBatches, EverySampleComesOnceAnEpoch) {
       const auto samples = pull(*batches, files.corpus, &epoch);
       if (samples.empty()) break;
       for (const std::uint64_t sample : samples)
-        EXPECT_TRUE(seen[static_cast<std::size_t>(epoch)].insert(sample).second) << "twice";
+        EXPECT_TRUE(seen[std::size_t(epoch)].insert(sample).second) << "twice";
     }
     for (const auto& epoch : seen) EXPECT_EQ(epoch.size(), 12U) << "batches of " << batch;
     EXPECT_EQ(batches->files_used(), 6U);
@@ -146,7 +146,7 @@ TEST(FileBatches, EpochsNeverMix) {
   const auto batches = batches_of(files, 3, 4);
   std::vector<std::uint64_t> counts(3, 0);
   std::uint64_t epoch = 0;
-  while (!pull(*batches, files.corpus, &epoch).empty()) ++counts[static_cast<std::size_t>(epoch)];
+  while (!pull(*batches, files.corpus, &epoch).empty()) ++counts[std::size_t(epoch)];
   EXPECT_EQ(counts, (std::vector<std::uint64_t>{2, 2, 2}));
   EXPECT_EQ(batches->losses().dropped_tail, 2U + 3 * 3);
 }

@@ -15,10 +15,10 @@ constexpr std::uint8_t kNoDigit = 0x80;
 constexpr std::array<std::uint8_t, 256> make_digits() {
   std::array<std::uint8_t, 256> digits{};
   digits.fill(kNoDigit);
-  for (std::uint8_t i = 0; i < 10; ++i) digits[static_cast<std::size_t>('0') + i] = i;
+  for (std::uint8_t i = 0; i < 10; ++i) digits[std::size_t('0') + i] = i;
   for (std::uint8_t i = 0; i < 6; ++i) {
-    digits[static_cast<std::size_t>('A') + i] = static_cast<std::uint8_t>(10 + i);
-    digits[static_cast<std::size_t>('a') + i] = static_cast<std::uint8_t>(10 + i);
+    digits[std::size_t('A') + i] = std::uint8_t(10 + i);
+    digits[std::size_t('a') + i] = std::uint8_t(10 + i);
   }
   return digits;
 }
@@ -30,8 +30,8 @@ std::uint8_t parse_octet(const std::uint8_t* at, std::uint8_t& errors) {
   if (at[1] == '?' && at[2] == '?' && at[0] == ' ') return 0;
   const std::uint8_t high = kDigits[at[1]];
   const std::uint8_t low = kDigits[at[2]];
-  errors = static_cast<std::uint8_t>(errors | high | low | (at[0] == ' ' ? 0 : kNoDigit));
-  return static_cast<std::uint8_t>(high << 4U | low);
+  errors = std::uint8_t(errors | high | low | (at[0] == ' ' ? 0 : kNoDigit));
+  return std::uint8_t(high << 4U | low);
 }
 
 // The length of the line end after a full line: 1 for LF, 2 for CR LF. Returns 0 if this is not a full line.
@@ -43,8 +43,7 @@ std::size_t line_end_length(const std::uint8_t* line, std::size_t left) {
 // The fast path, since nearly all lines are full. Returns false if this line has another form or an error.
 bool parse_full_line(const std::uint8_t* line, std::uint8_t* out) {
   std::uint8_t errors = 0;
-  for (std::size_t i = 0; i < kAddressDigits; ++i)
-    errors = static_cast<std::uint8_t>(errors | kDigits[line[i]]);
+  for (std::size_t i = 0; i < kAddressDigits; ++i) errors = std::uint8_t(errors | kDigits[line[i]]);
   for (std::size_t i = 0; i < kLineOctets; ++i) out[i] = parse_octet(line + kAddressDigits + 3 * i, errors);
   return (errors & kNoDigit) == 0;
 }
@@ -72,18 +71,18 @@ Result<std::size_t> parse_hex_dump(std::span<const std::byte> text, std::vector<
       continue;
     }
     const std::uint8_t* const line = begin + at;
-    std::size_t length = static_cast<std::size_t>(std::find(line, line + left, '\n') - line);
+    std::size_t length = std::size_t(std::find(line, line + left, '\n') - line);
     const std::size_t next = at + std::min(length + 1, left);
     if (length > 0 && line[length - 1] == '\r') --length;
-    const std::size_t address = static_cast<std::size_t>(std::find(line, line + length, ' ') - line);
+    const std::size_t address = std::size_t(std::find(line, line + length, ' ') - line);
     if (address == 0 || (length - address) % 3 != 0) return corrupt(at);
     std::uint8_t errors = 0;
-    for (std::size_t i = 0; i < address; ++i) errors = static_cast<std::uint8_t>(errors | kDigits[line[i]]);
+    for (std::size_t i = 0; i < address; ++i) errors = std::uint8_t(errors | kDigits[line[i]]);
     for (std::size_t i = address; i < length; i += 3) *out++ = parse_octet(line + i, errors);
     if ((errors & kNoDigit) != 0) return corrupt(at);
     at = next;
   }
-  return static_cast<std::size_t>(out - octets.data());
+  return std::size_t(out - octets.data());
 }
 
 }  // namespace penstock

@@ -34,7 +34,7 @@ namespace {
 constexpr std::chrono::milliseconds kInterruptPoll{50};
 
 std::uint64_t nanoseconds_since(StageTimer::Clock::time_point then) {
-  return static_cast<std::uint64_t>((StageTimer::Clock::now() - then).count());
+  return std::uint64_t((StageTimer::Clock::now() - then).count());
 }
 
 // True: the sample is bad, so another one may take its slot. False: no memory, Ctrl-C or a bug of Penstock.
@@ -52,7 +52,7 @@ SampleLoader::SampleLoader(const Manifest& manifest, Backend& backend, HeldObjec
       in_place_(in_place),
       slots_(depth == 1 ? 1 : depth + 1),
       reader_(backend, objects, whole_objects_, slots_.size()) {
-  for (std::size_t i = slots_.size(); i-- > 0;) free_slots_.push_back(static_cast<std::uint32_t>(i));
+  for (std::size_t i = slots_.size(); i-- > 0;) free_slots_.push_back(std::uint32_t(i));
   completions_.reserve(slots_.size());
 }
 
@@ -73,7 +73,7 @@ Result<void> SampleLoader::locate(Slot& slot) {
 }
 
 void SampleLoader::grow(Slot& slot) const {
-  const auto bytes = static_cast<std::size_t>(whole_blocks(slot.sample.length));
+  const auto bytes = std::size_t(whole_blocks(slot.sample.length));
   slot.stored.memory.grow(bytes);
   slot.target = slot.stored.memory.first(bytes);
 }
@@ -92,7 +92,7 @@ Result<std::uint64_t> SampleLoader::find_in_place(std::uint32_t index) {
     return sample.length;
   }
   grow(slot);
-  PENSTOCK_TRY(reader->read_at(sample.offset, slot.target.first(static_cast<std::size_t>(sample.length))));
+  PENSTOCK_TRY(reader->read_at(sample.offset, slot.target.first(std::size_t(sample.length))));
   return sample.length;
 }
 
@@ -160,7 +160,7 @@ SampleLoader::Slot& SampleLoader::next() {
   Completion completion = std::move(completions_.back());
   completions_.pop_back();
   --in_flight_;
-  returned_slot_ = static_cast<std::uint32_t>(completion.tag);
+  returned_slot_ = std::uint32_t(completion.tag);
   Slot& slot = slots_[*returned_slot_];
   slot.in_flight = false;
   slot.outcome = success();
@@ -169,7 +169,7 @@ SampleLoader::Slot& SampleLoader::next() {
   } else if (*completion.bytes != slot.sample.length) {
     slot.outcome = truncated_error(slot.name, *completion.bytes, slot.sample.length - *completion.bytes);
   } else if (!slot.in_place) {
-    slot.stored.bytes = slot.stored.memory.first(static_cast<std::size_t>(*completion.bytes));
+    slot.stored.bytes = slot.stored.memory.first(std::size_t(*completion.bytes));
   }
   return slot;
 }
@@ -178,8 +178,8 @@ BatchLoader::BatchLoader(const LoaderSettings& settings)
     : settings_(settings),
       objects_(*settings.backend, objects_to_hold(*settings.manifest, *settings.backend)),
       plan_(
-          settings.sampler, static_cast<std::uint32_t>(settings.pool->shape().samples),
-          settings.pool->size() - 1, settings.limits,
+          settings.sampler, std::uint32_t(settings.pool->shape().samples), settings.pool->size() - 1,
+          settings.limits,
           [pool = settings.pool](const Ticket& from, const Ticket& to) {
             move_sample((*pool)[from.pool_index], from.slot, (*pool)[to.pool_index], to.slot);
           },
@@ -266,7 +266,7 @@ void BatchLoader::work(const std::stop_token& stop, Worker& worker) {
   std::optional<Error> failure;
   try {
     if (settings_.spans != nullptr)  // each worker has its own buffer
-      worker.timer.record_spans((*settings_.spans)[static_cast<std::size_t>(&worker - workers_.data())],
+      worker.timer.record_spans((*settings_.spans)[std::size_t(&worker - workers_.data())],
                                 settings_.app_transform->stages);
     const Result<void> served = serve(stop, worker);
     if (!served.ok()) failure = served.error();
@@ -291,7 +291,7 @@ void BatchLoader::wait_for_slot(std::unique_lock<std::mutex>& lock, const std::s
   worker.waiting_since = StageTimer::Clock::now();
   if (work_available_.wait(lock, stop, [this] { return failure_ || plan_.can_take(); })) {
     const StageTimer::Clock::time_point now = StageTimer::Clock::now();
-    worker.waited_ns += static_cast<std::uint64_t>((now - *worker.waiting_since).count());
+    worker.waited_ns += std::uint64_t((now - *worker.waiting_since).count());
     worker.timer.span(PENSTOCK_WAIT, PENSTOCK_WAIT_ROOM, *worker.waiting_since, now, false);
   }
   worker.waiting_since.reset();

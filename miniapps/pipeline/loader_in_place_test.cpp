@@ -38,7 +38,7 @@ class InPlace : public testing::TestWithParam<const char*> {
   }
 
   static std::string name(std::uint64_t i) { return "s" + std::to_string(i); }
-  static std::size_t length(std::uint64_t i) { return 3000 + static_cast<std::size_t>(i) * 501; }
+  static std::size_t length(std::uint64_t i) { return 3000 + std::size_t(i) * 501; }
 
   // Makes objects with `an_object` samples each after a header.
   void make(std::uint64_t an_object, std::size_t header = 0) {
@@ -117,7 +117,7 @@ TEST_P(InPlace, SamplesOfAnObjectAreAdjacent) {
     for (std::size_t i = 0; i < batch->samples(); ++i) places[batch->index[i]] = batch->slot(i).data();
   ASSERT_EQ(places.size(), kSamples);
   for (std::uint64_t i = 1; i < kSamples; ++i)
-    EXPECT_EQ(static_cast<std::size_t>(places[i] - places[i - 1]), length(i - 1));
+    EXPECT_EQ(std::size_t(places[i] - places[i - 1]), length(i - 1));
 }
 
 TEST_P(InPlace, ObjectsThatCannotAllBeHeldOpenStayOpenAsLongAsTheirSamplesAreUsed) {
@@ -154,7 +154,7 @@ TEST_P(InPlace, SamplesOfAMappingThatLostBytesAreReadOneByOne) {
   };
   EXPECT_TRUE(whole(3) && whole(35));
   const std::string file = (scratch_.path() / name(0)).string();
-  ASSERT_EQ(::truncate(file.c_str(), static_cast<off_t>(manifest_->sample(30).offset)), 0);
+  ASSERT_EQ(::truncate(file.c_str(), off_t(manifest_->sample(30).offset)), 0);
   EXPECT_ERRC(Errc::truncated, take(35)) << "from here on the mapping is marked";
   EXPECT_TRUE(whole(3) && whole(29)) << "which is no fault of these";
   StoredSample given;

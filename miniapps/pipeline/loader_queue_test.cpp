@@ -44,8 +44,7 @@ class WatchedBackend final : public Backend {
     std::size_t submit(std::span<const Operation> operations, Start start) override {
       check();
       const std::size_t taken = std::min(operations.size(), depth_ - waiting_.size());
-      waiting_.insert(waiting_.end(), operations.begin(),
-                      operations.begin() + static_cast<std::ptrdiff_t>(taken));
+      waiting_.insert(waiting_.end(), operations.begin(), operations.begin() + std::ptrdiff_t(taken));
       if (start == Start::now) started_ = waiting_.size();
       owner_.saw(started_);
       return taken;
@@ -57,7 +56,7 @@ class WatchedBackend final : public Backend {
       if (owner_.broken) return 0;
       const std::size_t count = std::min(out.size(), (waiting_.size() + 1) / 2);
       for (std::size_t i = 0; i < count; ++i) out[i] = {waiting_[i].tag, perform(owner_.inner_, waiting_[i])};
-      waiting_.erase(waiting_.begin(), waiting_.begin() + static_cast<std::ptrdiff_t>(count));
+      waiting_.erase(waiting_.begin(), waiting_.begin() + std::ptrdiff_t(count));
       started_ -= count;
       return count;
     }

@@ -76,7 +76,7 @@ TEST(LoaderSpans, LieWithinTheLoadOfTheirSampleOneBehindTheOther) {
 
 TEST(LoaderSpans, ABadSampleHasTheStageThatItFailedIn) {
   Pipe pipe(32, 8, 2);
-  pipe.app_transform.refused_lengths = {static_cast<std::size_t>(pipe.manifest.sample(5).length)};
+  pipe.app_transform.refused_lengths = {std::size_t(pipe.manifest.sample(5).length)};
   const auto log = log_for(1);
   const auto spans = spans_of(pipe, 1, *log, 1);
   EXPECT_EQ(spans.at("read").size(), spans.at("load").size());

@@ -339,7 +339,7 @@ TEST(BatchLoader, ABugIsNotTheSamplesFault) {
 
 TEST(BatchLoader, StopsWhenItIsDestroyedInTheMiddle) {
   for (int round = 0; round < 20; ++round) {
-    Pipe pipe(500, 16, static_cast<std::uint64_t>(round % 4));
+    Pipe pipe(500, 16, std::uint64_t(round % 4));
     auto loader = pipe.start({0, 0}, 4);
     ASSERT_TRUE(loader.ok());
     for (int i = 0; i < round % 5; ++i) ASSERT_TRUE((*loader)->next().ok());

@@ -59,11 +59,11 @@ Result<void> MemoryBatches::load() {
     PENSTOCK_ASSIGN(const Batch* const sample, sample_source_->next());
     if (sample == nullptr) break;
     const auto since = Clock::now();
-    std::memcpy(all_samples_.slot_memory(static_cast<std::size_t>(loaded_samples_)).data(),
-                sample->slot(0).data(), all_samples_.slot_bytes);
-    all_samples_.index[static_cast<std::size_t>(loaded_samples_)] = sample->index[0];
-    all_samples_.label[static_cast<std::size_t>(loaded_samples_)] = sample->label[0];
-    all_samples_.length[static_cast<std::size_t>(loaded_samples_)] = sample->length[0];
+    std::memcpy(all_samples_.slot_memory(std::size_t(loaded_samples_)).data(), sample->slot(0).data(),
+                all_samples_.slot_bytes);
+    all_samples_.index[std::size_t(loaded_samples_)] = sample->index[0];
+    all_samples_.label[std::size_t(loaded_samples_)] = sample->label[0];
+    all_samples_.length[std::size_t(loaded_samples_)] = sample->length[0];
     ++loaded_samples_;
     copy_time_ += Clock::now() - since;
   }
@@ -83,7 +83,7 @@ bool MemoryBatches::begin_epoch() {
 
 void MemoryBatches::copy_batch() {
   for (std::size_t i = 0; i < batch_.samples(); ++i) {
-    const auto sample = static_cast<std::size_t>(order_.next());
+    const auto sample = std::size_t(order_.next());
     std::memcpy(batch_.slot_memory(i).data(), all_samples_.slot(sample).data(), all_samples_.slot_bytes);
     batch_.index[i] = all_samples_.index[sample];
     batch_.label[i] = all_samples_.label[sample];

@@ -27,9 +27,9 @@ class SampleSource final : public BatchSource {
   Result<const Batch*> next() override {
     if (given_ == bad_) return make_error(Errc::corrupt, "sample 3 is bad");
     if (given_ == count_) return static_cast<const Batch*>(nullptr);
-    std::memset(sample_.memory.data(), static_cast<int>(given_), kBytes);
+    std::memset(sample_.memory.data(), int(given_), kBytes);
     sample_.index[0] = given_;
-    sample_.label[0] = static_cast<std::uint32_t>(given_ + 100);
+    sample_.label[0] = std::uint32_t(given_ + 100);
     sample_.length[0] = 7;
     ++given_;
     return static_cast<const Batch*>(&sample_);
@@ -83,12 +83,12 @@ std::vector<std::vector<std::uint64_t>> drain(Batches& all) {
     }
     if (*got == nullptr) return epochs;
     const Batch& batch = **got;
-    epochs.resize(std::max<std::size_t>(epochs.size(), static_cast<std::size_t>(batch.epoch) + 1));
+    epochs.resize(std::max<std::size_t>(epochs.size(), std::size_t(batch.epoch) + 1));
     for (std::size_t i = 0; i < batch.samples(); ++i) {
       EXPECT_EQ(batch.slot(i)[kBytes - 1], static_cast<std::byte>(batch.index[i]));
       EXPECT_EQ(batch.label[i], batch.index[i] + 100);
       EXPECT_EQ(batch.length[i], 7U);
-      epochs[static_cast<std::size_t>(batch.epoch)].push_back(batch.index[i]);
+      epochs[std::size_t(batch.epoch)].push_back(batch.index[i]);
     }
   }
 }

@@ -47,16 +47,16 @@ constexpr double kNarrowestAspect = 3.0 / 4.0;
 constexpr double kWidestAspect = 4.0 / 3.0;
 
 std::uint32_t rounded(double length) {
-  return static_cast<std::uint32_t>(std::lround(length));
+  return std::uint32_t(std::lround(length));
 }
 
 // The n-th random number, as an integer from 0 to `most`.
 std::uint32_t random_up_to(const RandomStream& random, std::uint64_t n, std::uint32_t most) {
-  return static_cast<std::uint32_t>(random.below(n, std::uint64_t{most} + 1));
+  return std::uint32_t(random.below(n, std::uint64_t{most} + 1));
 }
 
 PicturePart middle_crop(std::uint32_t width, std::uint32_t height) {
-  const double aspect = static_cast<double>(width) / height;
+  const double aspect = double(width) / height;
   PicturePart part{0, 0, width, height};
   if (aspect < kNarrowestAspect) part.height = std::clamp(rounded(width / kNarrowestAspect), 1U, height);
   if (aspect > kWidestAspect) part.width = std::clamp(rounded(height * kWidestAspect), 1U, width);
@@ -123,7 +123,7 @@ class PictureSampleTransform final : public SampleTransform {
 }  // namespace
 
 PicturePart random_resized_crop(std::uint32_t width, std::uint32_t height, const RandomStream& random) {
-  const double whole_area = static_cast<double>(width) * height;
+  const double whole_area = double(width) * height;
   const double log_narrowest = portable_log(kNarrowestAspect);
   const double log_widest = portable_log(kWidestAspect);
   std::uint64_t n = 0;

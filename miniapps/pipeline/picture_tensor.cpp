@@ -99,7 +99,7 @@ bool has_f16c() {
 
 void put_halves(std::span<const float> from, std::uint16_t* out) {
   std::size_t i = has_f16c() ? put_halves_by_eight(from, out) : 0;
-  for (; i < from.size(); ++i) out[i] = static_cast<std::uint16_t>(half_bits(from[i]));
+  for (; i < from.size(); ++i) out[i] = std::uint16_t(half_bits(from[i]));
 }
 
 // Rounds to nearest, halves up. The clamped numbers are not negative, so adding 0.5 and truncating is enough.
@@ -112,11 +112,9 @@ void put_octets(std::span<const float> from, std::uint8_t* out) {
     clamped = clamped < 0.0F ? Floats{} : clamped;
     clamped = clamped > kLargest ? Floats{kLargest, kLargest, kLargest, kLargest} : clamped;
     const Ints integers = __builtin_convertvector(clamped + kHalf, Ints);
-    for (std::size_t lane = 0; lane < kLanes; ++lane)
-      out[i + lane] = static_cast<std::uint8_t>(integers[lane]);
+    for (std::size_t lane = 0; lane < kLanes; ++lane) out[i + lane] = std::uint8_t(integers[lane]);
   }
-  for (; i < from.size(); ++i)
-    out[i] = static_cast<std::uint8_t>(static_cast<int>(std::clamp(from[i], 0.0F, kLargest) + kHalf));
+  for (; i < from.size(); ++i) out[i] = std::uint8_t(int(std::clamp(from[i], 0.0F, kLargest) + kHalf));
 }
 
 void put_numbers(std::span<const float> from, std::byte* to, PixelType type) {
@@ -159,14 +157,14 @@ void split_channels(std::span<const float> line, std::size_t width, float* plane
 PENSTOCK_WIDE void blend_lines(const std::uint8_t* __restrict upper, const std::uint8_t* __restrict lower,
                                float fraction, std::size_t count, float* __restrict out) {
   for (std::size_t i = 0; i < count; ++i) {
-    const auto a = static_cast<float>(static_cast<int>(upper[i]));
-    const auto b = static_cast<float>(static_cast<int>(lower[i]));
+    const auto a = float(int(upper[i]));
+    const auto b = float(int(lower[i]));
     out[i] = a + (b - a) * fraction;
   }
 }
 
 float as_float(std::uint8_t pixel) {
-  return static_cast<float>(static_cast<int>(pixel));
+  return float(int(pixel));
 }
 
 // out[i] = sum over t of weights[t] * source[t * stride + i]. Adds up to four lines at a time, since there
@@ -258,14 +256,14 @@ struct Support {
   std::uint32_t end = 0;
 };
 Support support_of(double centre, double half_width, std::uint32_t source_size) {
-  return {static_cast<std::uint32_t>(std::max(std::lround(centre - half_width), 0L)),
-          std::min(static_cast<std::uint32_t>(std::lround(centre + half_width)), source_size)};
+  return {std::uint32_t(std::max(std::lround(centre - half_width), 0L)),
+          std::min(std::uint32_t(std::lround(centre + half_width)), source_size)};
 }
 
 }  // namespace
 
 std::uint16_t half_from_float(float value) {
-  return static_cast<std::uint16_t>(half_bits(value));
+  return std::uint16_t(half_bits(value));
 }
 
 Result<PixelType> parse_pixel_type(std::string_view name) {
@@ -332,17 +330,17 @@ void Resizer::compute_taps(Axis& axis, std::uint32_t source_size, std::uint32_t 
   if (source_size == axis.source_size) return;
   axis.source_size = source_size;
   axis.first_source.resize(target_size);
-  const double ratio = static_cast<double>(source_size) / target_size;
+  const double ratio = double(source_size) / target_size;
   const auto target_index = [&](std::uint32_t i) { return mirrored ? target_size - 1 - i : i; };
   if (filter_ == ResizeFilter::bilinear) {
     axis.step = source_size > 1 ? unit : 0;
     axis.weights.resize(target_size);
     const std::uint32_t last_neighbour = source_size > 1 ? source_size - 2 : 0;
     for (std::uint32_t i = 0; i < target_size; ++i) {
-      const double at = std::clamp((i + 0.5) * ratio - 0.5, 0.0, static_cast<double>(source_size - 1));
-      const std::uint32_t neighbour = std::min(static_cast<std::uint32_t>(at), last_neighbour);
+      const double at = std::clamp((i + 0.5) * ratio - 0.5, 0.0, double(source_size - 1));
+      const std::uint32_t neighbour = std::min(std::uint32_t(at), last_neighbour);
       axis.first_source[target_index(i)] = neighbour * unit;
-      axis.weights[target_index(i)] = static_cast<float>(at - neighbour);
+      axis.weights[target_index(i)] = float(at - neighbour);
     }
     return;
   }
@@ -365,7 +363,7 @@ void Resizer::compute_taps(Axis& axis, std::uint32_t source_size, std::uint32_t 
     axis.first_source[target_index(i)] = from * unit;
     float* const weights_to = axis.weights.data() + std::size_t{target_index(i)} * axis.taps;
     for (std::uint32_t at = support.first; at < support.end; ++at)
-      weights_to[at - from] = static_cast<float>(weight(at) / sum);
+      weights_to[at - from] = float(weight(at) / sum);
   }
 }
 

@@ -25,21 +25,21 @@ double from_half(std::uint16_t half) {
 
 TEST(Half, EachIsItself) {
   for (std::uint32_t half = 0; half < 0x10000; ++half) {
-    const auto bits = static_cast<std::uint16_t>(half);
+    const auto bits = std::uint16_t(half);
     const double value = from_half(bits);
     if (std::isnan(value)) {
-      EXPECT_TRUE(std::isnan(from_half(half_from_float(static_cast<float>(value)))));
+      EXPECT_TRUE(std::isnan(from_half(half_from_float(float(value)))));
     } else {
-      EXPECT_EQ(half_from_float(static_cast<float>(value)), bits) << value;
+      EXPECT_EQ(half_from_float(float(value)), bits) << value;
     }
   }
 }
 
 TEST(Half, BetweenTwoTheNearestAndOfTwoAsNearTheEvenOne) {
   for (std::uint32_t lower = 0; lower < 0x7BFF; ++lower) {
-    const double below = from_half(static_cast<std::uint16_t>(lower));
-    const double above = from_half(static_cast<std::uint16_t>(lower + 1));
-    const auto middle = static_cast<float>((below + above) / 2);
+    const double below = from_half(std::uint16_t(lower));
+    const double above = from_half(std::uint16_t(lower + 1));
+    const auto middle = float((below + above) / 2);
     EXPECT_EQ(half_from_float(middle), lower + lower % 2) << below;
     EXPECT_EQ(half_from_float(std::nextafter(middle, 0.0F)), lower) << below;
     EXPECT_EQ(half_from_float(std::nextafter(middle, 1e9F)), lower + 1) << below;
@@ -62,7 +62,7 @@ std::vector<Number> written(PictureTensor tensor) {
   LineWriter writer(tensor);
   std::vector<float> line(std::size_t{3} * tensor.width);
   for (std::uint32_t y = 0; y < tensor.height; ++y) {
-    std::iota(line.begin(), line.end(), static_cast<float>(y * line.size()));
+    std::iota(line.begin(), line.end(), float(y * line.size()));
     writer.write(y, line, std::as_writable_bytes(std::span(slot)).first(tensor.bytes()));
   }
   EXPECT_EQ(slot.back(), Number{77}) << "wrote behind its slot";
@@ -74,7 +74,7 @@ TEST(LineWriter, NormalisesByChannel) {
   for (const std::uint32_t width : {1U, 3U, 4U, 5U, 9U}) {
     const auto floats = written<float>({width, 2, PixelType::f32, Axes::nhwc});
     for (std::size_t i = 0; i < floats.size(); ++i)
-      EXPECT_NEAR(floats[i], (static_cast<double>(i) / 255.0 - kMean[i % 3]) / kDeviation[i % 3], 1e-5) << i;
+      EXPECT_NEAR(floats[i], (double(i) / 255.0 - kMean[i % 3]) / kDeviation[i % 3], 1e-5) << i;
   }
 }
 

@@ -22,7 +22,7 @@ Image waves(std::uint32_t width, std::uint32_t height) {
   for (std::uint32_t y = 0; y < height; ++y)
     for (std::uint32_t x = 0; x < width; ++x)
       for (std::uint32_t c = 0; c < 3; ++c)
-        image.pixels.push_back(static_cast<std::uint8_t>(
+        image.pixels.push_back(std::uint8_t(
             128 + 100 * std::sin(std::numbers::pi * (x * (c + 1.0) / width + 0.7 * y / height + c))));
   return image;
 }
@@ -53,8 +53,7 @@ Bytes applied(const PictureSettings& settings, const Bytes& stored, const Sample
 
 int worst_difference(const Bytes& one, const Bytes& other) {
   int worst = 0;
-  for (std::size_t i = 0; i < one.size(); ++i)
-    worst = std::max(worst, std::abs(static_cast<int>(one[i]) - static_cast<int>(other[i])));
+  for (std::size_t i = 0; i < one.size(); ++i) worst = std::max(worst, std::abs(int(one[i]) - int(other[i])));
   return worst;
 }
 
@@ -62,8 +61,8 @@ Bytes mirrored(const Bytes& slot, std::size_t side) {
   Bytes out(slot.size());
   for (std::size_t y = 0; y < side; ++y)
     for (std::size_t x = 0; x < side; ++x)
-      std::copy_n(slot.begin() + static_cast<std::ptrdiff_t>(3 * (y * side + x)), 3,
-                  out.begin() + static_cast<std::ptrdiff_t>(3 * (y * side + side - 1 - x)));
+      std::copy_n(slot.begin() + std::ptrdiff_t(3 * (y * side + x)), 3,
+                  out.begin() + std::ptrdiff_t(3 * (y * side + side - 1 - x)));
   return out;
 }
 
@@ -164,8 +163,8 @@ TEST(RandomResizedCrop, LiesWithinAndHasTheShapesThatItSays) {
     const PicturePart part = random_resized_crop(500, 375, augment_stream(1, {0, index}));
     ASSERT_LE(part.left + part.width, 500U);
     ASSERT_LE(part.top + part.height, 375U);
-    const double area = static_cast<double>(part.width) * part.height / (500.0 * 375.0);
-    const double aspect = static_cast<double>(part.width) / part.height;
+    const double area = double(part.width) * part.height / (500.0 * 375.0);
+    const double aspect = double(part.width) / part.height;
     EXPECT_GT(area, 0.078);
     EXPECT_GT(aspect, 0.74);
     EXPECT_LT(aspect, 1.35);

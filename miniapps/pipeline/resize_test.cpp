@@ -17,8 +17,7 @@ using Sides = std::pair<std::uint32_t, std::uint32_t>;
 Image noise(std::uint32_t width, std::uint32_t height) {
   Image image{width, height, std::vector<std::uint8_t>(std::size_t{3} * width * height)};
   const RandomStream random(width, height);
-  for (std::size_t i = 0; i < image.pixels.size(); ++i)
-    image.pixels[i] = static_cast<std::uint8_t>(random.bits(i));
+  for (std::size_t i = 0; i < image.pixels.size(); ++i) image.pixels[i] = std::uint8_t(random.bits(i));
   return image;
 }
 
@@ -36,8 +35,8 @@ double bilinear(const Image& picture, Sides out, std::uint32_t x, std::uint32_t 
     return std::clamp((target + 0.5) * size / target_size - 0.5, 0.0, size - 1.0);
   };
   const auto at = [&](double px, double py) {
-    return pixel(picture, static_cast<std::size_t>(std::min(px, picture.width - 1.0)),
-                 static_cast<std::size_t>(std::min(py, picture.height - 1.0)), channel);
+    return pixel(picture, std::size_t(std::min(px, picture.width - 1.0)),
+                 std::size_t(std::min(py, picture.height - 1.0)), channel);
   };
   const double sx = place(x, out.first, picture.width);
   const double sy = place(y, out.second, picture.height);
@@ -78,22 +77,21 @@ class AsPillow {
 
   static std::vector<std::vector<Tap>> taps(std::uint32_t source, std::uint32_t target) {
     std::vector<std::vector<Tap>> all(target);
-    const double scale = static_cast<double>(source) / target;
+    const double scale = double(source) / target;
     const double filter_scale = std::max(scale, 1.0);
     for (std::size_t i = 0; i < target; ++i) {
-      const double centre = (static_cast<double>(i) + 0.5) * scale;
-      const auto first = static_cast<std::int64_t>(std::max(0.0, std::floor(centre - filter_scale + 0.5)));
-      const auto end = std::min<std::int64_t>(source, static_cast<std::int64_t>(centre + filter_scale + 0.5));
+      const double centre = (double(i) + 0.5) * scale;
+      const auto first = std::int64_t(std::max(0.0, std::floor(centre - filter_scale + 0.5)));
+      const auto end = std::min<std::int64_t>(source, std::int64_t(centre + filter_scale + 0.5));
       std::vector<double> weights;
       double sum = 0;
       for (std::int64_t at = first; at < end; ++at) {
-        weights.push_back(
-            std::max(0.0, 1.0 - std::abs((static_cast<double>(at) - centre + 0.5) / filter_scale)));
+        weights.push_back(std::max(0.0, 1.0 - std::abs((double(at) - centre + 0.5) / filter_scale)));
         sum += weights.back();
       }
       for (std::size_t k = 0; k < weights.size(); ++k)
-        all[i].push_back({static_cast<std::size_t>(first) + k,
-                          static_cast<std::int64_t>(std::floor(weights[k] / sum * (1 << kBits) + 0.5))});
+        all[i].push_back(
+            {std::size_t(first) + k, std::int64_t(std::floor(weights[k] / sum * (1 << kBits) + 0.5))});
     }
     return all;
   }
@@ -101,8 +99,8 @@ class AsPillow {
   template <class Level>
   static std::uint8_t level(const std::vector<Tap>& taps, const Level& of) {
     std::int64_t sum = std::int64_t{1} << (kBits - 1);
-    for (const Tap& tap : taps) sum += static_cast<std::int64_t>(of(tap.at)) * tap.weight;
-    return static_cast<std::uint8_t>(std::clamp<std::int64_t>(sum >> kBits, 0, 255));
+    for (const Tap& tap : taps) sum += std::int64_t(of(tap.at)) * tap.weight;
+    return std::uint8_t(std::clamp<std::int64_t>(sum >> kBits, 0, 255));
   }
 
   std::size_t width_;

@@ -76,7 +76,7 @@ TEST(TrainingTogether, EverySecondOfTheWallIsInOnePart) {
     const TrainingRun run = run_rank(ranks, input, "emulated:step=2ms,jitter=1ms");
     const TrainingFigures f = figures(run, 2ms);
     double computed = 0;
-    for (const StepTimes& step : run.steps) computed += static_cast<double>(step.busy_ns) * 1e-9;
+    for (const StepTimes& step : run.steps) computed += double(step.busy_ns) * 1e-9;
     EXPECT_NEAR(f.wall_s, f.input_wait_s + computed + f.straggler_s + f.barrier_s, 1e-9);
     EXPECT_GE(f.straggler_s, 0);
     EXPECT_GE(f.barrier_s, 0);
@@ -91,7 +91,7 @@ TEST(TrainingTogether, TheLastRankIsCountedStepByStep) {
   RankThreads::run(2, [&](Communicator& ranks) {
     ScriptedInput input(10);
     const TrainingRun run = run_rank(ranks, input, ranks.root() ? "emulated:step=1ms" : "emulated:step=15ms");
-    last[static_cast<std::size_t>(ranks.rank())] = run.steps_arrived_last;
+    last[std::size_t(ranks.rank())] = run.steps_arrived_last;
   });
   EXPECT_EQ(last[0] + last[1], 10U) << "one of both, each time";
 }

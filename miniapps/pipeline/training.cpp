@@ -12,7 +12,7 @@ namespace penstock {
 namespace {
 
 double seconds(std::int64_t ns) {
-  return static_cast<double>(ns) * 1e-9;
+  return double(ns) * 1e-9;
 }
 
 // AU of one epoch as DLIO calculates it. Needs at least one step.
@@ -23,7 +23,7 @@ double dlio_epoch_utilization(std::span<const StepTimes> steps) {
     computing_ns += step.end_ns - step.handed_ns;
     wall_ns -= step.observer_ns;
   }
-  return wall_ns > 0 ? static_cast<double>(computing_ns) / static_cast<double>(wall_ns) : 0.0;
+  return wall_ns > 0 ? double(computing_ns) / double(wall_ns) : 0.0;
 }
 
 double dlio_utilization(std::span<const StepTimes> steps) {
@@ -32,7 +32,7 @@ double dlio_utilization(std::span<const StepTimes> steps) {
   while (!steps.empty()) {
     const auto next = std::find_if(steps.begin(), steps.end(),
                                    [&](const StepTimes& step) { return step.epoch != steps.front().epoch; });
-    const auto count = static_cast<std::size_t>(next - steps.begin());
+    const auto count = std::size_t(next - steps.begin());
     sum += dlio_epoch_utilization(steps.first(count));
     epochs += 1;
     steps = steps.subspan(count);
@@ -44,8 +44,7 @@ double median_overshoot(std::span<const StepTimes> steps) {
   std::vector<double> overshoots;
   overshoots.reserve(steps.size());
   for (const StepTimes& step : steps)
-    overshoots.push_back(static_cast<double>(step.end_ns - step.begin_ns - step.nominal_ns) /
-                         static_cast<double>(step.nominal_ns));
+    overshoots.push_back(double(step.end_ns - step.begin_ns - step.nominal_ns) / double(step.nominal_ns));
   return median(overshoots);
 }
 
@@ -203,7 +202,7 @@ Result<bool> Loop::wait_for_ranks(bool made, StepTimes& times) {
   ranks_met_at_ = std::chrono::steady_clock::now();
   const std::int64_t waited_ns = (ranks_met_at_ - arrived).count();
   times.next_may_begin_ns = since_start(ranks_met_at_);
-  times.straggler_ns = std::min(waited_ns, static_cast<std::int64_t>(maxima[0] - since_met_ns));
+  times.straggler_ns = std::min(waited_ns, std::int64_t(maxima[0] - since_met_ns));
   times.barrier_ns = waited_ns - times.straggler_ns;
   end_announced_ = maxima[1] != 0.0;
   return !end_announced_;
@@ -238,20 +237,19 @@ TrainingFigures figures(const TrainingRun& run, std::chrono::nanoseconds nominal
     free_ns = step.next_may_begin_ns;
     computed_ns += step.busy_ns;
     straggled_ns += step.straggler_ns;
-    result.payload_bytes += static_cast<double>(step.payload_bytes);
+    result.payload_bytes += double(step.payload_bytes);
   }
   result.input_wait_s = seconds(waited_ns);
   result.straggler_s = seconds(straggled_ns);
   result.barrier_s = seconds(free_ns - waited_ns - computed_ns - straggled_ns - observers_ns);
   result.observer_s = seconds(observers_ns + run.observer_after_ns);
   result.steps_arrived_last = run.steps_arrived_last;
-  result.samples = static_cast<double>(run.steps.size()) * static_cast<double>(run.batch);
+  result.samples = double(run.steps.size()) * double(run.batch);
   if (nominal_step.count() > 0) result.step_overshoot = median_overshoot(run.steps);
   if (computed_ns == 0 || run.steps.size() < 2) return result;
-  result.utilization =
-      static_cast<double>(computed_ns - first_step.busy_ns) /
-      static_cast<double>(last_step.end_ns - std::min(first_step.deadline_ns, first_step.end_ns) -
-                          observers_ns + first_step.observer_ns);
+  result.utilization = double(computed_ns - first_step.busy_ns) /
+                       double(last_step.end_ns - std::min(first_step.deadline_ns, first_step.end_ns) -
+                              observers_ns + first_step.observer_ns);
   result.utilization_dlio = dlio_utilization(run.steps);
   return result;
 }
@@ -264,9 +262,8 @@ double input_alone_s(const TrainingRun& alone, std::uint64_t steps) {
   if (alone.steps.empty()) return 0;
   const double first_s = seconds(alone.steps.front().end_ns);
   if (alone.steps.size() < 2) return first_s;
-  const double s_per_step =
-      (seconds(alone.steps.back().end_ns) - first_s) / static_cast<double>(alone.steps.size() - 1);
-  return first_s + s_per_step * static_cast<double>(steps - 1);
+  const double s_per_step = (seconds(alone.steps.back().end_ns) - first_s) / double(alone.steps.size() - 1);
+  return first_s + s_per_step * double(steps - 1);
 }
 
 }  // namespace penstock

@@ -39,7 +39,7 @@ class StageTimer {
   // `bytes` goes only into the span.
   Clock::time_point end_part(std::size_t part, std::uint64_t bytes = 0) {
     const Clock::time_point now = Clock::now();
-    spent_ns_[part] += static_cast<std::uint64_t>((now - last_end_).count());
+    spent_ns_[part] += std::uint64_t((now - last_end_).count());
     if (spans_ != nullptr) add_part_span(part, bytes, now);
     last_end_ = now;
     current_part_ = part + 1;

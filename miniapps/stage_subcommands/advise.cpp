@@ -103,9 +103,9 @@ Result<TierSpeeds> speeds_of(const CommandContext& context, std::vector<Tier>& t
   const SpeedProbe probe{.threads = probe_threads(request.threads != 0 ? request.threads : work.threads),
                          .copy_threads = request.copy_threads,
                          .min_time = options.duration("min-time"),
-                         .repeats = static_cast<std::size_t>(options.integer("repeat")),
+                         .repeats = std::size_t(options.integer("repeat")),
                          .cold = options.text("cache") == "cold" || !tiers[0].backend->caps().emulated,
-                         .seed = static_cast<std::uint64_t>(context.options.integer("seed")),
+                         .seed = std::uint64_t(context.options.integer("seed")),
                          .note = [&](std::string_view what) { progress.set_note(what); }};
   return probe_speeds(tiers[0], tiers[1], work, probe);
 }
@@ -115,14 +115,14 @@ Result<AdviceRequest> request_of(const CommandContext& context) {
   AdviceRequest request{.policy = options.text("policy"),
                         .capacity = options.size("capacity"),
                         .copy_threads = worker_threads(0),
-                        .seed = static_cast<std::uint64_t>(context.options.integer("seed"))};
+                        .seed = std::uint64_t(context.options.integer("seed"))};
   PENSTOCK_TRY(parse_policy(request.policy));
-  if (options.given("epochs")) request.epochs = static_cast<std::uint64_t>(options.integer("epochs"));
+  if (options.given("epochs")) request.epochs = std::uint64_t(options.integer("epochs"));
   if (!options.given("threads")) return request;
-  const auto threads = static_cast<std::uint64_t>(options.integer("threads"));
+  const auto threads = std::uint64_t(options.integer("threads"));
   if (threads > kMostThreads)
     return make_error(Errc::invalid_argument, fmt::format("--threads {}: at most {}", threads, kMostThreads));
-  request.threads = static_cast<unsigned>(threads);
+  request.threads = unsigned(threads);
   return request;
 }
 
@@ -144,7 +144,7 @@ Result<int> run_advise(const CommandContext& context) {
   PENSTOCK_ASSIGN(Advice advice, advise(work, speeds, request, free.ok() ? *free : UINT64_MAX));
   if (advice.capacity < request.capacity)
     note(fmt::format("tier '{}' has room for {} alone", tiers[1].name,
-                     format_bytes(static_cast<double>(advice.capacity), context.output)));
+                     format_bytes(double(advice.capacity), context.output)));
   advice.plan.slow = planned_tier(tiers[0]);
   advice.plan.fast = planned_tier(tiers[1]);
   if (options.given("output")) PENSTOCK_TRY(save_staging_plan(advice.plan, options.text("output")));

@@ -60,7 +60,7 @@ std::string to_text(const StagingPlan& plan, const ApplyOutcome& files, const Fa
   std::string text = fmt::format(
       "{} -> {}: {} of {} files copied ({}) in {}, each read back and compared", printable(plan.slow.name),
       printable(plan.fast.name), format_count(files.copied), format_count(plan.files.size()),
-      format_bytes(static_cast<double>(files.bytes_copied), output), format_seconds(files.seconds));
+      format_bytes(double(files.bytes_copied), output), format_seconds(files.seconds));
   if (files.already_there > 0)
     text += fmt::format("; {} were there already, and right", format_count(files.already_there));
   text += files.complete ? "\n" : "\ninterrupted: no file is half, and the same command goes on from there\n";

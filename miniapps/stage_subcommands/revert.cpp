@@ -37,7 +37,7 @@ Json to_json(const StagingPlan& plan, const RevertOutcome& outcome) {
 std::string to_text(const StagingPlan& plan, const RevertOutcome& outcome, const Output& output) {
   std::string text =
       fmt::format("{}: {} copies removed ({})", printable(plan.fast.name), format_count(outcome.removed),
-                  format_bytes(static_cast<double>(outcome.bytes_removed), output));
+                  format_bytes(double(outcome.bytes_removed), output));
   if (outcome.found_before > 0)
     text += fmt::format("; {} were there before this plan, and stay", format_count(outcome.found_before));
   return text + (outcome.complete ? "\n" : "\ninterrupted: the same command goes on from there\n");

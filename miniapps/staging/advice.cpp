@@ -35,7 +35,7 @@ class Advisor {
       : work_(work),
         speeds_(speeds),
         request_(request),
-        program_{.threads = static_cast<double>(request.threads != 0 ? request.threads : work.threads),
+        program_{.threads = double(request.threads != 0 ? request.threads : work.threads),
                  .think_s = work.think_s},
         medians_{median_times(speeds.slow), median_times(speeds.fast)} {}
 
@@ -89,7 +89,7 @@ class Advisor {
         .before_s = epoch(all, nothing, medians_), .after_s = outcome.after_s, .gain = outcome.gain};
     const RandomStream random(request_.seed, "staging gain");
     std::uint64_t drawn_count = 0;
-    const auto draw = [&](std::size_t n) { return static_cast<std::size_t>(random.below(drawn_count++, n)); };
+    const auto draw = [&](std::size_t n) { return std::size_t(random.below(drawn_count++, n)); };
     std::vector<double> low_gains;
     std::vector<double> high_gains;
     for (int i = 0; i < kResamples; ++i) {
@@ -136,7 +136,7 @@ class Advisor {
     ReadDemand read{};
     ReadDemand write{};
     for (const std::size_t i : chosen) {
-      const auto bytes = static_cast<double>(items_[i].bytes);
+      const auto bytes = double(items_[i].bytes);
       add(read, speeds_.slow.reads_of(bytes), 1 - work_.files[i].cached);
       add(write, speeds_.fast.reads_of(bytes));
     }
@@ -163,14 +163,14 @@ class Advisor {
 };
 
 std::string epochs_text(double epochs) {
-  const auto whole_epochs = static_cast<std::uint64_t>(std::ceil(epochs));
+  const auto whole_epochs = std::uint64_t(std::ceil(epochs));
   return fmt::format("{} epoch{}", whole_epochs, whole_epochs == 1 ? "" : "s");
 }
 
 // Why staging does not help; "" if it helps.
 std::string why_not(const Advice& advice, const SessionWork& work, const AdviceRequest& request) {
   const PredictedGain& gain = advice.plan.predicted;
-  const double bytes = static_cast<double>(std::max<std::uint64_t>(work.bytes(), 1));
+  const double bytes = double(std::max<std::uint64_t>(work.bytes(), 1));
   if (work.cached_bytes() >= 0.99 * bytes)
     return "what it read is in this machine's page cache, and no tier is faster than that; --cache cold "
            "predicts "
@@ -187,7 +187,7 @@ std::string why_not(const Advice& advice, const SessionWork& work, const AdviceR
   if (gain.low <= 0)
     return fmt::format("nothing is sure to be gained: {} to {}", signed_percent(gain.low),
                        signed_percent(gain.high));
-  if (request.epochs != 0 && gain.break_even_epochs > static_cast<double>(request.epochs))
+  if (request.epochs != 0 && gain.break_even_epochs > double(request.epochs))
     return fmt::format("copying takes {:.3g} s and pays after {}, of which {} are to come", gain.copy_s,
                        epochs_text(gain.break_even_epochs), request.epochs);
   return "";
@@ -206,8 +206,8 @@ Result<Advice> advise(const SessionWork& work, const TierSpeeds& speeds, const A
   Advice advice;
   advice.slow = advisor.slow_line();
   advice.fast = advisor.fast_line();
-  const double room = free_bytes == UINT64_MAX ? 1e19 : static_cast<double>(free_bytes) * kUsableShare;
-  advice.capacity = static_cast<std::uint64_t>(std::min(static_cast<double>(request.capacity), room));
+  const double room = free_bytes == UINT64_MAX ? 1e19 : double(free_bytes) * kUsableShare;
+  advice.capacity = std::uint64_t(std::min(double(request.capacity), room));
   PENSTOCK_ASSIGN(PolicyOutcome wanted, advisor.outcome(request.policy, advice.capacity));
   advice.outcomes.push_back(std::move(wanted));
   for (const char* other : {"density", "threshold=2MB", "best-single", "first-come"}) {
@@ -220,7 +220,7 @@ Result<Advice> advise(const SessionWork& work, const TierSpeeds& speeds, const A
   plan.made_at = utc_now();
   plan.policy = request.policy;
   plan.capacity_bytes = advice.capacity;
-  plan.threads = static_cast<unsigned>(advisor.threads());
+  plan.threads = unsigned(advisor.threads());
   const PolicyOutcome& chosen = advice.outcomes.front();
   plan.predicted = advisor.predict(chosen);
   plan.reason = why_not(advice, work, request);

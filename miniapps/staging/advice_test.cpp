@@ -42,7 +42,7 @@ SessionWork malware() {
     file.name = (i < 40 ? "a" : "b") + std::to_string(1000 + i);
     file.bytes = i < 40 ? 900'000 : 6'900'000;
     file.requests = 1;
-    file.request_bytes = static_cast<double>(file.bytes);
+    file.request_bytes = double(file.bytes);
     file.first_ns = (i * 37) % 100;
   }
   work.epochs = 1;

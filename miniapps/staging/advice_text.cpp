@@ -12,11 +12,10 @@ namespace penstock {
 namespace {
 
 std::string session_text(const SessionWork& work, const Output& output) {
-  std::string text =
-      fmt::format("read: {} files, {}, {:.3g} time{}, by {} thread{} ({})", format_count(work.files.size()),
-                  format_bytes(static_cast<double>(work.bytes()), output), work.epochs,
-                  work.epochs == 1 ? "" : "s", work.threads, work.threads == 1 ? "" : "s",
-                  work.by_spans ? "as the program says" : "as its calls tell");
+  std::string text = fmt::format(
+      "read: {} files, {}, {:.3g} time{}, by {} thread{} ({})", format_count(work.files.size()),
+      format_bytes(double(work.bytes()), output), work.epochs, work.epochs == 1 ? "" : "s", work.threads,
+      work.threads == 1 ? "" : "s", work.by_spans ? "as the program says" : "as its calls tell");
   if (work.observed_s > 0) {
     text += fmt::format(", {} an epoch", format_seconds(work.observed_s));
     const double thread_s = work.observed_s * work.threads;
@@ -52,12 +51,12 @@ std::string tier_text(const PlannedTier& tier, const LineFit& fit, unsigned thre
 
 std::string policies_table(const Advice& advice, const SessionWork& work, const Output& output) {
   Table table({{"policy", Align::left}, {"files"}, {"staged"}, {"of the bytes"}, {"epoch"}, {"gain"}});
-  const double total_bytes = static_cast<double>(std::max<std::uint64_t>(work.bytes(), 1));
+  const double total_bytes = double(std::max<std::uint64_t>(work.bytes(), 1));
   for (const PolicyOutcome& outcome : advice.outcomes)
     table.row({outcome.policy, format_count(outcome.chosen.size()),
-               format_bytes(static_cast<double>(outcome.bytes), output),
-               format_percent(static_cast<double>(outcome.bytes) / total_bytes),
-               format_seconds(outcome.after_s), signed_percent(outcome.gain)});
+               format_bytes(double(outcome.bytes), output),
+               format_percent(double(outcome.bytes) / total_bytes), format_seconds(outcome.after_s),
+               signed_percent(outcome.gain)});
   return table.text();
 }
 
@@ -70,10 +69,10 @@ std::string verdict_text(const StagingPlan& plan, const SessionWork& work, const
       "stage {} of {} files, {} (up to {} each): an epoch takes {} in place of {}, {} ({} to {})\n"
       "copying takes up to {} and has paid after {:.3g} epochs\n",
       format_count(plan.files.size()), format_count(work.files.size()),
-      format_bytes(static_cast<double>(plan.bytes()), output),
-      format_bytes(static_cast<double>(largest), output), format_seconds(gain.after_s),
-      format_seconds(gain.before_s), signed_percent(gain.gain), signed_percent(gain.low),
-      signed_percent(gain.high), format_seconds(gain.copy_s), gain.break_even_epochs);
+      format_bytes(double(plan.bytes()), output), format_bytes(double(largest), output),
+      format_seconds(gain.after_s), format_seconds(gain.before_s), signed_percent(gain.gain),
+      signed_percent(gain.low), signed_percent(gain.high), format_seconds(gain.copy_s),
+      gain.break_even_epochs);
 }
 
 Json tier_json_of(const PlannedTier& tier, const LineFit& fit) {

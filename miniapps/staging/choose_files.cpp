@@ -40,7 +40,7 @@ Chosen sorted(Chosen chosen) {
 }
 
 double density(const StagingItem& item) {
-  return item.saved_s / static_cast<double>(std::max<std::uint64_t>(item.bytes, 1));
+  return item.saved_s / double(std::max<std::uint64_t>(item.bytes, 1));
 }
 
 std::vector<std::size_t> by_falling_density(const StagingProblem& problem) {
@@ -85,7 +85,7 @@ double most_saved_seconds(const StagingProblem& problem) {
   std::uint64_t left = problem.capacity;
   for (const std::size_t i : by_falling_density(problem)) {
     const StagingItem& item = problem.items[i];
-    if (item.bytes > left) return sum + density(item) * static_cast<double>(left);
+    if (item.bytes > left) return sum + density(item) * double(left);
     sum += item.saved_s;
     left -= item.bytes;
   }
@@ -176,12 +176,12 @@ Chosen best_fit(const StagingProblem& problem) {
   if (all.empty() || all.size() > kExactItems) return {};
   const std::uint64_t unit_bytes =
       std::max<std::uint64_t>((problem.capacity + kExactUnits - 1) / kExactUnits, 1);
-  const std::size_t capacity_units = static_cast<std::size_t>(problem.capacity / unit_bytes);
+  const std::size_t capacity_units = std::size_t(problem.capacity / unit_bytes);
   std::vector<double> best(capacity_units + 1, 0.0);  // best[n]: the most seconds that n units can save
   std::vector<std::vector<bool>> takes_item(all.size(), std::vector<bool>(capacity_units + 1));
   for (std::size_t n = 0; n < all.size(); ++n) {
     const StagingItem& item = problem.items[all[n]];
-    const std::size_t units = static_cast<std::size_t>((item.bytes + unit_bytes - 1) / unit_bytes);
+    const std::size_t units = std::size_t((item.bytes + unit_bytes - 1) / unit_bytes);
     for (std::size_t used_units = capacity_units + 1; used_units-- > units;) {
       const double with_item = best[used_units - units] + item.saved_s;
       if (with_item <= best[used_units]) continue;
@@ -194,7 +194,7 @@ Chosen best_fit(const StagingProblem& problem) {
   for (std::size_t n = all.size(); n-- > 0;) {
     if (!takes_item[n][used_units]) continue;
     chosen.push_back(all[n]);
-    used_units -= static_cast<std::size_t>((problem.items[all[n]].bytes + unit_bytes - 1) / unit_bytes);
+    used_units -= std::size_t((problem.items[all[n]].bytes + unit_bytes - 1) / unit_bytes);
   }
   return sorted(std::move(chosen));
 }

@@ -46,9 +46,8 @@ std::vector<StagingItem> random_items(const RandomStream& random, std::size_t co
   std::vector<StagingItem> items;
   for (std::size_t i = 0; i < count; ++i) {
     const std::uint64_t bytes = 1 + random.below(3 * i, 100);
-    const double slow_s = 0.1 + 2 * random.uniform(3 * i + 1) + static_cast<double>(bytes) / 20;
-    items.push_back(
-        item(bytes, slow_s, slow_s * 0.5 * random.uniform(3 * i + 2), static_cast<std::int64_t>(i)));
+    const double slow_s = 0.1 + 2 * random.uniform(3 * i + 1) + double(bytes) / 20;
+    items.push_back(item(bytes, slow_s, slow_s * 0.5 * random.uniform(3 * i + 2), std::int64_t(i)));
   }
   return items;
 }
@@ -101,7 +100,7 @@ TEST(ChooseFiles, DensityIsNearTheBestWhereTheTiersOverlap) {
 TEST(ChooseFiles, WithEqualReadsTheSmallestComeFirst) {
   std::vector<StagingItem> items;
   for (const std::uint64_t bytes : {800U, 100U, 400U, 200U})
-    items.push_back(item(bytes, 1 + static_cast<double>(bytes) / 1000, static_cast<double>(bytes) / 10'000));
+    items.push_back(item(bytes, 1 + double(bytes) / 1000, double(bytes) / 10'000));
   const StagingProblem problem{items, 750, sum_of};
   EXPECT_EQ(by_density(problem), (Chosen{1, 2, 3}));
 }

@@ -53,13 +53,13 @@ double seconds_since(Clock::time_point start) {
 }
 
 double mean_bytes(const SampleList& files) {
-  return static_cast<double>(files.bytes()) / static_cast<double>(files.size());
+  return double(files.bytes()) / double(files.size());
 }
 
 // The positions below `count` in steps of about the golden ratio. So the first n of these files have, for any
 // n, about the mean size of all.
 std::vector<std::size_t> spread_order(std::size_t count) {
-  std::size_t step = std::max<std::size_t>(static_cast<std::size_t>(static_cast<double>(count) * 0.618), 1);
+  std::size_t step = std::max<std::size_t>(std::size_t(double(count) * 0.618), 1);
   while (std::gcd(step, count) != 1) ++step;
   std::vector<std::size_t> order(count);
   for (std::size_t i = 0; i < count; ++i) order[i] = i * step % count;
@@ -68,8 +68,7 @@ std::vector<std::size_t> spread_order(std::size_t count) {
 
 // The bytes of one read by the program: the whole file or, if it seeks in the file, one request.
 std::uint64_t length_of(const FileThatWasRead& file) {
-  return static_cast<std::uint64_t>(
-      std::clamp(std::min(static_cast<double>(file.bytes), file.request_bytes), 1.0, kLongestReadBytes));
+  return std::uint64_t(std::clamp(std::min(double(file.bytes), file.request_bytes), 1.0, kLongestReadBytes));
 }
 
 // Splits the files by size, so that each part has files of nearly one size.
@@ -124,7 +123,7 @@ class TierProbe {
   void note_progress(const SampleList& part, unsigned threads) const {
     if (probe_.note)
       probe_.note(fmt::format("{}: files of {}, {} thread{}", tier_.name,
-                              format_size(static_cast<std::uint64_t>(mean_bytes(part))), threads,
+                              format_size(std::uint64_t(mean_bytes(part))), threads,
                               threads == 1 ? "" : "s"));
   }
 
@@ -158,18 +157,18 @@ class TierProbe {
          ++repeat) {
       evict_files(part);
       const Clock::time_point start = Clock::now();
-      PENSTOCK_ASSIGN(
-          const LoopDone done,
-          baseline_read(plan, threads,
-                        {.first_read = next_file_, .samples = part.size(), .deadline = start + probe_.min_time}));
+      PENSTOCK_ASSIGN(const LoopDone done, baseline_read(plan, threads,
+                                                         {.first_read = next_file_,
+                                                          .samples = part.size(),
+                                                          .deadline = start + probe_.min_time}));
       seconds += seconds_since(start);
       total.samples += done.samples;
       total.bytes += done.bytes;
       next_file_ += done.samples;
     }
     PENSTOCK_TRY(check_interrupt());
-    const auto files = static_cast<double>(std::max<std::uint64_t>(total.samples, 1));
-    return SizeSeen{.bytes = static_cast<double>(total.bytes) / files, .seconds = seconds / files};
+    const auto files = double(std::max<std::uint64_t>(total.samples, 1));
+    return SizeSeen{.bytes = double(total.bytes) / files, .seconds = seconds / files};
   }
 
   Tier& tier_;
@@ -190,8 +189,7 @@ Result<void> write_file(Tier& tier, std::string_view name, std::uint64_t bytes, 
   PENSTOCK_ASSIGN(const auto writer, tier.backend->create(name, bytes));
   for (std::uint64_t done = 0; done < bytes;) {
     PENSTOCK_TRY(check_interrupt());
-    const auto piece =
-        buffer.first(static_cast<std::size_t>(std::min<std::uint64_t>(bytes - done, buffer.capacity())));
+    const auto piece = buffer.first(std::size_t(std::min<std::uint64_t>(bytes - done, buffer.capacity())));
     PENSTOCK_TRY(writer->append(piece));
     done += piece.size();
   }
@@ -202,12 +200,12 @@ Result<void> write_file(Tier& tier, std::string_view name, std::uint64_t bytes, 
 Result<SampleList> write_part(Tier& tier, const ProbeFolder& folder, const SampleList& like,
                               std::size_t number, const SpeedProbe& probe, std::vector<double>& write_s) {
   SampleList part;
-  const auto bytes = static_cast<std::uint64_t>(std::round(mean_bytes(like)));
+  const auto bytes = std::uint64_t(std::round(mean_bytes(like)));
   const std::uint64_t most_files =
       std::clamp(kWrittenBytes / std::max<std::uint64_t>(bytes, 1), kFewestFiles, kMostWrittenFiles);
   const auto name = [&](std::uint64_t i) { return folder.object(fmt::format("size-{}", number), i); };
   std::atomic<std::uint64_t> next_file{0};
-  const unsigned threads = static_cast<unsigned>(std::min<std::uint64_t>(probe.copy_threads, most_files));
+  const unsigned threads = unsigned(std::min<std::uint64_t>(probe.copy_threads, most_files));
   const Clock::time_point start = Clock::now();
   const auto write = [&](unsigned thread) -> Result<void> {
     Buffer buffer(std::size_t{1} << 20U);
@@ -221,7 +219,7 @@ Result<SampleList> write_part(Tier& tier, const ProbeFolder& folder, const Sampl
   };
   PENSTOCK_TRY(on_threads(threads, write));
   const std::uint64_t count = std::min(next_file.load(), most_files);
-  write_s.push_back(seconds_since(start) / static_cast<double>(count));
+  write_s.push_back(seconds_since(start) / double(count));
   for (std::uint64_t i = 0; i < count; ++i) part.add(name(i), bytes);
   return part;
 }
@@ -229,8 +227,7 @@ Result<SampleList> write_part(Tier& tier, const ProbeFolder& folder, const Sampl
 Result<void> check_room(Tier& fast, const std::vector<SampleList>& parts) {
   std::uint64_t needed_bytes = 0;
   for (const SampleList& part : parts)
-    needed_bytes +=
-        std::max<std::uint64_t>(kWrittenBytes, kFewestFiles * static_cast<std::uint64_t>(mean_bytes(part)));
+    needed_bytes += std::max<std::uint64_t>(kWrittenBytes, kFewestFiles * std::uint64_t(mean_bytes(part)));
   const auto free = fast.backend->names().free_bytes();
   if (!free.ok() || *free >= needed_bytes) return success();
   return make_error(Errc::no_space,
@@ -312,7 +309,7 @@ Result<SpeedTable> recorded_table(const Tier& tier, std::span<const Record> reco
 
 std::vector<unsigned> probe_threads(unsigned most) {
   std::vector<unsigned> all{1};
-  const auto middle = static_cast<unsigned>(std::lround(std::sqrt(static_cast<double>(most))));
+  const auto middle = unsigned(std::lround(std::sqrt(double(most))));
   for (const unsigned next : {middle, most})
     if (next > all.back()) all.push_back(next);
   return all;

@@ -23,7 +23,7 @@ class ProbeSpeed : public testing::Test {
       FileThatWasRead& file = work_.files.emplace_back();
       file.name = "file-" + std::to_string(100 + i);
       file.bytes = 1000 * (i + 1);
-      file.request_bytes = static_cast<double>(file.bytes);
+      file.request_bytes = double(file.bytes);
       std::ofstream(slow() / file.name, std::ios::binary) << std::string(file.bytes, 'x');
     }
   }

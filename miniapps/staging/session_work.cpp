@@ -134,7 +134,7 @@ Reading reading_of_calls(const FileSums& sums, const Tier& slow, const FoundFile
     last = std::max(last, thread.last_ns);
   });
   reading.threads = threads_at_once(threads, reading.bytes);
-  if (first < last) reading.wall_s = static_cast<double>(last - first) / 1e9;
+  if (first < last) reading.wall_s = double(last - first) / 1e9;
   for (const auto& [name, file] : found) reading.busy_s += file.busy_s;
   return reading;
 }
@@ -142,10 +142,9 @@ Reading reading_of_calls(const FileSums& sums, const Tier& slow, const FoundFile
 double epochs_of(const FoundFiles& found) {
   std::vector<double> times;
   for (const auto& [name, file] : found)
-    if (file.seen_size != 0)
-      times.push_back(static_cast<double>(file.bytes) / static_cast<double>(file.seen_size));
+    if (file.seen_size != 0) times.push_back(double(file.bytes) / double(file.seen_size));
   if (times.empty()) return 1;
-  const auto middle = times.begin() + static_cast<std::ptrdiff_t>(times.size() / 2);
+  const auto middle = times.begin() + std::ptrdiff_t(times.size() / 2);
   std::nth_element(times.begin(), middle, times.end());
   return std::max(*middle, 1.0);
 }
@@ -159,16 +158,16 @@ void take_file(const std::string& name, const FileReads& found, const Tier& slow
     ++work.gone_files;
   } else if (!is_utf8(name) || !check_object_name(name).ok()) {
     ++work.odd_names;
-  } else if (static_cast<std::uint64_t>(current.st_size) < found.seen_size) {
+  } else if (std::uint64_t(current.st_size) < found.seen_size) {
     ++work.shrunk_files;
   } else {
     FileThatWasRead& file = work.files.emplace_back();
     file.name = name;
-    file.bytes = static_cast<std::uint64_t>(current.st_size);
+    file.bytes = std::uint64_t(current.st_size);
     file.mtime_ns = std::int64_t{current.st_mtim.tv_sec} * 1'000'000'000 + current.st_mtim.tv_nsec;
-    const auto requests = static_cast<double>(std::max<std::uint64_t>(found.requests, 1));
+    const auto requests = double(std::max<std::uint64_t>(found.requests, 1));
     file.requests = requests / work.epochs;
-    file.request_bytes = static_cast<double>(found.bytes) / requests;
+    file.request_bytes = double(found.bytes) / requests;
     file.first_ns = found.first_ns;
   }
 }
@@ -192,7 +191,7 @@ std::uint64_t SessionWork::bytes() const {
 
 double SessionWork::cached_bytes() const {
   return std::accumulate(files.begin(), files.end(), 0.0, [](double sum, const FileThatWasRead& file) {
-    return sum + file.cached * static_cast<double>(file.bytes);
+    return sum + file.cached * double(file.bytes);
   });
 }
 
@@ -215,13 +214,13 @@ Result<SessionWork> work_of(const Session& session, const SessionFilter& filter,
                     found.size(), slow.root, work.gone_files, work.shrunk_files, work.written_files));
   std::uint64_t bytes_read = 0;
   for (const auto& [name, file] : found) bytes_read += file.bytes;
-  work.epoch_bytes = static_cast<std::uint64_t>(static_cast<double>(bytes_read) / work.epochs);
+  work.epoch_bytes = std::uint64_t(double(bytes_read) / work.epochs);
   Reading reading = reading_of_spans(session);
   work.by_spans = reading.bytes != 0;
   if (!work.by_spans) reading = reading_of_calls(sums, slow, found);
-  work.threads = static_cast<unsigned>(std::max<std::uint64_t>(reading.threads, 1));
+  work.threads = unsigned(std::max<std::uint64_t>(reading.threads, 1));
   if (reading.bytes != 0) {
-    const double epoch_share = static_cast<double>(work.epoch_bytes) / static_cast<double>(reading.bytes);
+    const double epoch_share = double(work.epoch_bytes) / double(reading.bytes);
     work.observed_s = reading.wall_s * epoch_share;
     work.think_s = std::max(reading.wall_s * work.threads - reading.busy_s, 0.0) * epoch_share;
   }

@@ -64,7 +64,7 @@ TEST_F(SessionWorkTest, TellsReadsOfAnEpoch) {
   EXPECT_EQ(found->epoch_bytes, 5000U);
   for (const FileThatWasRead& file : found->files) {
     EXPECT_DOUBLE_EQ(file.requests, 1) << "however many pieces follow each other";
-    EXPECT_DOUBLE_EQ(file.request_bytes, static_cast<double>(file.bytes));
+    EXPECT_DOUBLE_EQ(file.request_bytes, double(file.bytes));
   }
   EXPECT_EQ(found->threads, 1U);
   EXPECT_FALSE(found->by_spans);
@@ -107,7 +107,7 @@ TEST_F(SessionWorkTest, SpansOfTheProgramGoBeforeItsCalls) {
     span.end_ns = end;
     span.number = PENSTOCK_NO_NUMBER;
     span.bytes = thread == 1 ? 2000 : 1000;
-    span.thread = static_cast<std::uint32_t>(thread);
+    span.thread = std::uint32_t(thread);
     span.component = PENSTOCK_READ;
     bytes_.add(span);
   }

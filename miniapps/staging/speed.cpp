@@ -22,7 +22,7 @@ double student_t(std::size_t degrees) {
   constexpr std::array<double, 10> kFewDegrees{12.706, 4.303, 3.182, 2.776, 2.571,
                                                2.447,  2.365, 2.306, 2.262, 2.228};
   if (degrees <= kFewDegrees.size()) return kFewDegrees[degrees - 1];
-  return 1.96 + 2.5 / static_cast<double>(degrees);
+  return 1.96 + 2.5 / double(degrees);
 }
 
 }  // namespace
@@ -38,7 +38,7 @@ ReadDemand SpeedTable::reads_of(double bytes) const {
     return demand;
   }
   const auto upper = std::lower_bound(sizes.begin() + 1, sizes.end() - 1, bytes);
-  const auto high = static_cast<std::size_t>(upper - sizes.begin());
+  const auto high = std::size_t(upper - sizes.begin());
   const double upper_share = (bytes - sizes[high - 1]) / (sizes[high] - sizes[high - 1]);
   // Below the smallest size nothing was measured; fewer bytes are assumed to take the same time.
   demand[high] = std::max(upper_share, 0.0);
@@ -65,19 +65,19 @@ CellTimes time_errors(const SpeedTable& table) {
       row.push_back(-1);
       if (repeats.size() < 2) continue;
       const double sum = std::accumulate(repeats.begin(), repeats.end(), 0.0);
-      const double mean = std::max(sum / static_cast<double>(repeats.size()), kShortestSeconds);
+      const double mean = std::max(sum / double(repeats.size()), kShortestSeconds);
       double square_sum = 0;
       for (const double one : repeats) square_sum += (one / mean - 1) * (one / mean - 1);
-      row.back() = square_sum / static_cast<double>(repeats.size() - 1);
+      row.back() = square_sum / double(repeats.size() - 1);
       squares += square_sum;
       degrees += repeats.size() - 1;
     }
   }
-  const double pooled = degrees == 0 ? 0 : squares / static_cast<double>(degrees);
+  const double pooled = degrees == 0 ? 0 : squares / double(degrees);
   for (std::size_t t = 0; t < errors.size(); ++t)
     for (std::size_t k = 0; k < errors[t].size(); ++k) {
       double& cell = errors[t][k];
-      const auto repeats = static_cast<double>(std::max<std::size_t>(table.read_s[t][k].size(), 1));
+      const auto repeats = double(std::max<std::size_t>(table.read_s[t][k].size(), 1));
       cell = degrees == 0
                  ? kUnknownError
                  : student_t(degrees) * kMedianOverMean * std::sqrt(std::max(cell, pooled) / repeats);

@@ -109,7 +109,7 @@ CellTimes drawn_times(const SpeedTable& table, Draw draw) {
     for (const std::vector<double>& repeats : of_threads) {
       double sum = 0;
       for (std::size_t i = 0; i < repeats.size(); ++i) sum += repeats[draw(repeats.size())];
-      row.push_back(repeats.empty() ? 0.0 : sum / static_cast<double>(repeats.size()));
+      row.push_back(repeats.empty() ? 0.0 : sum / double(repeats.size()));
     }
   }
   return times;

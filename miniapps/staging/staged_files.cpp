@@ -225,8 +225,8 @@ Result<std::uint32_t> Apply::write_copy(Buffer& buffer, const PlannedFile& file,
   std::uint32_t crc = 0;
   for (std::uint64_t offset = 0; offset < file.bytes;) {
     PENSTOCK_TRY(check_interrupt());
-    const auto piece = buffer.first(
-        static_cast<std::size_t>(std::min<std::uint64_t>(file.bytes - offset, buffer.capacity())));
+    const auto piece =
+        buffer.first(std::size_t(std::min<std::uint64_t>(file.bytes - offset, buffer.capacity())));
     if (const auto read = reader->read_at(offset, piece); !read.ok()) {
       changed = read.error().code == Errc::truncated;
       return read.error();

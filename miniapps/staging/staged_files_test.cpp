@@ -64,7 +64,7 @@ class StagedFiles : public testing::Test {
     for (const char* name : kNames) {
       struct stat facts {};
       EXPECT_EQ(::stat((slow() / name).c_str(), &facts), 0);
-      plan.files.push_back({name, static_cast<std::uint64_t>(facts.st_size),
+      plan.files.push_back({name, std::uint64_t(facts.st_size),
                             std::int64_t{facts.st_mtim.tv_sec} * 1'000'000'000 + facts.st_mtim.tv_nsec});
     }
     return plan;

@@ -36,7 +36,7 @@ constexpr std::size_t kMostStepSamples = 100'000;               // most raw step
 double peak_memory_bytes() {
   rusage usage{};
   ::getrusage(RUSAGE_SELF, &usage);
-  return static_cast<double>(usage.ru_maxrss) * 1024.0;
+  return double(usage.ru_maxrss) * 1024.0;
 }
 
 class CellRun {
@@ -163,8 +163,7 @@ Result<TrainOutcome> CellRun::train(Accelerator& accelerator) {
   PENSTOCK_TRY(close_input(std::move(input)));
   PENSTOCK_TRY(observers_.end(run, start, own_outcome, trial_));
   for (std::size_t i = 0; i < std::min(run.steps.size(), kMostStepSamples); ++i)
-    trial_.sample(saving_metrics::kStep,
-                  static_cast<double>(run.steps[i].end_ns - run.steps[i].begin_ns) * 1e-9);
+    trial_.sample(saving_metrics::kStep, double(run.steps[i].end_ns - run.steps[i].begin_ns) * 1e-9);
   if (ranks_.size() == 1) return own_outcome;
   return joined(ranks_, own_outcome);
 }
@@ -197,7 +196,7 @@ Result<void> CellRun::report_totals() {
   if (&tier_ == &plan_.corpus.tier) read_bytes += plan_.corpus.mapped_bytes;
   if (plan_.find_accelerators) read_bytes -= read_bytes_before_;
   PENSTOCK_TRY(ranks_.all_reduce(std::span(&read_bytes, 1), Reduction::sum));
-  trial_.sample(shared_metrics::kTierBytesRead, static_cast<double>(read_bytes));
+  trial_.sample(shared_metrics::kTierBytesRead, double(read_bytes));
   const auto rank_sum = [&](std::uint64_t bytes) -> Result<std::uint64_t> {
     PENSTOCK_TRY(ranks_.all_reduce(std::span(&bytes, 1), Reduction::sum));
     return bytes;
@@ -214,12 +213,11 @@ Result<void> CellRun::report_totals() {
 Result<std::unique_ptr<Accelerator>> CellRun::make_accelerators() const {
   const std::uint64_t count = plan_.accelerators;
   PENSTOCK_ASSIGN(std::unique_ptr<Accelerator> result,
-                  make_accelerator(plan_.accelerator,
-                                   {.seed = plan_.seed,
-                                    .count = count,
-                                    .first_number = static_cast<std::uint64_t>(ranks_.rank()) * count,
-                                    .total_count = static_cast<std::uint64_t>(ranks_.size()) * count}));
-  PENSTOCK_TRY(result->prepare(plan_.transform().layout, static_cast<std::size_t>(plan_.step_samples())));
+                  make_accelerator(plan_.accelerator, {.seed = plan_.seed,
+                                                       .count = count,
+                                                       .first_number = std::uint64_t(ranks_.rank()) * count,
+                                                       .total_count = std::uint64_t(ranks_.size()) * count}));
+  PENSTOCK_TRY(result->prepare(plan_.transform().layout, std::size_t(plan_.step_samples())));
   return result;
 }
 
@@ -234,7 +232,7 @@ Result<void> CellRun::measure() {
   PENSTOCK_TRY(observers_.open());
   if (plan_.in_memory())
     PENSTOCK_TRY(all_ok(ranks_, pool_.allocate_all_samples(plan_.corpus.manifest.samples(),
-                                                           static_cast<std::size_t>(plan_.step_samples()))));
+                                                           std::size_t(plan_.step_samples()))));
   PENSTOCK_TRY(cache_.prepare());
   std::vector<TrainingRun> alone_runs;
   const bool measures_alone = !plan_.find_accelerators && accelerator.computes();

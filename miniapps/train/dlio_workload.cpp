@@ -367,7 +367,7 @@ std::uint64_t files_left_by_dlio(const DlioWorkload& workload, std::uint64_t acc
   const Wide step_samples = static_cast<Wide>(workload.samples_per_file) * accelerators;
   if (step_samples == 0 || workload.batch == 0) return workload.files;
   if (step_samples > files || workload.batch > files / step_samples) return 0;
-  return workload.files - static_cast<std::uint64_t>(files % (step_samples * workload.batch));
+  return workload.files - std::uint64_t(files % (step_samples * workload.batch));
 }
 
 }  // namespace penstock

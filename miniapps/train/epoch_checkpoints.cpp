@@ -85,9 +85,9 @@ Result<void> try_epoch_checkpoints(const TrainRequest& request) {
 }
 
 void record_epoch_checkpoints(const TrainRequest& request, std::span<const double> seconds, Trial& trial) {
-  trial.sample(saving_metrics::kSaves, static_cast<double>(seconds.size()));
+  trial.sample(saving_metrics::kSaves, double(seconds.size()));
   trial.sample(train_metrics::kModelBytes,
-               static_cast<double>(seconds.size() * request.app_options.size(kModelOption.name)));
+               double(seconds.size() * request.app_options.size(kModelOption.name)));
   for (const double time : seconds) trial.sample(train_metrics::kModelSave, time);
 }
 

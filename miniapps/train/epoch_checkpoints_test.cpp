@@ -15,7 +15,7 @@ constexpr std::uint64_t kModel = (std::uint64_t{1} << 20) + 7;  // more than one
 
 std::string content(const Tier& tier) {
   const auto reader = tier.backend->open("a.ckpt").value();
-  std::string bytes(static_cast<std::size_t>(reader->size().value()), '\0');
+  std::string bytes(std::size_t(reader->size().value()), '\0');
   EXPECT_TRUE(reader->read_at(0, std::as_writable_bytes(std::span(bytes))).ok());
   return bytes;
 }

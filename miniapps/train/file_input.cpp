@@ -19,8 +19,7 @@ PlanLimits limits_in_files(const TrainPlan& plan, const FileInput& input, const 
   if (limits.batches == 0 || files.smallest_sample_count() != files.largest_sample_count() ||
       plan.steps_an_epoch() == 0 || plan.bad_sample == BadSample::skip || limits.start.batches != 0)
     return file_limits;
-  const std::uint64_t files_per_epoch =
-      files.samples_of_object.size() / static_cast<std::uint64_t>(plan.ranks->size());
+  const std::uint64_t files_per_epoch = files.samples_of_object.size() / std::uint64_t(plan.ranks->size());
   const std::uint64_t rest_samples = limits.batches % plan.steps_an_epoch() * plan.step_samples();
   file_limits.batches = limits.batches / plan.steps_an_epoch() * files_per_epoch +
                         (rest_samples + files.largest_sample_count() - 1) / files.largest_sample_count();
@@ -32,11 +31,11 @@ PlanLimits limits_in_files(const TrainPlan& plan, const FileInput& input, const 
 // of the next file are used.
 std::uint64_t used_files(const TrainPlan& plan, const FileInput& input, std::uint64_t& samples) {
   const PlanStart& start = plan.limits.start;
-  samples = start.used_samples / static_cast<std::uint64_t>(plan.ranks->size());
+  samples = start.used_samples / std::uint64_t(plan.ranks->size());
   std::uint64_t files = 0;
   for (EpochOrder order = plan.sampler().epoch(start.epoch); order.left() > 0; ++files) {
     const std::uint64_t file_samples =
-        input.training.files.samples_of_object[static_cast<std::size_t>(order.next())].samples;
+        input.training.files.samples_of_object[std::size_t(order.next())].samples;
     if (samples < file_samples) return files;
     samples -= file_samples;
   }
@@ -83,16 +82,15 @@ Result<std::unique_ptr<BatchSource>> make_file_batches(const TrainPlan& plan, co
   settings.limits.start = {.epoch = limits.start.epoch,
                            .own_extra_samples = used_files(plan, input, used_of_first_file)};
   PENSTOCK_ASSIGN(std::unique_ptr<BatchLoader> loader, BatchLoader::make(settings));
-  PENSTOCK_ASSIGN(
-      std::unique_ptr<BatchSource> batches,
-      FileBatches::make(std::move(loader), {.corpus = input.samples.get(),
-                                            .files = &input.training.files,
-                                            .sample_bytes = input.training.sample_bytes,
-                                            .batch = static_cast<std::size_t>(plan.step_samples()),
-                                            .most_batches = limits.batches,
-                                            .handed_batches = limits.start.batches,
-                                            .used_of_first_file = used_of_first_file,
-                                            .seed = plan.seed}));
+  PENSTOCK_ASSIGN(std::unique_ptr<BatchSource> batches,
+                  FileBatches::make(std::move(loader), {.corpus = input.samples.get(),
+                                                        .files = &input.training.files,
+                                                        .sample_bytes = input.training.sample_bytes,
+                                                        .batch = std::size_t(plan.step_samples()),
+                                                        .most_batches = limits.batches,
+                                                        .handed_batches = limits.start.batches,
+                                                        .used_of_first_file = used_of_first_file,
+                                                        .seed = plan.seed}));
   return batches;
 }
 

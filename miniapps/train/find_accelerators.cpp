@@ -168,13 +168,13 @@ Result<bool> find_accelerators(TrainPlan& plan, const Run& run, const TrainOnce&
   }
   if (!fed.ok()) {
     if (!search.run_failed) trial.fail(fed.error());
-    trial.parameter("fed_so_far", search.most_fed * static_cast<std::uint64_t>(plan.ranks->size()));
+    trial.parameter("fed_so_far", search.most_fed * std::uint64_t(plan.ranks->size()));
     PENSTOCK_ASSIGN(const bool ended, keep(std::move(trial), !search.stuck,
                                            "the search ended early: " + search.result_so_far() +
                                                "; the record has its last runs"));
     return search.run_failed ? Result<bool>(ended) : fed.error();
   }
-  trial.sample(train_metrics::kAcceleratorsFed, static_cast<double>(*fed) * plan.ranks->size());
+  trial.sample(train_metrics::kAcceleratorsFed, double(*fed) * plan.ranks->size());
   if (const auto one_more = search.missed.find(*fed + 1); one_more != search.missed.end()) {
     trial.parameter("one_more_missed_by", one_more->second.cause);
     if (one_more->second.cause == "input")
@@ -203,8 +203,8 @@ Result<void> request_search(const Options& options, const Accelerator& accelerat
   if (options.given("steps") && options.integer("steps") < 2)
     return make_error(Errc::invalid_argument, "--find-accelerators needs runs of 2 --steps at least");
   if (!options.given("steps") && !options.given("epochs")) {
-    request.limits = {.batches = std::max(
-                          kSearchSteps, static_cast<std::uint64_t>(std::ceil(kSearchTime.count() / step_s)))};
+    request.limits = {.batches =
+                          std::max(kSearchSteps, std::uint64_t(std::ceil(kSearchTime.count() / step_s)))};
     request.enough_time = std::chrono::duration_cast<std::chrono::nanoseconds>(kSearchTime);
     request.enough_steps = kSearchSteps;
   }

@@ -23,7 +23,7 @@ std::uint64_t climate_corrected_bytes(std::uint64_t reads, std::uint64_t file_by
 }
 
 double published_bandwidth(std::uint64_t bytes, double read_seconds) {
-  return read_seconds > 0 ? static_cast<double>(bytes) / read_seconds : 0.0;
+  return read_seconds > 0 ? double(bytes) / read_seconds : 0.0;
 }
 
 }  // namespace penstock

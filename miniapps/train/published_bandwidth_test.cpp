@@ -70,8 +70,8 @@ TEST(CorrectedBandwidth, CountsTrainingFilesAsOftenAsTheyWereRead) {
   // The published values for 64 to 512 nodes are about 2.6 times too small, also with global shuffling.
   for (const auto& table : {kHepcnnLocal, kHepcnnGlobal})
     for (const Row& row : {table[0], table[1], table[2], table[3]}) {
-      const double times = static_cast<double>(hepcnn_corrected_bytes(hepcnn(row))) /
-                           static_cast<double>(hepcnn_published_bytes(hepcnn(row)));
+      const double times =
+          double(hepcnn_corrected_bytes(hepcnn(row))) / double(hepcnn_published_bytes(hepcnn(row)));
       EXPECT_GT(times, 2.5) << row.nodes;
       EXPECT_LT(times, 2.7) << row.nodes;
     }
@@ -102,9 +102,8 @@ TEST(CorrectedBandwidth, OfARunThatEndsInTheMiddleOfAnEpoch) {
 TEST(CorrectedBandwidth, CountsTheWholeFileOfClimateData) {
   EXPECT_EQ(kClimateFileBytes, 60'162'304U);
   for (const Row& row : kClimate)
-    EXPECT_NEAR(static_cast<double>(climate_corrected_bytes(row.reads)) /
-                    static_cast<double>(climate_published_bytes(row.reads)),
-                3.4, 0.001);
+    EXPECT_NEAR(double(climate_corrected_bytes(row.reads)) / double(climate_published_bytes(row.reads)), 3.4,
+                0.001);
   EXPECT_EQ(climate_corrected_bytes(3, 1000), 3000U);
 }
 

@@ -89,8 +89,8 @@ Result<Restart> choose(const StepSaving& saving, const Stores& stores, bool read
 Result<void> prove(const Restart& restart, const Communicator& ranks) {
   const CheckpointManifest& manifest = restart.manifest;
   for (const CheckpointFile& file : manifest.files) {
-    const auto size = static_cast<std::uint64_t>(ranks.size());
-    if (file.rank % size != static_cast<std::uint64_t>(ranks.rank())) continue;
+    const auto size = std::uint64_t(ranks.size());
+    if (file.rank % size != std::uint64_t(ranks.rank())) continue;
     PENSTOCK_TRY(read_and_prove(*restart.store, manifest, file, nullptr));
   }
   return success();
@@ -145,7 +145,7 @@ Result<void> check_resumable(const TrainPlan& plan) {
   if (manifest.trainer.consumed > samples)
     return refuse("it had used " + std::to_string(manifest.trainer.consumed) +
                   " samples of an epoch, and here are " + std::to_string(samples));
-  const auto ranks = static_cast<std::uint64_t>(plan.ranks->size());
+  const auto ranks = std::uint64_t(plan.ranks->size());
   const bool shared_order = plan.shuffle == Shuffle::none || plan.shuffle == Shuffle::global;
   if (manifest.ranks == ranks || (shared_order && plan.files() == nullptr)) return success();
   return refuse("it ran over " + std::to_string(manifest.ranks) + " ranks, each of which had " +

@@ -66,7 +66,7 @@ Result<void> keep_steps(const std::string& path, std::uint64_t steps) {
   if (!log && errno == ENOENT) return success();
   if (!log) return errno_error(errno, "cannot read the sample log", path);
   PENSTOCK_ASSIGN(const std::uint64_t bytes, bytes_of_steps(log, path, steps));
-  if (retry_eintr([&] { return ::truncate(path.c_str(), static_cast<off_t>(bytes)); }) != 0)
+  if (retry_eintr([&] { return ::truncate(path.c_str(), off_t(bytes)); }) != 0)
     return errno_error(errno, "cannot write the sample log", path);
   return success();
 }

@@ -24,8 +24,8 @@ std::vector<Period> step_periods(const TrainingRun& run, double offset_s) {
   std::vector<Period> periods;
   std::int64_t may_begin_ns = 0;
   for (const StepTimes& step : run.steps) {
-    const double begin_s = static_cast<double>(may_begin_ns + step.observer_ns) * 1e-9;
-    periods.push_back({offset_s + begin_s, offset_s + static_cast<double>(step.next_may_begin_ns) * 1e-9});
+    const double begin_s = double(may_begin_ns + step.observer_ns) * 1e-9;
+    periods.push_back({offset_s + begin_s, offset_s + double(step.next_may_begin_ns) * 1e-9});
     may_begin_ns = step.next_may_begin_ns;
   }
   return periods;
@@ -43,10 +43,9 @@ Result<std::unique_ptr<StepCheckpoints>> StepCheckpoints::open(const StepSaving&
   StepCheckpoints& self = *opened;
   Checkpointer::OnReached on_reached;
   const auto prepare = [&]() -> Result<void> {
-    const auto rank = static_cast<std::uint64_t>(ranks.rank());
-    PENSTOCK_ASSIGN(self.state_,
-                    PayloadState::make(saving.payload.shard(rank, static_cast<std::uint64_t>(ranks.size())),
-                                       rank, at.seed));
+    const auto rank = std::uint64_t(ranks.rank());
+    PENSTOCK_ASSIGN(self.state_, PayloadState::make(saving.payload.shard(rank, std::uint64_t(ranks.size())),
+                                                    rank, at.seed));
     if (saving.ack_log.empty() || !ranks.root()) return success();
     PENSTOCK_ASSIGN(on_reached, log_acknowledgements(saving.ack_log));
     return success();
@@ -63,7 +62,7 @@ Result<bool> StepCheckpoints::after_step(std::uint64_t /*step*/, const Batch& ba
     trainer_state_.step_of_epoch = trainer_state_.consumed = 0;
   }
   ++trainer_state_.step_of_epoch;
-  trainer_state_.consumed += batch.samples() * static_cast<std::uint64_t>(ranks_.size());
+  trainer_state_.consumed += batch.samples() * std::uint64_t(ranks_.size());
   return true;
 }
 

@@ -26,7 +26,7 @@ constexpr double kExtraSpans = 1024;           // memory for more spans of a wor
 constexpr std::size_t kMostOrderSpans = 4096;  // most epochs whose order gets a span
 
 double seconds(std::int64_t nanoseconds) {
-  return static_cast<double>(nanoseconds) * 1e-9;
+  return double(nanoseconds) * 1e-9;
 }
 
 std::int64_t wall_ns() {
@@ -43,10 +43,9 @@ std::string host_name() {
 // How many spans one worker may record: it may do all the work alone. Each sample has spans for read, load,
 // each stage, and a wait before it.
 std::size_t spans_per_worker(const TimelineRequest& request) {
-  const double needed_spans = request.samples * static_cast<double>(3 + request.stages.size()) + kExtraSpans;
-  const double most_spans =
-      static_cast<double>(request.memory_bytes) / request.threads / sizeof(penstock_span);
-  return static_cast<std::size_t>(std::min(needed_spans, most_spans));
+  const double needed_spans = request.samples * double(3 + request.stages.size()) + kExtraSpans;
+  const double most_spans = double(request.memory_bytes) / request.threads / sizeof(penstock_span);
+  return std::size_t(std::min(needed_spans, most_spans));
 }
 
 Json packed(const TimelineRank& rank) {
@@ -87,15 +86,15 @@ std::vector<penstock_span> step_spans(const TrainingRun& run, SteadyTime start, 
   std::vector<penstock_span> spans;
   const auto add = [&](std::uint64_t number, std::int64_t begin, std::int64_t end, penstock_component what,
                        unsigned detail) {
-    const StepTimes& step = run.steps[static_cast<std::size_t>(number)];
+    const StepTimes& step = run.steps[std::size_t(number)];
     spans.push_back({.begin_ns = span_ns(start) + begin,
                      .end_ns = span_ns(start) + end,
                      .number = number,
                      .bytes = what == PENSTOCK_ITERATION ? step.payload_bytes : 0,
-                     .epoch = static_cast<std::uint32_t>(step.epoch),
+                     .epoch = std::uint32_t(step.epoch),
                      .thread = thread,
-                     .component = static_cast<std::uint16_t>(what),
-                     .detail = static_cast<std::uint16_t>(detail),
+                     .component = std::uint16_t(what),
+                     .detail = std::uint16_t(detail),
                      .reserved = 0});
   };
   std::int64_t free_ns = 0;
@@ -164,15 +163,15 @@ Result<void> take_timeline(const Options& options, TrainRequest& request) {
 }
 
 void record_timeline(const TimelineFigures& figures, std::uint64_t memory, Trial& trial) {
-  trial.sample(train_metrics::kSpans, static_cast<double>(figures.spans));
-  trial.sample(train_metrics::kDroppedSpans, static_cast<double>(figures.dropped));
+  trial.sample(train_metrics::kSpans, double(figures.spans));
+  trial.sample(train_metrics::kDroppedSpans, double(figures.dropped));
   if (figures.dropped > 0) {
     warn("the timeline lacks " + format_count(figures.dropped) + " of " +
          format_count(figures.spans + figures.dropped) + " spans, for which --timeline-memory " +
          format_size(memory) + " had no room: what merged times it would give is not told");
     return;
   }
-  const auto bytes = static_cast<double>(figures.read_bytes);
+  const auto bytes = double(figures.read_bytes);
   trial.sample(train_metrics::kReadSummed, figures.read_summed_s);
   trial.sample(train_metrics::kReadMerged, figures.read_merged_s);
   trial.sample(train_metrics::kTrainMerged, figures.train_merged_s);
@@ -188,7 +187,7 @@ Timeline::Timeline(const TimelineRequest& request, Communicator& ranks, std::uni
 
 Result<std::unique_ptr<Timeline>> Timeline::make(const TimelineRequest& request, Communicator& ranks) {
   std::vector<std::size_t> capacities(request.threads, spans_per_worker(request));
-  capacities.push_back(static_cast<std::size_t>(std::min<std::uint64_t>(request.epochs, kMostOrderSpans)));
+  capacities.push_back(std::size_t(std::min<std::uint64_t>(request.epochs, kMostOrderSpans)));
   Result<std::unique_ptr<SpanLog>> log = SpanLog::make(capacities);
   PENSTOCK_TRY(all_ok(ranks, log));
   std::unique_ptr<Timeline> timeline(new Timeline(request, ranks, *std::move(log)));
@@ -262,7 +261,7 @@ Result<void> Timeline::add_piece(int sender, std::span<const penstock_span> piec
   }
   PENSTOCK_ASSIGN(const auto gathered, ranks_.gather(std::as_bytes(std::span(shifted))));
   if (!ranks_.root()) return success();
-  const std::vector<std::byte>& bytes = gathered[static_cast<std::size_t>(sender)];
+  const std::vector<std::byte>& bytes = gathered[std::size_t(sender)];
   shifted.resize(bytes.size() / sizeof(penstock_span));
   std::memcpy(shifted.data(), bytes.data(), bytes.size());
   return file_->add(shifted);
@@ -274,16 +273,16 @@ Result<void> Timeline::write() {
   PENSTOCK_ASSIGN(const Communicator::ClockOffset offset, ranks_.clock_offset());
   clock_offset_ns_ = offset.offset_ns;
   const std::vector<std::span<const penstock_span>> mine = pieces();
-  std::vector<std::uint64_t> counts(static_cast<std::size_t>(ranks_.size()), 0);
-  counts[static_cast<std::size_t>(ranks_.rank())] = mine.size();
+  std::vector<std::uint64_t> counts(std::size_t(ranks_.size()), 0);
+  counts[std::size_t(ranks_.rank())] = mine.size();
   PENSTOCK_TRY(ranks_.all_reduce(std::span(counts), Reduction::sum));
   PENSTOCK_ASSIGN(std::vector<TimelineRank> names, gather_names());
   Result<void> result = ranks_.root() ? begin_file() : success();
   for (int rank = 0; rank < ranks_.size(); ++rank) {
-    const auto index = static_cast<std::size_t>(rank);
+    const auto index = std::size_t(rank);
     if (ranks_.root()) keep_first_error(result, file_->begin_rank(std::move(names[index])));
     for (std::uint64_t i = 0; i < counts[index]; ++i)
-      keep_first_error(result, add_piece(rank, rank == ranks_.rank() ? mine[static_cast<std::size_t>(i)]
+      keep_first_error(result, add_piece(rank, rank == ranks_.rank() ? mine[std::size_t(i)]
                                                                      : std::span<const penstock_span>()));
   }
   if (ranks_.root()) keep_first_error(result, file_->close());

@@ -182,7 +182,7 @@ TEST_F(TimelineTest, HoldsTheSpansOfAllRanksInOneFile) {
     TrainingRun run;
     run.steps = {step(10, 20, 20, 20)};
     const TimelineFigures figures = timeline->end(run, kStart);
-    EXPECT_EQ(figures.spans, static_cast<std::uint64_t>(mine) + 3);
+    EXPECT_EQ(figures.spans, std::uint64_t(mine) + 3);
     EXPECT_TRUE(timeline->write().ok());
   });
   std::ifstream file(folder_ / "run.csv");

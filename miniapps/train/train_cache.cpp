@@ -10,7 +10,7 @@ namespace penstock {
 namespace {
 
 double fraction_of(const EpochBytes& bytes) {
-  return static_cast<double>(bytes.fetched) / static_cast<double>(bytes.consumed);
+  return double(bytes.fetched) / double(bytes.consumed);
 }
 
 // Bytes from devices and servers / bytes that all epochs consumed. Absent if the tier's bytes are not
@@ -70,8 +70,7 @@ TrainCache::TrainCache(const TrainPlan& plan, const Tier& tier, SampleList sampl
     : plan_(plan),
       tier_(tier),
       samples_(std::move(samples)),
-      control_(tier, plan.corpus.manifest, samples_, plan.cache, ColdMethod::evict,
-               static_cast<unsigned>(plan.threads)) {}
+      control_(tier, plan.corpus.manifest, samples_, plan.cache, ColdMethod::evict, unsigned(plan.threads)) {}
 
 Result<std::unique_ptr<TrainCache>> TrainCache::make(const TrainPlan& plan, const Tier& tier) {
   PENSTOCK_ASSIGN(SampleList samples, corpus_samples(plan.corpus.manifest));

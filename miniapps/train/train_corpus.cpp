@@ -68,7 +68,7 @@ Result<Corpus> open_data(const Options& options, const TrainRequest& request) {
   if (request.data.empty()) return make_error(Errc::invalid_argument, "train needs --data CORPUS");
   CorpusRequest corpus_request{.scan = options.flag("scan"),
                                .manifest_file = options.text("manifest"),
-                               .threads = static_cast<unsigned>(request.threads),
+                               .threads = unsigned(request.threads),
                                .types = options.text("types"),
                                .named_tiers = request.named_tiers,
                                .log = note};
@@ -93,7 +93,7 @@ Result<Corpus> open_train_corpus(const Options& options, TrainRequest& request) 
 Result<Corpus> open_validation_corpus(const Options& options, const TrainRequest& request) {
   PENSTOCK_ASSIGN(Corpus corpus,
                   open_corpus(options.text("validation"), {.scan = options.flag("scan"),
-                                                           .threads = static_cast<unsigned>(request.threads),
+                                                           .threads = unsigned(request.threads),
                                                            .types = options.text("types"),
                                                            .named_tiers = request.named_tiers,
                                                            .log = note}));

@@ -25,7 +25,7 @@ Result<SampleLog> TrainObservers::open_log() const {
   const std::string path = path_of_tier(plan_.sample_log, plan_.sample_log.size());
   if (!plan_.saving || !plan_.saving->resumed) return SampleLog::open(path, ranks.rank(), ranks.size());
   return SampleLog::continue_log(path, ranks.rank(), ranks.size(), plan_.limits.start.batches,
-                                 static_cast<int>(plan_.saving->resumed->manifest.ranks));
+                                 int(plan_.saving->resumed->manifest.ranks));
 }
 
 Result<void> TrainObservers::open() {
@@ -38,7 +38,7 @@ Result<void> TrainObservers::open() {
   const auto stages = plan_.transform().stages;
   PENSTOCK_ASSIGN(timeline_, Timeline::make({.path = path_of_tier(plan_.timeline, plan_.timeline.rfind('.')),
                                              .memory_bytes = plan_.timeline_memory_bytes,
-                                             .threads = static_cast<unsigned>(plan_.threads),
+                                             .threads = unsigned(plan_.threads),
                                              .stages = {stages.begin(), stages.end()},
                                              .samples = plan_.planned_loads(),
                                              .epochs = plan_.planned_steps() / plan_.steps_an_epoch() + 2,
@@ -73,7 +73,7 @@ Result<void> TrainObservers::make(std::chrono::nanoseconds nominal_step) {
   std::erase(observers_, nullptr);
   Result<std::unique_ptr<SpanLog>> profiler_spans = std::unique_ptr<SpanLog>();
   if (!timeline_ && spans_are_profiled())
-    profiler_spans = SpanLog::make(std::vector<std::size_t>(static_cast<std::size_t>(plan_.threads) + 1));
+    profiler_spans = SpanLog::make(std::vector<std::size_t>(std::size_t(plan_.threads) + 1));
   PENSTOCK_TRY(all_ok(ranks, profiler_spans));  // some ranks may run without the profiler
   profiler_spans_ = *std::move(profiler_spans);
   return success();
@@ -127,7 +127,7 @@ Result<void> TrainObservers::record(const TrainOutcome& outcome, Trial& trial) c
     std::vector<double> seconds = epoch_saves_s_;
     std::uint64_t count = seconds.size();
     PENSTOCK_TRY(ranks.all_reduce(std::span(&count, 1), Reduction::max));
-    seconds.resize(static_cast<std::size_t>(count));
+    seconds.resize(std::size_t(count));
     if (count > 0) PENSTOCK_TRY(ranks.all_reduce(std::span(seconds), Reduction::max));
     record_epoch_checkpoints(plan_, seconds, trial);
   }

@@ -32,9 +32,9 @@ std::vector<LostTime> lost_times(const TrainingFigures& figures, const std::vect
 std::vector<double> bytes_in_seconds(const TrainingRun& run) {
   std::vector<double> bytes;
   for (const StepTimes& step : run.steps) {
-    const auto second = static_cast<std::size_t>(step.end_ns / 1'000'000'000);
+    const auto second = std::size_t(step.end_ns / 1'000'000'000);
     if (bytes.size() <= second) bytes.resize(second + 1, 0.0);
-    bytes[second] += static_cast<double>(step.payload_bytes);
+    bytes[second] += double(step.payload_bytes);
   }
   return bytes;
 }
@@ -98,11 +98,11 @@ TrainOutcome train_outcome(const TrainingRun& run, std::chrono::nanoseconds nomi
 
 void record_outcome(const TrainOutcome& outcome, const TrainPlan& plan, Trial& trial) {
   const TrainingFigures& figures = outcome.figures;
-  trial.sample(train_metrics::kSteps, static_cast<double>(outcome.steps));
-  trial.sample(train_metrics::kSkippedSamples, static_cast<double>(outcome.losses.skipped));
-  trial.sample(train_metrics::kDroppedTail, static_cast<double>(outcome.losses.dropped_tail));
+  trial.sample(train_metrics::kSteps, double(outcome.steps));
+  trial.sample(train_metrics::kSkippedSamples, double(outcome.losses.skipped));
+  trial.sample(train_metrics::kDroppedTail, double(outcome.losses.dropped_tail));
   trial.sample(train_metrics::kPayload, figures.payload_bytes);
-  trial.sample(train_metrics::kAccelerators, static_cast<double>(plan.accelerators * outcome.ranks.size()));
+  trial.sample(train_metrics::kAccelerators, double(plan.accelerators * outcome.ranks.size()));
   if (figures.wall_s > 0) record_times(outcome, trial);
   if (figures.utilization) trial.sample(train_metrics::kUtilization, *figures.utilization);
   if (figures.utilization_dlio) trial.sample(train_metrics::kUtilizationDlio, *figures.utilization_dlio);

@@ -41,8 +41,8 @@ Result<Options> app_options(const MiniAppInfo& app, const std::vector<std::strin
 Result<std::uint64_t> bounded_option(const Options& options, std::string_view name, std::int64_t most,
                                      std::uint64_t fallback) {
   const bool given = options.given(name);
-  const std::uint64_t value = given ? static_cast<std::uint64_t>(options.integer(name)) : fallback;
-  if (value > static_cast<std::uint64_t>(most))
+  const std::uint64_t value = given ? std::uint64_t(options.integer(name)) : fallback;
+  if (value > std::uint64_t(most))
     return make_error(Errc::invalid_argument, "--" + std::string(name) + " " + std::to_string(value) +
                                                   (given ? "" : " (of the workload)") +
                                                   " is too large: at most " + std::to_string(most));
@@ -137,7 +137,7 @@ Result<TrainRequest> parse_request(const CommandContext& context, const MiniAppI
     return make_error(Errc::invalid_argument, "--prefetch is nothing for '" + std::string(app.name) +
                                                   "', whose samples are all in memory");
   const std::uint64_t cpu_count =
-      std::clamp<std::uint64_t>(allowed_cpus().size(), 1, static_cast<std::uint64_t>(kMostThreads));
+      std::clamp<std::uint64_t>(allowed_cpus().size(), 1, std::uint64_t(kMostThreads));
   PENSTOCK_ASSIGN(request.threads, bounded_option(options, "threads", kMostThreads,
                                                   request.threads != 0 ? request.threads : cpu_count));
   PENSTOCK_ASSIGN(request.depth, bounded_option(options, "depth", kMostQueueDepth, 0));
@@ -170,7 +170,7 @@ std::uint64_t TrainPlan::samples_an_epoch() const {
 
 // The steps of one rank, as if all files held as many samples as the fullest.
 std::uint64_t TrainPlan::steps_an_epoch() const {
-  const std::uint64_t units = corpus.manifest.samples() / static_cast<std::uint64_t>(ranks->size());
+  const std::uint64_t units = corpus.manifest.samples() / std::uint64_t(ranks->size());
   return units * (files() != nullptr ? files()->training.files.largest_sample_count() : 1) / step_samples();
 }
 
@@ -178,8 +178,7 @@ std::uint64_t TrainPlan::planned_steps() const {
   const PlanStart& start = limits.start;
   std::uint64_t epoch_steps = UINT64_MAX;
   if (limits.epochs != 0) {
-    const std::uint64_t used_steps =
-        start.used_samples / (static_cast<std::uint64_t>(ranks->size()) * step_samples());
+    const std::uint64_t used_steps = start.used_samples / (std::uint64_t(ranks->size()) * step_samples());
     const std::uint64_t epochs = limits.epochs - std::min(limits.epochs, start.epoch);
     if (__builtin_mul_overflow(epochs, steps_an_epoch(), &epoch_steps)) epoch_steps = UINT64_MAX;
     epoch_steps -= std::min(epoch_steps, used_steps);
@@ -189,10 +188,10 @@ std::uint64_t TrainPlan::planned_steps() const {
 }
 
 double TrainPlan::planned_loads() const {
-  const auto units = static_cast<double>(corpus.manifest.samples());
+  const auto units = double(corpus.manifest.samples());
   if (in_memory()) return units;
   const double epoch_units = units / ranks->size();
-  return (static_cast<double>(planned_steps()) / static_cast<double>(steps_an_epoch()) + 1) * epoch_units;
+  return (double(planned_steps()) / double(steps_an_epoch()) + 1) * epoch_units;
 }
 
 // --depth, or else the best depth: tiers with their own queue read best through it. For others a queue only
@@ -208,7 +207,7 @@ BatchShape TrainPlan::batch_shape(bool in_place) const {
   const std::uint64_t mean_bytes = manifest.payload_bytes() / std::max<std::uint64_t>(1, manifest.samples());
   const std::size_t slot_bytes = transform().slot_bytes;
   const bool one_slot = in_memory() || files() != nullptr;
-  return {.samples = one_slot ? 1 : static_cast<std::size_t>(step_samples()),
+  return {.samples = one_slot ? 1 : std::size_t(step_samples()),
           .slot_bytes = slot_bytes,
           .stored_bytes = slot_bytes != 0 || in_place ? 0 : mean_bytes,
           .in_place = in_place};
@@ -272,7 +271,7 @@ Result<std::unique_ptr<BatchSource>> make_batches(const TrainPlan& plan, const T
                           .pool = &pool,
                           .sampler = plan.sampler(),
                           .limits = limits,
-                          .threads = static_cast<unsigned>(plan.threads),
+                          .threads = unsigned(plan.threads),
                           .bad_sample = plan.bad_sample,
                           .depth = plan.queue_depth(tier),
                           .patience = plan.stall_timeout,

@@ -98,28 +98,27 @@ Result<void> join_figures(Communicator& ranks, TrainingFigures& figures) {
 
 Result<void> check_same_work(const TrainPlan& plan, const Options& options) {
   const std::string words = work_text(plan, options);
-  const std::vector<std::uint64_t> numbers{
-      crc32c(std::as_bytes(std::span(words))),
-      plan.batch,
-      plan.accelerators,
-      plan.prefetch,
-      plan.limits.batches,
-      plan.limits.epochs,
-      static_cast<std::uint64_t>(plan.shuffle.kind),
-      plan.shuffle.buffer_entries,
-      plan.seed,
-      static_cast<std::uint64_t>(plan.cache),
-      plan.find_accelerators ? 1U : 0U,
-      std::bit_cast<std::uint64_t>(plan.required_utilization),
-      plan.sample_log.empty() ? 0U : 1U,
-      plan.timeline.empty() ? 0U : 1U,
-      plan.checkpoint_tier ? 1U : 0U,
-      plan.saving ? plan.saving->every_steps : 0U,
-      plan.saving ? plan.saving->payload.bytes : 0U,
-      plan.saving && plan.saving->fast ? 1U : 0U,
-      plan.saving && plan.saving->resume ? 1U : 0U,
-      plan.saving ? static_cast<std::uint64_t>(plan.saving->policy.on_full) : 0U,
-      plan.other_tiers.size()};
+  const std::vector<std::uint64_t> numbers{crc32c(std::as_bytes(std::span(words))),
+                                           plan.batch,
+                                           plan.accelerators,
+                                           plan.prefetch,
+                                           plan.limits.batches,
+                                           plan.limits.epochs,
+                                           std::uint64_t(plan.shuffle.kind),
+                                           plan.shuffle.buffer_entries,
+                                           plan.seed,
+                                           std::uint64_t(plan.cache),
+                                           plan.find_accelerators ? 1U : 0U,
+                                           std::bit_cast<std::uint64_t>(plan.required_utilization),
+                                           plan.sample_log.empty() ? 0U : 1U,
+                                           plan.timeline.empty() ? 0U : 1U,
+                                           plan.checkpoint_tier ? 1U : 0U,
+                                           plan.saving ? plan.saving->every_steps : 0U,
+                                           plan.saving ? plan.saving->payload.bytes : 0U,
+                                           plan.saving && plan.saving->fast ? 1U : 0U,
+                                           plan.saving && plan.saving->resume ? 1U : 0U,
+                                           plan.saving ? std::uint64_t(plan.saving->policy.on_full) : 0U,
+                                           plan.other_tiers.size()};
   std::vector<std::uint64_t> minima = numbers;
   std::vector<std::uint64_t> maxima = numbers;
   PENSTOCK_TRY(plan.ranks->all_reduce(std::span(minima), Reduction::min));
@@ -153,7 +152,7 @@ Result<TrainOutcome> joined(Communicator& ranks, const TrainOutcome& mine) {
   all.bytes_by_second = mine.bytes_by_second;
   std::uint64_t seconds = mine.bytes_by_second.size();
   PENSTOCK_TRY(ranks.all_reduce(std::span(&seconds, 1), Reduction::max));
-  all.bytes_by_second.resize(static_cast<std::size_t>(seconds));
+  all.bytes_by_second.resize(std::size_t(seconds));
   if (seconds > 0) PENSTOCK_TRY(ranks.all_reduce(std::span(all.bytes_by_second), Reduction::sum));
   return all;
 }
@@ -161,7 +160,7 @@ Result<TrainOutcome> joined(Communicator& ranks, const TrainOutcome& mine) {
 Result<std::vector<EpochBytes>> joined(Communicator& ranks, std::vector<EpochBytes> mine) {
   std::uint64_t count = mine.size();
   PENSTOCK_TRY(ranks.all_reduce(std::span(&count, 1), Reduction::min));
-  mine.resize(static_cast<std::size_t>(count));
+  mine.resize(std::size_t(count));
   std::vector<std::uint64_t> sums;  // numbers of all epochs, so that one call adds them up
   for (const EpochBytes& epoch : mine) {
     sums.push_back(epoch.consumed);
@@ -202,7 +201,7 @@ void record_ranks(const TrainOutcome& outcome, Trial& trial) {
   std::vector<RankFigures> ranks;
   std::optional<double> least_utilization;
   for (const TrainingFigures& rank : outcome.ranks) {
-    ranks.push_back({static_cast<std::uint64_t>(rank.payload_bytes), rank.wall_s});
+    ranks.push_back({std::uint64_t(rank.payload_bytes), rank.wall_s});
     if (rank.utilization)
       least_utilization = std::min(least_utilization.value_or(*rank.utilization), *rank.utilization);
   }
@@ -213,8 +212,8 @@ void record_ranks(const TrainOutcome& outcome, Trial& trial) {
                                         [](const TrainingFigures& a, const TrainingFigures& b) {
                                           return a.steps_arrived_last < b.steps_arrived_last;
                                         });
-  trial.sample(train_metrics::kStragglerRank, static_cast<double>(slowest - outcome.ranks.begin()));
-  trial.sample(train_metrics::kStragglerSteps, static_cast<double>(slowest->steps_arrived_last));
+  trial.sample(train_metrics::kStragglerRank, double(slowest - outcome.ranks.begin()));
+  trial.sample(train_metrics::kStragglerSteps, double(slowest->steps_arrived_last));
 }
 
 Result<void> record_input_alone(Communicator& ranks, const std::vector<TrainingRun>& parts,
@@ -235,7 +234,7 @@ Result<void> record_input_alone(Communicator& ranks, const std::vector<TrainingR
     sum_s += part_s;
   }
   trial.sample(train_metrics::kInputOverlap,
-               input_overlap(outcome.figures.input_wait_s, sum_s / static_cast<double>(parts.size())));
+               input_overlap(outcome.figures.input_wait_s, sum_s / double(parts.size())));
   return success();
 }
 

@@ -74,7 +74,7 @@ Result<void> Validating::start_pass() {
   FileBatchesSettings batches{.corpus = &manifest_,
                               .files = &plan_.set.files,
                               .sample_bytes = plan_.set.sample_bytes,
-                              .batch = static_cast<std::size_t>(settings_.batch),
+                              .batch = std::size_t(settings_.batch),
                               .seed = settings_.seed,
                               .pauses_between_epochs = true};
   PENSTOCK_ASSIGN(batches_, FileBatches::make(std::move(loader), batches));
@@ -113,11 +113,11 @@ LoaderLosses Validating::losses() const {
 void record_files(const TrainPlan& plan, const TrainOutcome& outcome, const ValidationFigures& validation,
                   Trial& trial) {
   const auto count = [&](const MetricInfo& metric, std::uint64_t value) {
-    trial.sample(metric, static_cast<double>(value));
+    trial.sample(metric, double(value));
   };
   count(train_metrics::kFileReads, outcome.training_files + validation.files);
-  trial.sample(train_metrics::kFileReadsOf, "training", static_cast<double>(outcome.training_files));
-  trial.sample(train_metrics::kFileReadsOf, "validation", static_cast<double>(validation.files));
+  trial.sample(train_metrics::kFileReadsOf, "training", double(outcome.training_files));
+  trial.sample(train_metrics::kFileReadsOf, "validation", double(validation.files));
   if (validation.passes > 0) {
     count(train_metrics::kValidationPasses, validation.passes);
     count(train_metrics::kValidationSamples, validation.samples);
@@ -149,7 +149,7 @@ Result<std::unique_ptr<Validating>> make_validating(const TrainPlan& plan, const
        .seed = plan.seed,
        .rank = plan.ranks->rank(),
        .ranks = plan.ranks->size(),
-       .threads = static_cast<unsigned>(plan.threads),
+       .threads = unsigned(plan.threads),
        .depth = plan.queue_depth(tier),
        .bad_sample = plan.bad_sample,
        .patience = plan.stall_timeout,

@@ -117,7 +117,7 @@ TEST(Validating, ThatGoesOnHoldsTheNextPassesFirstFile) {
     const auto validating = place.start(how, {.batch = 8, .prefetch = prefetch});
     const std::array<Batch, 3> epochs{of_epoch(0), of_epoch(1), of_epoch(2)};
     for (std::uint64_t i = 0; i < epochs.size(); ++i)
-      ASSERT_OK(validating->before_step(i, &epochs[static_cast<std::size_t>(i)]));
+      ASSERT_OK(validating->before_step(i, &epochs[std::size_t(i)]));
     ASSERT_OK(validating->before_step(3, nullptr));
     EXPECT_EQ(validating->figures().passes, 3U);
     EXPECT_EQ(validating->figures().files, 3 * 3 + 1U) << "prefetch " << prefetch;
@@ -131,8 +131,7 @@ TEST(Validating, GoesOnAsIfNothingHadEnded) {
   Place place(3, 4);
   const Validation how = place.validation();
   const auto whole = place.start(how, {.batch = 4});
-  for (std::uint64_t i = 0; i < epochs.size(); ++i)
-    ASSERT_OK(whole->before_step(i, &epochs[static_cast<std::size_t>(i)]));
+  for (std::uint64_t i = 0; i < epochs.size(); ++i) ASSERT_OK(whole->before_step(i, &epochs[std::size_t(i)]));
   ASSERT_EQ(whole->figures().passes, 3U);
   const std::vector<std::uint64_t> in_whole = place.passes_read();
   place.forget_passes();

@@ -113,7 +113,7 @@ extern const char penstock_loading_begin[] __attribute__((visibility("hidden")))
 extern const char penstock_loading_end[] __attribute__((visibility("hidden")));
 }
 std::string_view loading_code() {
-  return {penstock_loading_begin, static_cast<std::size_t>(penstock_loading_end - penstock_loading_begin)};
+  return {penstock_loading_begin, std::size_t(penstock_loading_end - penstock_loading_begin)};
 }
 #else
 std::string_view loading_code() {

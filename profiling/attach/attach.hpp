@@ -31,7 +31,7 @@ struct AttachOutcome {
   std::uint64_t unloaded = 0;               // after detach: slots of ELF files that were unloaded
   std::string folder;                       // after detach: the session's folder
   std::chrono::nanoseconds stopped_for{0};  // how long one thread of the target was stopped
-  double stopped_ms() const { return static_cast<double>(stopped_for.count()) / 1e6; }
+  double stopped_ms() const { return double(stopped_for.count()) / 1e6; }
 };
 // Starts a session of the target in `folder` (absolute, empty, owned by the target's user). With `trace`
 // every call is kept, in up to `trace_limit` bytes (0: no limit; not given: the library's default). Errors:

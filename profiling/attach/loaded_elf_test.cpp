@@ -16,7 +16,7 @@ namespace {
 bool read_self(std::uint64_t address, void* to, std::size_t bytes) {
   iovec here{to, bytes};
   iovec there{reinterpret_cast<void*>(address), bytes};  // NOLINT(performance-no-int-to-ptr)
-  return ::process_vm_readv(::getpid(), &here, 1, &there, 1, 0) == static_cast<ssize_t>(bytes);
+  return ::process_vm_readv(::getpid(), &here, 1, &there, 1, 0) == ssize_t(bytes);
 }
 
 std::uint64_t libc_base() {

@@ -74,8 +74,8 @@ ThreadState thread_state(pid_t pid, pid_t thread) {
   file >> std::hex >> futex >> futex_operation;
   switch (call_number) {
     case SYS_futex:
-      return (static_cast<int>(futex_operation) & FUTEX_CMD_MASK) == FUTEX_WAIT_BITSET ? ThreadState::waiting
-                                                                                       : ThreadState::other;
+      return (int(futex_operation) & FUTEX_CMD_MASK) == FUTEX_WAIT_BITSET ? ThreadState::waiting
+                                                                          : ThreadState::other;
     case SYS_restart_syscall:
     case SYS_nanosleep:
     case SYS_clock_nanosleep:
@@ -113,9 +113,8 @@ std::vector<pid_t> threads_to_try(pid_t pid, bool with_running) {
 
 Result<std::uint64_t> kernel_result(Result<std::uint64_t> result, std::string_view what, pid_t pid) {
   if (!result.ok()) return result;
-  const auto code = static_cast<std::int64_t>(*result);
-  if (code < 0 && code > -4096)
-    return errno_error(static_cast<int>(-code), what, fmt::format("process {}", pid));
+  const auto code = std::int64_t(*result);
+  if (code < 0 && code > -4096) return errno_error(int(-code), what, fmt::format("process {}", pid));
   return result;
 }
 
@@ -139,9 +138,8 @@ Result<std::uint64_t> create_thread_with(Tracee& tracee, const Target& target, R
   }
   const std::array<std::uint64_t, 4> arguments{tracee.scratch_address(), 0, thread.function, thread.argument};
   PENSTOCK_ASSIGN(const std::uint64_t failed, tracee.call(create_function, arguments));
-  if (static_cast<int>(failed) != 0)
-    return errno_error(static_cast<int>(failed), "no thread can be begun in",
-                       fmt::format("process {}", target.pid()));
+  if (int(failed) != 0)
+    return errno_error(int(failed), "no thread can be begun in", fmt::format("process {}", target.pid()));
   return memory;
 }
 
@@ -218,7 +216,7 @@ struct HelperReport {
   } catch (const std::exception& thrown) {
     out = thrown.what();
   }
-  report.text_bytes = static_cast<std::uint32_t>(out.size());
+  report.text_bytes = std::uint32_t(out.size());
   out.insert(0, reinterpret_cast<const char*>(&report), sizeof report);
   ::_exit(::write(pipe, out.data(), out.size()) < 0 ? 1 : 0);
 }
@@ -235,7 +233,7 @@ std::string read_report(int pipe, pid_t helper) {
     const ssize_t got = ::read(pipe, buffer.data(), buffer.size());
     if (got < 0 && errno == EINTR) continue;
     if (got <= 0) return received;
-    received.append(buffer.data(), static_cast<std::size_t>(got));
+    received.append(buffer.data(), std::size_t(got));
   }
 }
 

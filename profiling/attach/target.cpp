@@ -122,7 +122,7 @@ Error not_attachable(pid_t pid, std::string_view why, Errc code = Errc::invalid_
 
 bool is_running_session(const penstock_session_header& header, pid_t pid) {
   return std::memcmp(header.magic, PENSTOCK_SESSION_MAGIC, sizeof header.magic) == 0 &&
-         header.state == PENSTOCK_RUNNING && header.pid == static_cast<std::uint32_t>(pid);
+         header.state == PENSTOCK_RUNNING && header.pid == std::uint32_t(pid);
 }
 
 bool is_session_of(std::string_view path, pid_t pid) {
@@ -184,7 +184,7 @@ Result<Target> Target::inspect(pid_t pid) {
   if (!thread_group.empty() && thread_group != std::to_string(pid))
     return not_attachable(pid, fmt::format("that is a thread of process {}; name that", thread_group));
   target.name_ = status_field(pid, "Name:");
-  target.process_start_ = process_start(static_cast<std::uint32_t>(pid));
+  target.process_start_ = process_start(std::uint32_t(pid));
   target.uid_ = static_cast<uid_t>(std::strtoul(status_field(pid, "Uid:").c_str(), nullptr, 10));
   target.gid_ = static_cast<gid_t>(std::strtoul(status_field(pid, "Gid:").c_str(), nullptr, 10));
   const std::string state = status_field(pid, "State:");
@@ -280,13 +280,13 @@ bool Target::has_library() const {
 bool Target::read(std::uint64_t address, void* to, std::size_t bytes) const {
   iovec local{to, bytes};
   iovec remote{reinterpret_cast<void*>(address), bytes};  // an address in the other process
-  return ::process_vm_readv(pid_, &local, 1, &remote, 1, 0) == static_cast<ssize_t>(bytes);
+  return ::process_vm_readv(pid_, &local, 1, &remote, 1, 0) == ssize_t(bytes);
 }
 
 bool Target::write(std::uint64_t address, const void* from, std::size_t bytes) const {
   iovec local{const_cast<void*>(from), bytes};            // NOLINT(*-const-cast)
   iovec remote{reinterpret_cast<void*>(address), bytes};  // NOLINT(performance-no-int-to-ptr)
-  return ::process_vm_writev(pid_, &local, 1, &remote, 1, 0) == static_cast<ssize_t>(bytes);
+  return ::process_vm_writev(pid_, &local, 1, &remote, 1, 0) == ssize_t(bytes);
 }
 
 ReadMemory Target::reader() const {
@@ -295,8 +295,7 @@ ReadMemory Target::reader() const {
 
 bool Target::is_running() const {
   // A process that is about to end has no memory any more, and so no VmSize.
-  return process_start(static_cast<std::uint32_t>(pid_)) == process_start_ &&
-         !status_field(pid_, "VmSize:").empty();
+  return process_start(std::uint32_t(pid_)) == process_start_ && !status_field(pid_, "VmSize:").empty();
 }
 
 // Finds the session's file in the process's mappings, and reads the header from that file. Any thread may

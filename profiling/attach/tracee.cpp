@@ -45,7 +45,7 @@ constexpr auto kStopTimeout = std::chrono::seconds(5);
 // True for the kernel's internal result of an interrupted system call that the kernel will make again when
 // the thread continues: ERESTARTSYS, ERESTARTNOINTR, ERESTARTNOHAND, ERESTART_RESTARTBLOCK.
 bool is_restarted(std::uint64_t result) {
-  const auto code = static_cast<std::int64_t>(result);
+  const auto code = std::int64_t(result);
   return code == -512 || code == -513 || code == -514 || code == -516;
 }
 constexpr std::int64_t kRestartBlockResult = -516;
@@ -79,8 +79,7 @@ constexpr std::array kCallsOfFunctions{CallOfFunction{SYS_read, "read"}, CallOfF
 bool is_condition_wait(const user_regs_struct& regs) {
   // pthread_cond_wait(), sem_wait() and pthread_join() use FUTEX_WAIT_BITSET. The locks of malloc and the
   // loader use FUTEX_WAIT.
-  return static_cast<long>(regs.orig_rax) == SYS_futex &&
-         (static_cast<int>(regs.rsi) & FUTEX_CMD_MASK) == FUTEX_WAIT_BITSET;
+  return long(regs.orig_rax) == SYS_futex && (int(regs.rsi) & FUTEX_CMD_MASK) == FUTEX_WAIT_BITSET;
 }
 
 // True if this is the code to which signal handlers return. That code calls rt_sigreturn; its bytes have one
@@ -238,7 +237,7 @@ Result<bool> Tracee::stop_at_safe_point(std::chrono::milliseconds patience, int 
 bool Tracee::is_safe() const {
   user_regs_struct regs{};
   if (::ptrace(PTRACE_GETREGS, thread_, nullptr, &regs) != 0) return false;
-  const auto number = static_cast<long>(regs.orig_rax);
+  const auto number = long(regs.orig_rax);
   if (number < 0 || !target_->is_libc_code(regs.rip)) return false;
   // The thread was running, or its system call has ended.
   if (!at_call_entry_ && !is_restarted(regs.rax)) return false;
@@ -292,7 +291,7 @@ bool Tracee::is_in_handler() const {
       remote[i] = {reinterpret_cast<void*>(addresses[from + i]), kCodeBytes};
     iovec local{code_bytes.data(), count * kCodeBytes};
     const ssize_t got = ::process_vm_readv(target_->pid(), &local, 1, remote.data(), count, 0);
-    const std::size_t complete_reads = got > 0 ? static_cast<std::size_t>(got) / kCodeBytes : 0;
+    const std::size_t complete_reads = got > 0 ? std::size_t(got) / kCodeBytes : 0;
     for (std::size_t i = 0; i < complete_reads; ++i)
       if (ends_handler(code_bytes[i])) return true;
     // At least 1, to skip an address that cannot be read: near the end of a mapping, or in the vdso.
@@ -313,10 +312,9 @@ Result<void> Tracee::prepare() {
   if (at_call_entry_) PENSTOCK_TRY(skip_system_call());
   if (repeats_call) {
     const bool has_restart_block =
-        !at_call_entry_ && static_cast<std::int64_t>(saved_registers_.rax) == kRestartBlockResult;
+        !at_call_entry_ && std::int64_t(saved_registers_.rax) == kRestartBlockResult;
     saved_registers_.rip -= kSyscallBytes;
-    saved_registers_.rax =
-        has_restart_block ? static_cast<std::uint64_t>(SYS_restart_syscall) : saved_registers_.orig_rax;
+    saved_registers_.rax = has_restart_block ? std::uint64_t(SYS_restart_syscall) : saved_registers_.orig_rax;
   }
   saved_registers_.orig_rax = ~0ULL;
   saved_vector_registers_.resize(1 << 16);
@@ -356,7 +354,7 @@ Result<std::uint64_t> Tracee::system_call(long number, std::span<const std::uint
   user_regs_struct regs = saved_registers_;
   std::array<unsigned long long*, 6> fields{&regs.rdi, &regs.rsi, &regs.rdx, &regs.r10, &regs.r8, &regs.r9};
   for (std::size_t i = 0; i < fields.size(); ++i) *fields[i] = i < arguments.size() ? arguments[i] : 0;
-  regs.rax = static_cast<std::uint64_t>(number);
+  regs.rax = std::uint64_t(number);
   if (::ptrace(PTRACE_SETREGS, thread_, nullptr, &regs) != 0) return thread_lost_error("is gone");
   const auto until = Clock::now() + kStopTimeout;
   PENSTOCK_TRY(continue_to_system_call(until));

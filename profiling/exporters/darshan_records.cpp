@@ -12,7 +12,7 @@ namespace {
 
 std::int64_t as_signed(std::uint64_t value) {
   constexpr std::uint64_t kLargest = std::numeric_limits<std::int64_t>::max();
-  return static_cast<std::int64_t>(std::min(value, kLargest));
+  return std::int64_t(std::min(value, kLargest));
 }
 
 struct Entry {
@@ -49,7 +49,7 @@ struct FileActivity {
 // Seconds since begin_ns; 0 for a time that is not set, which is Darshan's value for never.
 double seconds(std::int64_t ns, std::int64_t begin_ns) {
   if (ns == INT64_MAX || ns == INT64_MIN) return 0;
-  return std::max(0.0, (static_cast<double>(ns) - static_cast<double>(begin_ns)) / 1e9);
+  return std::max(0.0, (double(ns) - double(begin_ns)) / 1e9);
 }
 
 // The fields that the records of both modules have in common.

@@ -33,7 +33,7 @@ struct FileOfRank {
 template <class Entry>
 std::span<const Entry> equal_head(std::span<const Entry> entries, const auto& same) {
   const auto end = std::ranges::find_if_not(entries, [&](const Entry& one) { return same(entries[0], one); });
-  return entries.first(static_cast<std::size_t>(end - entries.begin()));
+  return entries.first(std::size_t(end - entries.begin()));
 }
 
 // Calls `each` for every used file that the filter wants. The records of one file come one after another.

@@ -49,7 +49,7 @@ Result<void> EventFile::write_value(double wall_s, std::uint64_t step, const Wir
 
 Result<void> EventFile::add_scalar(std::string_view tag, double wall_s, std::uint64_t step, double number) {
   return write_value(wall_s, step,
-                     WireMessage().bytes(kTagField, tag).real(kSimpleValueField, static_cast<float>(number)));
+                     WireMessage().bytes(kTagField, tag).real(kSimpleValueField, float(number)));
 }
 
 Result<void> EventFile::add_histogram(std::string_view tag, double wall_s, double least, double sum,

@@ -85,7 +85,7 @@ class ChromeWriter {
     // Spans have nanoseconds of CLOCK_MONOTONIC, not ticks.
     const std::int64_t begin_ns = process_file.view().clock().realtime_ns(span.begin_ns);
     write_event_head(component_name(span.component), "span", begin_ns,
-                     static_cast<double>(span.end_ns) - static_cast<double>(span.begin_ns));
+                     double(span.end_ns) - double(span.begin_ns));
     fmt::format_to(std::back_inserter(text_), "\"pid\":{},\"tid\":{},\"args\":{{\"bytes\":{}",
                    process_file.header().pid, span.thread, span.bytes);
     if (span.number != PENSTOCK_NO_NUMBER)
@@ -119,9 +119,7 @@ class ChromeWriter {
   }
 
  private:
-  double microseconds(std::int64_t ns) const {
-    return (static_cast<double>(ns) - static_cast<double>(begin_ns_)) / 1000;
-  }
+  double microseconds(std::int64_t ns) const { return (double(ns) - double(begin_ns_)) / 1000; }
   void add_comma() {
     if (!is_first_event_) text_ += ",\n";
     is_first_event_ = false;

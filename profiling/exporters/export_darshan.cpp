@@ -76,7 +76,7 @@ class DarshanExporter {
     job.uid = has_status ? status.st_uid : ::getuid();
     job.begin_ns = begin_ns_;
     constexpr double kMostSeconds = 4e9;  // limits the time if the clocks in a forged file are absurd
-    const auto span_ns = static_cast<std::int64_t>(std::min(summary_.span_s, kMostSeconds) * 1e9);
+    const auto span_ns = std::int64_t(std::min(summary_.span_s, kMostSeconds) * 1e9);
     if (__builtin_add_overflow(begin_ns_, span_ns, &job.end_ns)) job.end_ns = begin_ns_;
     job.rank_count = std::max<std::int64_t>(1, ranks_.count());
     job.id = process_file.header().pid;
@@ -199,9 +199,9 @@ class DarshanExporter {
     record.rank = positions[0].rank;
     const std::string_view host = ranks_.host(positions[0].rank);
     host.copy(record.host.data(), record.host.size() - 1);
-    record.writes = static_cast<std::int64_t>(write_count);
-    record.reads = static_cast<std::int64_t>(segments.size() - write_count);
-    const auto first_read = segments.begin() + static_cast<std::ptrdiff_t>(write_count);
+    record.writes = std::int64_t(write_count);
+    record.reads = std::int64_t(segments.size() - write_count);
+    const auto first_read = segments.begin() + std::ptrdiff_t(write_count);
     const auto begins_earlier = [](const auto& a, const auto& b) { return a.begin_s < b.begin_s; };
     std::stable_sort(segments.begin(), first_read, begins_earlier);
     std::stable_sort(first_read, segments.end(), begins_earlier);
@@ -218,11 +218,11 @@ class DarshanExporter {
     const penstock_segment& segment = *found;
     const SessionClock& clock = process_file.view().clock();
     const auto seconds = [&](std::uint64_t ticks) {
-      const auto ns = static_cast<double>(clock.realtime_at(ticks));
-      return std::max(0.0, (ns - static_cast<double>(begin_ns_)) / 1e9);
+      const auto ns = double(clock.realtime_at(ticks));
+      return std::max(0.0, (ns - double(begin_ns_)) / 1e9);
     };
     const auto signed_of = [](std::uint64_t value) {
-      return static_cast<std::int64_t>(std::min<std::uint64_t>(value, INT64_MAX));
+      return std::int64_t(std::min<std::uint64_t>(value, INT64_MAX));
     };
     const double begin_s = seconds(segment.begin_ticks);
     return darshan::DxtSegment{segment.offset == UINT64_MAX ? -1 : signed_of(segment.offset),
@@ -237,7 +237,7 @@ class DarshanExporter {
     each_transfer(session_, sums_, filter_, summary_.io_is_union, [&](const Transfer& transfer) {
       if (transfer.kind == TransferKind::metadata || transfer.bytes == 0) return;
       auto& rank_bins = bins[{transfer.layer == PENSTOCK_STDIO, ranks_.rank_of(*transfer.process_file)}];
-      series.add(rank_bins[static_cast<std::size_t>(transfer.kind)], transfer, transfer.bytes);
+      series.add(rank_bins[std::size_t(transfer.kind)], transfer, transfer.bytes);
     });
     log_.begin_module(darshan::kHeatmap, 1, false);
     for (auto& [key, rank_bins] : bins) {
@@ -245,7 +245,7 @@ class DarshanExporter {
       record.id = key.first ? darshan::kStdioHeatmapId : darshan::kPosixHeatmapId;
       record.rank = key.second;
       record.bin_s = series.interval_s();
-      record.bin_count = static_cast<std::int64_t>(series.points());
+      record.bin_count = std::int64_t(series.points());
       PENSTOCK_TRY(log_.add(record));
       PENSTOCK_TRY(write_rounded(rank_bins[1], series.points()));
       PENSTOCK_TRY(write_rounded(rank_bins[0], series.points()));
@@ -262,7 +262,7 @@ class DarshanExporter {
     for (const double bytes : bins) {
       sum += bytes;
       const double rounded_sum = std::min(std::round(sum), 9e18);
-      rounded.push_back(static_cast<std::int64_t>(rounded_sum - previous_sum));
+      rounded.push_back(std::int64_t(rounded_sum - previous_sum));
       previous_sum = rounded_sum;
     }
     return log_.add(std::as_bytes(std::span(rounded)));

@@ -146,8 +146,8 @@ class DarshanTest : public testing::Test {
                             .begin_ticks = 1'000'000'000 + at_ns,
                             .end_ticks = 1'000'000'000 + at_ns + 500,
                             .thread = 100,
-                            .call = static_cast<std::uint8_t>(call),
-                            .layer = static_cast<std::uint8_t>(layer),
+                            .call = std::uint8_t(call),
+                            .layer = std::uint8_t(layer),
                             .failed = 0});
   }
 
@@ -212,7 +212,7 @@ TEST_F(DarshanTest, RecordsHoldWhatTheReportSays) {
   }
   EXPECT_EQ(counter(stdio, 7), 20);
   EXPECT_EQ(counter(stdio, 2), 4);
-  EXPECT_EQ(read, static_cast<std::int64_t>(summary_.included.all.bytes_read));
+  EXPECT_EQ(read, std::int64_t(summary_.included.all.bytes_read));
 }
 
 TEST_F(DarshanTest, ProcessesAreRanksAndLaunchedOnesTheLaunchers) {
@@ -278,16 +278,16 @@ TEST_F(DarshanTest, HeatmapsLoseNoByte) {
   const Log log = export_of({&bytes, &other});
   const std::string heat = log.module(15);
   const auto names = names_of(log.names());
-  const auto bins = static_cast<std::size_t>(Log::at<std::int64_t>(heat, 24));
+  const auto bins = std::size_t(Log::at<std::int64_t>(heat, 24));
   ASSERT_LE(bins, 200U);
-  ASSERT_GE(Log::at<double>(heat, 16) * static_cast<double>(bins), 10.0) << "the whole session";
+  ASSERT_GE(Log::at<double>(heat, 16) * double(bins), 10.0) << "the whole session";
   const std::size_t size = 48 + 16 * bins;
   ASSERT_EQ(heat.size(), 3 * size);
   std::map<std::pair<std::string, std::int64_t>, std::int64_t> read;
   std::size_t used = 0;
   for (std::size_t at = 0; at < heat.size(); at += size) {
     const auto record = std::string_view(heat).substr(at, size);
-    ASSERT_EQ(Log::at<std::int64_t>(record, 24), static_cast<std::int64_t>(bins));
+    ASSERT_EQ(Log::at<std::int64_t>(record, 24), std::int64_t(bins));
     auto& sum = read[{names.at(Log::at<std::uint64_t>(record, 0)), Log::at<std::int64_t>(record, 8)}];
     for (std::size_t i = 0; i < bins; ++i) {
       EXPECT_EQ(Log::at<std::int64_t>(record, 48 + 8 * i), 0) << "nothing was written";
@@ -299,7 +299,7 @@ TEST_F(DarshanTest, HeatmapsLoseNoByte) {
   EXPECT_EQ(read.at({"heatmap:POSIX", 0}), 999'999);
   EXPECT_EQ(read.at({"heatmap:STDIO", 0}), 12345);
   EXPECT_EQ(read.at({"heatmap:POSIX", 1}), 777);
-  EXPECT_NEAR(static_cast<double>(used) / static_cast<double>(bins), 0.7, 0.02) << "seven seconds of ten";
+  EXPECT_NEAR(double(used) / double(bins), 0.7, 0.02) << "seven seconds of ten";
 }
 
 TEST_F(DarshanTest, NamesThatShareAKeyStayApartAndOddOnesAreText) {
@@ -362,7 +362,7 @@ TEST(Darshan, APipeIsRefused) {
 
 TEST(ZlibStream, HoldsWhatItWasGivenHoweverItIsCut) {
   std::string text;
-  for (std::size_t i = 0; i < 200'000; ++i) text += static_cast<char>(i * i >> 7U);
+  for (std::size_t i = 0; i < 200'000; ++i) text += char(i * i >> 7U);
   for (const auto packing : {ZlibStream::Packing::smallest, ZlibStream::Packing::stored}) {
     for (const std::size_t piece : {std::size_t{1000}, std::size_t{65535}, text.size()}) {
       std::string packed;

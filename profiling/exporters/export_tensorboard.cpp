@@ -25,7 +25,7 @@ constexpr double kMebibyte = 1 << 20;
 // The end of a bucket in bytes. The last bucket has none, so a large value is used that a histogram can draw.
 double bucket_end_to_draw(std::size_t bucket) {
   constexpr std::uint64_t kLastBucketEnd = std::uint64_t{1} << 40U;
-  return static_cast<double>(std::min(size_bucket_end(bucket), kLastBucketEnd));
+  return double(std::min(size_bucket_end(bucket), kLastBucketEnd));
 }
 
 // Escapes the text so that Markdown shows it unchanged, in tables too.
@@ -72,7 +72,7 @@ class EventExporter {
         sums_(sums),
         filter_(filter),
         report_(inspect_session(session, sums, filter, "file", kTableRows)),
-        begin_s_(static_cast<double>(report_.summary.begin_ns) / 1e9),
+        begin_s_(double(report_.summary.begin_ns) / 1e9),
         events_(events) {}
 
   Result<std::uint64_t> write() {
@@ -105,8 +105,8 @@ class EventExporter {
 
   Result<void> write_histograms() {
     const LayerSum& all = report_.summary.included.all;
-    PENSTOCK_TRY(write_histogram("sizes/read", all.read_sizes, static_cast<double>(all.bytes_read)));
-    PENSTOCK_TRY(write_histogram("sizes/write", all.write_sizes, static_cast<double>(all.bytes_written)));
+    PENSTOCK_TRY(write_histogram("sizes/read", all.read_sizes, double(all.bytes_read)));
+    PENSTOCK_TRY(write_histogram("sizes/write", all.write_sizes, double(all.bytes_written)));
     return write_histogram("sizes/file", report_.summary.file_sizes, 0);
   }
 
@@ -120,7 +120,7 @@ class EventExporter {
       if (sizes[i] == 0 && counts.empty()) continue;
       if (counts.empty() && i > 0) smallest_size = bucket_end_to_draw(i - 1);
       ends.push_back(bucket_end_to_draw(i));
-      counts.push_back(static_cast<double>(sizes[i]));
+      counts.push_back(double(sizes[i]));
     }
     while (!counts.empty() && counts.back() == 0) {
       counts.pop_back();
@@ -136,7 +136,7 @@ class EventExporter {
     std::vector<double> bytes[2];
     std::vector<double> operations[3];
     each_transfer(session_, sums_, filter_, summary.io_is_union, [&](const Transfer& transfer) {
-      const auto kind = static_cast<std::size_t>(transfer.kind);
+      const auto kind = std::size_t(transfer.kind);
       if (transfer.kind != TransferKind::metadata) series.add(bytes[kind], transfer, transfer.bytes);
       series.add(operations[kind], transfer, transfer.operations);
     });
@@ -151,8 +151,8 @@ class EventExporter {
   Result<void> write_scalars(std::string_view tag, const TransferSeries& series,
                              const std::vector<double>& amounts, double unit) {
     for (std::size_t i = 0; i < amounts.size(); ++i) {
-      const double at_s = static_cast<double>(i + 1) * series.interval_s();
-      const auto step = static_cast<std::uint64_t>(at_s * 1000 + 0.5);
+      const double at_s = double(i + 1) * series.interval_s();
+      const auto step = std::uint64_t(at_s * 1000 + 0.5);
       PENSTOCK_TRY(events_.add_scalar(tag, begin_s_ + at_s, step, amounts[i] / series.interval_s() / unit));
     }
     return success();

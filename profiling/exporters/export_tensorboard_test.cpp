@@ -47,7 +47,7 @@ struct Message {
         value = text.substr(0, bytes);
         text.remove_prefix(std::min(bytes, text.size()));
       }
-      fields[static_cast<unsigned>(tag >> 3U)].push_back(value);
+      fields[unsigned(tag >> 3U)].push_back(value);
     }
   }
   static std::uint64_t varint(std::string_view& text) {
@@ -124,7 +124,7 @@ class TensorBoardTest : public testing::Test {
             .begin_ticks = 1'000'000'000 + begin_ns,
             .end_ticks = 1'000'000'000 + begin_ns + ns,
             .thread = 100,
-            .call = static_cast<std::uint8_t>(call),
+            .call = std::uint8_t(call),
             .layer = PENSTOCK_POSIX,
             .failed = 0};
   }
@@ -148,8 +148,8 @@ TEST_F(TensorBoardTest, SeriesAddUpToWhatWasMoved) {
   write(bytes);
   const auto& read = values_.at("bandwidth_MiB_per_s/read");
   ASSERT_LE(read.size(), 300U);
-  const double interval_s = static_cast<double>(read[0].step) / 1000;
-  EXPECT_NEAR(interval_s * static_cast<double>(read.size()), 10, interval_s) << "the whole session";
+  const double interval_s = double(read[0].step) / 1000;
+  EXPECT_NEAR(interval_s * double(read.size()), 10, interval_s) << "the whole session";
   EXPECT_NEAR(sum_of("bandwidth_MiB_per_s/read") * interval_s, 4, 1e-5);
   EXPECT_NEAR(sum_of("operations_per_s/read") * interval_s, 4, 1e-5);
   EXPECT_NEAR(sum_of("operations_per_s/metadata") * interval_s, 2, 1e-5) << "an open and a close";
@@ -294,7 +294,7 @@ TEST(Transfers, CallsWhereAllWereKeptElseCounters) {
                     over_time.add(series, transfer, transfer.bytes);
                   });
     EXPECT_EQ(read, every_call ? 999U : 2000U);
-    EXPECT_NEAR(std::accumulate(series.begin(), series.end(), 0.0), static_cast<double>(read), 1e-6)
+    EXPECT_NEAR(std::accumulate(series.begin(), series.end(), 0.0), double(read), 1e-6)
         << "what ends behind the last interval is in it";
   }
 }

@@ -78,7 +78,7 @@ Reading reading_of(const TierSum& tier) {
   Reading reading{.bytes = tier.all.bytes_read,
                   .threads = threads_at_once(tier.threads, tier.all.bytes_read)};
   if (tier.first_read_ns < tier.last_read_ns)
-    reading.wall_s = (static_cast<double>(tier.last_read_ns) - static_cast<double>(tier.first_read_ns)) / 1e9;
+    reading.wall_s = (double(tier.last_read_ns) - double(tier.first_read_ns)) / 1e9;
   return reading;
 }
 
@@ -123,17 +123,17 @@ Record record_of(const Session& session, const TierSum& tier, const Reading& rea
   const auto add = [&](const MetricInfo& metric, double value) { add_sample(record, metric, value); };
   for (const double rate : reading.bytes_per_s) add(session_metrics::kPayloadRateOfEpoch, rate);
   if (reading.bytes_per_s.empty() && reading.wall_s > 0)
-    add(session_metrics::kPayloadRate, static_cast<double>(reading.bytes) / reading.wall_s);
-  const auto all_bytes = static_cast<double>(tier.all.bytes_read);
+    add(session_metrics::kPayloadRate, double(reading.bytes) / reading.wall_s);
+  const auto all_bytes = double(tier.all.bytes_read);
   if (call_reading.wall_s > 0) add(session_metrics::kReadCallRate, all_bytes / call_reading.wall_s);
-  add(session_metrics::kPayloadBytes, static_cast<double>(reading.bytes));
+  add(session_metrics::kPayloadBytes, double(reading.bytes));
   add(session_metrics::kWallTime, reading.wall_s);
   add(shared_metrics::kTierBytesRead, all_bytes);
-  add(session_metrics::kBytesMapped, static_cast<double>(tier.mapped_bytes));
-  add(session_metrics::kBytesWritten, static_cast<double>(tier.all.bytes_written));
+  add(session_metrics::kBytesMapped, double(tier.mapped_bytes));
+  add(session_metrics::kBytesWritten, double(tier.all.bytes_written));
   add(session_metrics::kReadTime, tier.all.read_ns / 1e9);
-  add(session_metrics::kReads, static_cast<double>(tier.all.reads));
-  add(session_metrics::kFiles, static_cast<double>(tier.files));
+  add(session_metrics::kReads, double(tier.all.reads));
+  add(session_metrics::kFiles, double(tier.files));
   return record;
 }
 

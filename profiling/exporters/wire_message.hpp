@@ -46,14 +46,14 @@ class WireMessage {
 
  private:
   void append_varint(std::uint64_t value) {
-    for (; value >= 0x80; value >>= 7U) bytes_ += static_cast<char>(value | 0x80U);
-    bytes_ += static_cast<char>(value);
+    for (; value >= 0x80; value >>= 7U) bytes_ += char(value | 0x80U);
+    bytes_ += char(value);
   }
   template <class Value>
   static void append_fixed(std::string& out, Value value) {  // little-endian on every machine
     using Bits = std::conditional_t<sizeof value == 4, std::uint32_t, std::uint64_t>;
     const std::uint64_t bits = std::bit_cast<Bits>(value);
-    for (std::size_t i = 0; i < sizeof value; ++i) out += static_cast<char>(bits >> (8 * i));
+    for (std::size_t i = 0; i < sizeof value; ++i) out += char(bits >> (8 * i));
   }
 
   std::string bytes_;

@@ -45,7 +45,7 @@ enum Stat : unsigned { kBytes = 1, kOffset = 2, kThread = 3, kErrno = 4, kNumber
 constexpr std::string_view kStatTexts[] = {"", "bytes", "offset", "thread", "errno", "number"};
 
 constexpr unsigned kNamesPerLayer = PENSTOCK_CALLS;
-constexpr unsigned kFirstSpanName = 1 + static_cast<unsigned>(PENSTOCK_LAYERS) * kNamesPerLayer;
+constexpr unsigned kFirstSpanName = 1 + unsigned(PENSTOCK_LAYERS) * kNamesPerLayer;
 constexpr std::uint32_t kNoLine = UINT32_MAX;
 
 struct Event {
@@ -65,8 +65,8 @@ struct Event {
 // the largest value.
 std::uint64_t picoseconds(std::int64_t ns, std::int64_t begin_ns) {
   constexpr double kMostPs = 1.6e19;
-  const double ns_since_begin = static_cast<double>(ns) - static_cast<double>(begin_ns);
-  return static_cast<std::uint64_t>(std::clamp(ns_since_begin * 1000, 0.0, kMostPs));
+  const double ns_since_begin = double(ns) - double(begin_ns);
+  return std::uint64_t(std::clamp(ns_since_begin * 1000, 0.0, kMostPs));
 }
 
 bool is_traced(const penstock_segment& segment, const ProcessFile& process_file, const NamedFiles& files) {
@@ -87,8 +87,7 @@ class Trace {
     const SessionClock& clock = process_file.view().clock();
     Event event;
     event.begin_ps = picoseconds(clock.realtime_at(segment.begin_ticks), begin_ns_);
-    event.length_ps =
-        picoseconds(static_cast<std::int64_t>(std::min(9e18, clock.duration_ns(ticks_of(segment)))), 0);
+    event.length_ps = picoseconds(std::int64_t(std::min(9e18, clock.duration_ns(ticks_of(segment)))), 0);
     event.bytes = segment.length;
     event.offset = segment.offset;
     event.name_number = 1U + segment.layer * kNamesPerLayer + segment.call;
@@ -206,10 +205,10 @@ class LongestCalls {
       if (is_traced(segment, process_file, files)) ticks.push_back(ticks_of(segment));
     });
     if (ticks.size() <= most) return;
-    const auto border = ticks.begin() + static_cast<std::ptrdiff_t>(most);
+    const auto border = ticks.begin() + std::ptrdiff_t(most);
     std::nth_element(ticks.begin(), border, ticks.end(), std::greater<>());
     shortest_selected_ = *border;
-    ties_left_ -= static_cast<std::uint64_t>(
+    ties_left_ -= std::uint64_t(
         std::count_if(ticks.begin(), border, [&](std::uint64_t one) { return one > shortest_selected_; }));
   }
   // Must be called exactly once for each recorded call; the order does not matter.

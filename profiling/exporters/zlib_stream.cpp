@@ -26,7 +26,7 @@ constexpr std::size_t kMostStoredBytes = 65535;  // the largest size of a stored
 constexpr std::uint32_t kAdlerPrime = 65521;
 
 std::uint8_t low_byte(std::uint32_t value) {
-  return static_cast<std::uint8_t>(value & 0xffU);
+  return std::uint8_t(value & 0xffU);
 }
 
 }  // namespace
@@ -61,7 +61,7 @@ struct ZlibStream::StoredPacker : ZlibStream::Packer {
   }
 
   Result<void> put_block(bool last) {
-    const auto length = static_cast<std::uint32_t>(block.size());
+    const auto length = std::uint32_t(block.size());
     PENSTOCK_TRY(put(std::array{low_byte(last ? 1U : 0U), low_byte(length), low_byte(length >> 8U),
                                 low_byte(~length), low_byte(~length >> 8U)}));
     PENSTOCK_TRY(put(block));

@@ -52,7 +52,7 @@ RecordingProcess describe_process(const penstock_session_header& header, const s
   process.start_ticks = header.process_start;
   if (header.inherited_from != 0) process.inherited_from.push_back(header.inherited_from);
   process.host = field_text(header.host);
-  process.rank = header.rank < header.ranks ? static_cast<int>(header.rank) : -1;
+  process.rank = header.rank < header.ranks ? int(header.rank) : -1;
   process.file = file;
   process.command = command_of(header);
   process.start_reason = header.begun;
@@ -190,7 +190,7 @@ Result<void> set_trace(const RecordingProcess& process, bool on) {
   const std::uint32_t control = on ? header.control | 1U : header.control & ~1U;
   // The four bytes are within one page, so the process sees either the old value or the new one.
   if (::pwrite(fd.get(), &control, sizeof control, offsetof(penstock_session_header, control)) !=
-      static_cast<ssize_t>(sizeof control))
+      ssize_t(sizeof control))
     return errno_error(errno, "cannot write", process.file);
   // A process that stops this file changes `state` before it copies the trace switch to its next file. So if
   // the file is still running, the next file gets the new value.

@@ -47,7 +47,7 @@ Result<std::optional<SessionView>> view_of(int fd, const std::string& path, Mapp
   std::optional<SessionView> view;
   if (::fstat(fd, &status) != 0) return errno_error(errno, "cannot look at", path);
   if (status.st_size == 0) return view;
-  if (const int failed = file.map(fd, static_cast<std::size_t>(status.st_size)); failed != 0)
+  if (const int failed = file.map(fd, std::size_t(status.st_size)); failed != 0)
     return errno_error(failed, "cannot map", path);
   if (Result<SessionView> parsed = SessionView::parse(file.bytes()); parsed.ok()) view = *std::move(parsed);
   return view;
@@ -79,16 +79,16 @@ Result<void> clear_reused_blocks(int copy, const EmptiedCounts& counts_before,
   for (const auto& [offset, copied] : copies) {
     if (count_at(counts_before, offset) == copied && count_at(counts_after, offset) == copied) continue;
     std::uint64_t used = 0;
-    const off_t used_offset = static_cast<off_t>(offset + offsetof(penstock_block, used));
+    const off_t used_offset = off_t(offset + offsetof(penstock_block, used));
     const std::uint64_t zero = 0;
-    if (::pread(copy, &used, sizeof used, used_offset) != static_cast<ssize_t>(sizeof used) ||
-        ::pwrite(copy, &zero, sizeof zero, used_offset) != static_cast<ssize_t>(sizeof zero))
+    if (::pread(copy, &used, sizeof used, used_offset) != ssize_t(sizeof used) ||
+        ::pwrite(copy, &zero, sizeof zero, used_offset) != ssize_t(sizeof zero))
       return errno_error(errno, "cannot write", to);
     // If the block was emptied again since, the source has counted these segments itself.
     if (count_at(counts_after, offset) == copied) dropped += used / sizeof(penstock_segment);
   }
   if (::pwrite(copy, &dropped, sizeof dropped, offsetof(penstock_session_header, dropped_segments)) !=
-      static_cast<ssize_t>(sizeof dropped))
+      ssize_t(sizeof dropped))
     return errno_error(errno, "cannot write", to);
   return success();
 }
@@ -102,10 +102,10 @@ Result<void> write_at(int to, const void* bytes, std::size_t count, std::uint64_
                       const std::string& target) {
   const auto* from = static_cast<const char*>(bytes);
   for (std::size_t done = 0; done < count;) {
-    const ssize_t written_bytes = retry_eintr(
-        [&] { return ::pwrite(to, from + done, count - done, static_cast<off_t>(offset + done)); });
+    const ssize_t written_bytes =
+        retry_eintr([&] { return ::pwrite(to, from + done, count - done, off_t(offset + done)); });
     if (written_bytes <= 0) return errno_error(written_bytes < 0 ? errno : ENOSPC, "cannot write", target);
-    done += static_cast<std::size_t>(written_bytes);
+    done += std::size_t(written_bytes);
   }
   return success();
 }
@@ -117,8 +117,8 @@ Result<void> copy_bytes(int from, int to, const std::string& source, const std::
     const ssize_t read_bytes = retry_eintr([&] { return ::read(from, buffer.data(), buffer.size()); });
     if (read_bytes < 0) return errno_error(errno, "cannot read", source);
     if (read_bytes == 0) return success();
-    PENSTOCK_TRY(write_at(to, buffer.data(), static_cast<std::size_t>(read_bytes), at, target));
-    at += static_cast<std::uint64_t>(read_bytes);
+    PENSTOCK_TRY(write_at(to, buffer.data(), std::size_t(read_bytes), at, target));
+    at += std::uint64_t(read_bytes);
   }
 }
 
@@ -149,18 +149,17 @@ Result<void> refresh_copy(CopyPart part, int from, int copy, const std::string& 
     const bool is_segments = block.kind == PENSTOCK_BLOCK_SEGMENTS;
     if (is_segments != (part == CopyPart::segments)) continue;
     penstock_block copied{};
-    const bool is_same = is_segments &&
-                         ::pread(copy, &copied, sizeof copied, static_cast<off_t>(block.offset)) ==
-                             static_cast<ssize_t>(sizeof copied) &&
-                         copied.magic == PENSTOCK_BLOCK_MAGIC && copied.used == block.entries.size() &&
-                         copied.renewed == block.times_emptied;
+    const bool is_same =
+        is_segments && ::pread(copy, &copied, sizeof copied, off_t(block.offset)) == ssize_t(sizeof copied) &&
+        copied.magic == PENSTOCK_BLOCK_MAGIC && copied.used == block.entries.size() &&
+        copied.renewed == block.times_emptied;
     if (!is_same)
       PENSTOCK_TRY(write_at(copy, bytes.data() + block.offset, sizeof copied + block.entries.size(),
                             block.offset, target));
   }
   if (part == CopyPart::segments) return success();
   // Blocks of segments that are new since the first copy become free blocks in the copy.
-  const auto end = static_cast<off_t>(view->header().file_end);
+  const auto end = off_t(view->header().file_end);
   struct stat status {};
   if (::fstat(copy, &status) != 0 || (status.st_size < end && ::ftruncate(copy, end) != 0))
     return errno_error(errno, "cannot write", target);

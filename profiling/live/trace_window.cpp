@@ -54,7 +54,7 @@ bool is_in_target_folder(const TraceTargets& targets, const RecordingProcess& pr
   const bool rank_is_target =
       targets.ranks.empty() ||
       (process.rank >= 0 && std::find(targets.ranks.begin(), targets.ranks.end(),
-                                      static_cast<std::uint64_t>(process.rank)) != targets.ranks.end());
+                                      std::uint64_t(process.rank)) != targets.ranks.end());
   return rank_is_target &&
          std::find(targets.folders.begin(), targets.folders.end(), folder) != targets.folders.end();
 }
@@ -231,9 +231,9 @@ Result<void> TraceWindow::update() {
 }
 
 std::size_t TraceWindow::running_count() const {
-  return static_cast<std::size_t>(
-      std::count_if(traced_.begin(), traced_.end(),
-                    [](const TracedProcess& traced) { return !traced.ended && traced.error_text.empty(); }));
+  return std::size_t(std::count_if(traced_.begin(), traced_.end(), [](const TracedProcess& traced) {
+    return !traced.ended && traced.error_text.empty();
+  }));
 }
 
 // Returns true if nothing was left to do.

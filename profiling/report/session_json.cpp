@@ -39,7 +39,7 @@ template <class Integer>
 void append_number(std::string& out, std::string_view name, Integer value) {
   append_key(out, name);
   if (value >= 0 && value < 10) {  // most values are 0 or 1
-    const char digit[] = {static_cast<char>('0' + value), ',', ' '};
+    const char digit[] = {char('0' + value), ',', ' '};
     out.append(digit, sizeof digit);
     return;
   }
@@ -52,16 +52,16 @@ void append_number(std::string& out, std::string_view name, Integer value) {
 void append_seconds(std::string& out, std::string_view name, double ns) {
   append_key(out, name);
   const double bounded_ns = std::isfinite(ns) ? std::clamp(ns, 0.0, 9e18) : 0;
-  const auto whole_ns = static_cast<std::uint64_t>(std::llround(bounded_ns));
+  const auto whole_ns = std::uint64_t(std::llround(bounded_ns));
   const fmt::format_int text(whole_ns / 1'000'000'000);
   out.append(text.data(), text.size());
   if (const std::uint64_t rest = whole_ns % 1'000'000'000; rest != 0) {
     char digits[10] = {'.'};
     std::uint64_t left = rest;
-    for (int i = 9; i > 0; --i, left /= 10) digits[i] = static_cast<char>('0' + left % 10);
+    for (int i = 9; i > 0; --i, left /= 10) digits[i] = char('0' + left % 10);
     int digit_count = 10;
     while (digits[digit_count - 1] == '0') --digit_count;
-    out.append(digits, static_cast<std::size_t>(digit_count));
+    out.append(digits, std::size_t(digit_count));
   }
   out += ", ";
 }
@@ -242,8 +242,7 @@ void append_session_json(std::string& out, const Session& session, const Session
     append_number(out, "operations", summary.drops.operations);
     append_number(out, "segments", summary.drops.segments);
     append_number(out, "spans", summary.drops.spans);
-    if (summary.drops.grow_errno != 0)
-      append_text(out, "no_room", ::strerror(static_cast<int>(summary.drops.grow_errno)));
+    if (summary.drops.grow_errno != 0) append_text(out, "no_room", ::strerror(int(summary.drops.grow_errno)));
   });
   append_number(out, "unnamed_ops", summary.drops.unnamed_operations);
   append_object(out, "left_out", [&] {

@@ -79,7 +79,7 @@ TEST_F(SessionJsonTest, AFilesLineHoldsTheContract) {
   const FileSums sums(session_);
   std::FILE* const out = std::tmpfile();
   ASSERT_OK(write_files_json(sums, {}, out));
-  std::string text(static_cast<std::size_t>(std::ftell(out)), '\0');
+  std::string text(std::size_t(std::ftell(out)), '\0');
   std::rewind(out);
   ASSERT_EQ(std::fread(text.data(), 1, text.size(), out), text.size());
   std::fclose(out);

@@ -51,7 +51,7 @@ Chart rate_chart(const SegmentFacts& segments, const Output& output) {
   chart.x_label = "seconds";
   chart.y_label = rate_unit(output);
   for (std::size_t i = 0; i < segments.bytes_read.size(); ++i)
-    chart.x.push_back(static_cast<double>(i + 1) * segments.interval_s);
+    chart.x.push_back(double(i + 1) * segments.interval_s);
   std::size_t colour = 0;
   for (const auto& [label, bytes] :
        {std::pair{"read", &segments.bytes_read}, std::pair{"written", &segments.bytes_written}}) {

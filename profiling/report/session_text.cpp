@@ -21,12 +21,12 @@ namespace penstock {
 namespace {
 
 std::string bytes_text(std::uint64_t bytes, const Output& output) {
-  return format_bytes(static_cast<double>(bytes), output);
+  return format_bytes(double(bytes), output);
 }
 
 std::string rate_text(std::uint64_t bytes, double seconds, const Output& output) {
   if (seconds <= 0) return "-";
-  return bytes_per_s_text(static_cast<double>(bytes) / seconds, output);
+  return bytes_per_s_text(double(bytes) / seconds, output);
 }
 
 std::string seconds_text(double ns) {
@@ -62,12 +62,12 @@ std::string transfer_text(std::uint64_t bytes, std::uint64_t calls, std::string_
   if (calls == 0) return "nothing";
   return fmt::format("{} in {} ({} a call); {} over the wall time, {} while in calls, which took {}",
                      bytes_text(bytes, output), calls_text,
-                     format_bytes(static_cast<double>(bytes) / static_cast<double>(calls), output),
-                     rate_text(bytes, wall_s, output), rate_text(bytes, ns / 1e9, output), seconds_text(ns));
+                     format_bytes(double(bytes) / double(calls), output), rate_text(bytes, wall_s, output),
+                     rate_text(bytes, ns / 1e9, output), seconds_text(ns));
 }
 
 std::string percentage_text(std::uint64_t part, std::uint64_t whole) {
-  return whole == 0 ? "-" : format_percent(static_cast<double>(part) / static_cast<double>(whole));
+  return whole == 0 ? "-" : format_percent(double(part) / double(whole));
 }
 
 std::string access_pattern_text(const LayerSum& all) {
@@ -129,7 +129,7 @@ std::string left_out_text(const SessionSummary& summary, const SessionFilter& fi
 // Example: " (the session could not grow: No space left on device)"; "" if the session could grow.
 std::string grow_error_text(const Drops& drops) {
   if (drops.grow_errno == 0) return "";
-  return fmt::format(" (the session could not grow: {})", ::strerror(static_cast<int>(drops.grow_errno)));
+  return fmt::format(" (the session could not grow: {})", ::strerror(int(drops.grow_errno)));
 }
 
 std::string missing_text(const Session& session, const SessionSummary& summary) {
@@ -189,7 +189,7 @@ std::string end_text(const Session& session, const SessionSummary& summary) {
 // run, or if the oldest calls were dropped.
 std::string trace_extent_text(const SessionSummary& summary) {
   const SegmentFacts& segments = *summary.segments;
-  const auto seconds = [](std::int64_t ns) { return format_seconds(static_cast<double>(ns) / 1e9); };
+  const auto seconds = [](std::int64_t ns) { return format_seconds(double(ns) / 1e9); };
   return fmt::format("{}, from {} after the begin on, within {}", count_of(segments.segments, "call"),
                      seconds(std::max<std::int64_t>(0, segments.first_ns - summary.begin_ns)),
                      seconds(std::max<std::int64_t>(0, segments.last_ns - segments.first_ns)));

@@ -17,7 +17,7 @@ namespace penstock {
 namespace {
 
 double per_second(std::uint64_t count, double seconds) {
-  return seconds > 0 ? static_cast<double>(count) / seconds : 0;
+  return seconds > 0 ? double(count) / seconds : 0;
 }
 
 SessionProgress::FileProgress difference(SessionProgress::FileProgress current,
@@ -59,7 +59,7 @@ SessionProgress measure_progress(Session session, const SessionFilter& filter) {
     end_ns = std::chrono::duration_cast<std::chrono::nanoseconds>(
                  std::chrono::system_clock::now().time_since_epoch())
                  .count();
-  progress.running_s = std::max(0.0, (static_cast<double>(end_ns) - static_cast<double>(begin_ns)) / 1e9);
+  progress.running_s = std::max(0.0, (double(end_ns) - double(begin_ns)) / 1e9);
   const FileSums sums(progress.session);
   sums.each(filter.wanted(), [&](const FileSum& file) {
     if (!has_operations(file)) return;
@@ -88,7 +88,7 @@ Change change_of(const SessionProgress* previous, const SessionProgress& current
     ++change.files;
     change.hottest.push_back(file);
     if (change.hottest.size() < 2 * most + 64) continue;
-    std::nth_element(change.hottest.begin(), change.hottest.begin() + static_cast<std::ptrdiff_t>(most),
+    std::nth_element(change.hottest.begin(), change.hottest.begin() + std::ptrdiff_t(most),
                      change.hottest.end(), is_busier);
     change.hottest.resize(most);
   }
@@ -105,11 +105,10 @@ std::string change_text(const SessionProgress& current, const Change& change, co
       "{} running for {}; {} read, {} written in {}\nlast {}: {} read, {} written, {} operations/s on "
       "{}\n\n",
       count_of(current.processes, "process", "processes"), format_seconds(current.running_s),
-      format_bytes(static_cast<double>(current.all.bytes_read), output),
-      format_bytes(static_cast<double>(current.all.bytes_written), output),
-      count_of(current.files.size(), "file"), format_seconds(change.seconds), rate(change.all.bytes_read),
-      rate(change.all.bytes_written), format_number(per_second(change.all.operations, change.seconds)),
-      count_of(change.files, "file"));
+      format_bytes(double(current.all.bytes_read), output),
+      format_bytes(double(current.all.bytes_written), output), count_of(current.files.size(), "file"),
+      format_seconds(change.seconds), rate(change.all.bytes_read), rate(change.all.bytes_written),
+      format_number(per_second(change.all.operations, change.seconds)), count_of(change.files, "file"));
   Rows rows{{"file", "read", "written", "operations/s"}, {}, 0};
   for (const SessionProgress::FileProgress& file : change.hottest)
     rows.rows.push_back({printable_path(file.path), rate(file.bytes_read), rate(file.bytes_written),

@@ -43,9 +43,9 @@ Rows window_rows(const std::vector<SessionWindow>& windows, std::size_t most, co
     rows.rows.push_back({window_name(window), fmt::format("{}", window.process_file->header().pid),
                          fmt::format("{:.3f}", window.wall_s), format_count(window.files),
                          format_count(window.all.opens), format_count(window.all.reads),
-                         format_bytes(static_cast<double>(window.all.bytes_read), output),
+                         format_bytes(double(window.all.bytes_read), output),
                          bytes_per_s_text(window.read_bytes_per_s(), output), format_count(window.all.writes),
-                         format_bytes(static_cast<double>(window.all.bytes_written), output)});
+                         format_bytes(double(window.all.bytes_written), output)});
   }
   return rows;
 }

@@ -48,7 +48,7 @@ std::string socket_end_text(std::uint32_t address, std::uint16_t port) {
 
 Result<std::string> make_token() {
   std::array<unsigned char, kTokenBytes> bytes{};
-  if (::getrandom(bytes.data(), bytes.size(), 0) != static_cast<ssize_t>(bytes.size()))
+  if (::getrandom(bytes.data(), bytes.size(), 0) != ssize_t(bytes.size()))
     return errno_error(errno, "cannot make a token of", "getrandom");
   std::string token;
   for (const unsigned char byte : bytes) fmt::format_to(std::back_inserter(token), "{:02x}", byte);
@@ -60,8 +60,7 @@ bool same_secret(std::string_view one, std::string_view other) {
   unsigned difference = one.size() == other.size() ? 0 : 1;
   for (std::size_t i = 0; i < one.size(); ++i) {
     const char other_char = other.empty() ? '\0' : other[i % other.size()];
-    difference |=
-        static_cast<unsigned>(static_cast<unsigned char>(one[i]) ^ static_cast<unsigned char>(other_char));
+    difference |= unsigned(static_cast<unsigned char>(one[i]) ^ static_cast<unsigned char>(other_char));
   }
   // `volatile` prevents the compiler from ending the loop at the first difference.
   volatile unsigned result = difference;

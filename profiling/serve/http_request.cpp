@@ -149,7 +149,7 @@ std::optional<std::string> percent_decoded(std::string_view text, bool plus_is_b
       const int high_digit = i + 2 < text.size() ? hex_digit(text[i + 1]) : -1;
       const int low_digit = i + 2 < text.size() ? hex_digit(text[i + 2]) : -1;
       if (high_digit < 0 || low_digit < 0) return std::nullopt;
-      out += static_cast<char>(high_digit * 16 + low_digit);
+      out += char(high_digit * 16 + low_digit);
       i += 2;
     }
   }

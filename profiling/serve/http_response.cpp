@@ -19,15 +19,13 @@ class FileBody : public BodySource {
   std::uint64_t bytes() const override { return bytes_; }
   Result<std::size_t> read(std::span<char> out) override {
     std::size_t copied = 0;
-    const std::size_t wanted =
-        static_cast<std::size_t>(std::min<std::uint64_t>(out.size(), bytes_ - offset_));
+    const std::size_t wanted = std::size_t(std::min<std::uint64_t>(out.size(), bytes_ - offset_));
     while (copied < wanted) {
-      const ssize_t got = retry_eintr([&] {
-        return ::pread(fd_.get(), out.data() + copied, wanted - copied, static_cast<off_t>(offset_));
-      });
+      const ssize_t got = retry_eintr(
+          [&] { return ::pread(fd_.get(), out.data() + copied, wanted - copied, off_t(offset_)); });
       if (got <= 0) return errno_error(got < 0 ? errno : EIO, "cannot read", "what was made");
-      copied += static_cast<std::size_t>(got);
-      offset_ += static_cast<std::uint64_t>(got);
+      copied += std::size_t(got);
+      offset_ += std::uint64_t(got);
     }
     return copied;
   }
@@ -62,8 +60,7 @@ std::string_view reason_phrase(int status) {
 Result<std::unique_ptr<BodySource>> file_body(Fd fd) {
   struct stat about {};
   if (::fstat(fd.get(), &about) != 0) return errno_error(errno, "cannot look at", "what was made");
-  return std::unique_ptr<BodySource>(
-      std::make_unique<FileBody>(std::move(fd), static_cast<std::uint64_t>(about.st_size)));
+  return std::unique_ptr<BodySource>(std::make_unique<FileBody>(std::move(fd), std::uint64_t(about.st_size)));
 }
 
 HttpResponse plain_response(int status, std::string_view sentence) {

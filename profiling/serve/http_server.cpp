@@ -96,8 +96,8 @@ void HttpServer::accept_new() {
       if (errno != EAGAIN && errno != EWOULDBLOCK) accept_after_ = Clock::now() + kAcceptPause;
       return;
     }
-    const auto refused_count = static_cast<std::size_t>(std::count_if(
-        connections_.begin(), connections_.end(), [](const auto& one) { return one->is_refused; }));
+    const auto refused_count = std::size_t(std::count_if(connections_.begin(), connections_.end(),
+                                                         [](const auto& one) { return one->is_refused; }));
     auto connection = std::make_unique<Connection>();
     connection->id = next_id_++;
     connection->deadline = Clock::now() + kMostRequestTime;
@@ -134,14 +134,14 @@ void HttpServer::receive(Connection& connection, const Answer& answer) {
     connection.state = Connection::State::closed;
     return;
   }
-  connection.received.append(buffer.data(), static_cast<std::size_t>(got));
+  connection.received.append(buffer.data(), std::size_t(got));
   const ParsedRequest parsed = parse_request(connection.received);
   if (parsed.state == ParsedRequest::State::incomplete) {
     constexpr std::string_view kContinueLine = "HTTP/1.1 100 Continue\r\n\r\n";
     // These are the first bytes that this server sends to the client, so the socket's buffer has space for
     // them. If not all are sent, the client is gone.
     if (parsed.wants_continue && ::send(connection.fd.get(), kContinueLine.data(), kContinueLine.size(),
-                                        MSG_NOSIGNAL) != static_cast<ssize_t>(kContinueLine.size()))
+                                        MSG_NOSIGNAL) != ssize_t(kContinueLine.size()))
       connection.state = Connection::State::closed;
     return;
   }
@@ -199,7 +199,7 @@ void HttpServer::send(Connection& connection) {
       connection.state = Connection::State::closed;
       return;
     }
-    connection.sent_bytes += static_cast<std::size_t>(sent);
+    connection.sent_bytes += std::size_t(sent);
     connection.deadline = Clock::now() + kMostIdleTime;
   }
 }
@@ -209,7 +209,7 @@ void HttpServer::drain(Connection& connection) {
   std::array<char, 16384> buffer;
   const ssize_t got = ::recv(connection.fd.get(), buffer.data(), buffer.size(), 0);
   if (got < 0 && (errno == EAGAIN || errno == EWOULDBLOCK || errno == EINTR)) return;
-  if (got > 0) connection.drained_bytes += static_cast<std::size_t>(got);
+  if (got > 0) connection.drained_bytes += std::size_t(got);
   if (got <= 0 || connection.drained_bytes > kMostDrainedBytes) connection.state = Connection::State::closed;
 }
 
@@ -235,7 +235,7 @@ void HttpServer::step(std::chrono::milliseconds timeout, const Answer& answer) {
     poll_entries.push_back({connection->fd.get(), connection->poll_events(), 0});
   const bool is_listening = Clock::now() >= accept_after_;
   poll_entries.push_back({is_listening ? listener_.get() : -1, POLLIN, 0});
-  if (::poll(poll_entries.data(), poll_entries.size(), static_cast<int>(timeout.count())) > 0) {
+  if (::poll(poll_entries.data(), poll_entries.size(), int(timeout.count())) > 0) {
     for (std::size_t i = 0; i + 1 < poll_entries.size(); ++i) {
       Connection& connection = *connections_[i];
       if (poll_entries[i].revents == 0) continue;

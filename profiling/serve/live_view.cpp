@@ -146,9 +146,8 @@ Result<void> LiveView::inspect() {
   auto progress = std::make_unique<SessionProgress>(measure_progress(std::move(session), filter_));
   const Change change = change_of(previous_progress_.get(), *progress, kMostListedFiles);
   if (previous_progress_ != nullptr) {
-    history_.push_back(Json::array({now_s(), change.seconds, static_cast<double>(change.all.bytes_read),
-                                    static_cast<double>(change.all.bytes_written),
-                                    static_cast<double>(change.all.operations)}));
+    history_.push_back(Json::array({now_s(), change.seconds, double(change.all.bytes_read),
+                                    double(change.all.bytes_written), double(change.all.operations)}));
     if (history_.size() > kMostHistoryPoints) history_.pop_front();
   }
   if (run_inspected_) {  // a process of the session runs again
@@ -180,10 +179,10 @@ void LiveView::show_whole_run(const Session& session) {
   });
   history_is_exact_ = summary.io_is_union;
   history_.clear();
-  const double begin_s = static_cast<double>(summary.begin_ns) / 1e9;
+  const double begin_s = double(summary.begin_ns) / 1e9;
   for (std::size_t i = 0; i < series.points(); ++i)
-    history_.push_back(Json::array({begin_s + static_cast<double>(i + 1) * series.interval_s(),
-                                    series.interval_s(), bytes_read[i], bytes_written[i], operations[i]}));
+    history_.push_back(Json::array({begin_s + double(i + 1) * series.interval_s(), series.interval_s(),
+                                    bytes_read[i], bytes_written[i], operations[i]}));
 }
 
 // Runs in the inspecting thread. Makes the members of the JSON object, and changes no state.

@@ -28,11 +28,11 @@ std::uint64_t padded_size(std::uint64_t size) {
 Result<std::string> read_whole(int fd, std::uint64_t size, const std::string& path) {
   std::string text(size, '\0');
   for (std::size_t copied = 0; copied < text.size();) {
-    const ssize_t got = retry_eintr(
-        [&] { return ::pread(fd, text.data() + copied, text.size() - copied, static_cast<off_t>(copied)); });
+    const ssize_t got =
+        retry_eintr([&] { return ::pread(fd, text.data() + copied, text.size() - copied, off_t(copied)); });
     if (got < 0) return errno_error(errno, "cannot read", path);
     if (got == 0) break;
-    copied += static_cast<std::size_t>(got);
+    copied += std::size_t(got);
   }
   return text;
 }
@@ -48,16 +48,16 @@ Result<void> TarStream::add_member(const fs::path& file, const std::string& name
   if (!S_ISREG(about.st_mode)) return success();
   Member member;
   member.path = file.string();
-  member.size = static_cast<std::uint64_t>(about.st_size);
+  member.size = std::uint64_t(about.st_size);
   member.device = about.st_dev;
   member.inode = about.st_ino;
   if (read_now && member.size <= kMostNoteBytes) {
     PENSTOCK_ASSIGN(member.text, read_whole(fd.get(), member.size, member.path));
   }
-  const auto header = tar_header(
-      name, {.bytes = member.size,
-             .mode = 0600,
-             .time_s = static_cast<std::uint64_t>(std::max<std::int64_t>(about.st_mtim.tv_sec, 0))});
+  const auto header =
+      tar_header(name, {.bytes = member.size,
+                        .mode = 0600,
+                        .time_s = std::uint64_t(std::max<std::int64_t>(about.st_mtim.tv_sec, 0))});
   if (!header)
     return make_error(Errc::invalid_argument, fmt::format("'{}' is too long for an archive", name));
   member.header.assign(header->data(), header->size());
@@ -91,10 +91,9 @@ Result<void> TarStream::open_member(const Member& member) {
 Result<std::size_t> TarStream::read_member(const Member& member, std::uint64_t from, std::span<char> out) {
   if (member.text) return member.text->copy(out.data(), out.size(), from);
   if (!fd_) PENSTOCK_TRY(open_member(member));
-  const ssize_t got =
-      retry_eintr([&] { return ::pread(fd_.get(), out.data(), out.size(), static_cast<off_t>(from)); });
+  const ssize_t got = retry_eintr([&] { return ::pread(fd_.get(), out.data(), out.size(), off_t(from)); });
   if (got < 0) return errno_error(errno, "cannot read", member.path);
-  if (got > 0) return static_cast<std::size_t>(got);
+  if (got > 0) return std::size_t(got);
   std::fill(out.begin(), out.end(), '\0');  // the file was cut here meanwhile
   return out.size();
 }
@@ -106,7 +105,7 @@ Result<std::size_t> TarStream::read(std::span<char> out) {
   while (copied < out.size()) {
     std::span<char> room = out.subspan(copied);
     const auto limit_room = [&](std::uint64_t left) {
-      room = room.first(static_cast<std::size_t>(std::min<std::uint64_t>(room.size(), left)));
+      room = room.first(std::size_t(std::min<std::uint64_t>(room.size(), left)));
     };
     if (member_index_ == members_.size()) {
       limit_room(kEndBytes - offset_in_member_);

@@ -98,9 +98,9 @@ class FileSumBuilder {
  private:
   template <class T>
   static std::uint32_t count_distinct(std::vector<T>& list) {
-    if (list.size() <= 1) return static_cast<std::uint32_t>(list.size());
+    if (list.size() <= 1) return std::uint32_t(list.size());
     std::sort(list.begin(), list.end());
-    return static_cast<std::uint32_t>(std::unique(list.begin(), list.end()) - list.begin());
+    return std::uint32_t(std::unique(list.begin(), list.end()) - list.begin());
   }
 
   FileSum sum_;
@@ -183,8 +183,7 @@ void FileSums::add_groups() {
   if (entries_.size() > kMostEntries) entries_.resize(kMostEntries);
   for (std::size_t from = 0, to = 0; from < entries_.size(); from = to) {
     while (to < entries_.size() && entries_[to].file == entries_[from].file) ++to;
-    groups_.push_back({entries_[from].packed_position, static_cast<std::uint32_t>(from),
-                       static_cast<std::uint32_t>(to - from)});
+    groups_.push_back({entries_[from].packed_position, std::uint32_t(from), std::uint32_t(to - from)});
   }
   std::sort(groups_.begin(), groups_.end(),
             [](const Group& a, const Group& b) { return a.packed_position < b.packed_position; });
@@ -299,7 +298,7 @@ std::uint64_t size_bucket_end(std::size_t bucket) {
 
 std::size_t size_bucket(std::uint64_t bytes) {
   const auto end = std::lower_bound(kBucketEnds.begin(), kBucketEnds.end(), bytes);
-  return static_cast<std::size_t>(end - kBucketEnds.begin());
+  return std::size_t(end - kBucketEnds.begin());
 }
 
 }  // namespace penstock

@@ -149,7 +149,7 @@ TEST_F(FileSumsTest, WhoHasLookedKnowsWhatItIs) {
 TEST_F(FileSumsTest, PartsTogetherAreTheWhole) {
   SessionBytes bytes(100);
   for (int i = 0; i < 500; ++i)
-    for (std::uint32_t thread = 0; thread < 1 + static_cast<std::uint32_t>(i % 3); ++thread)
+    for (std::uint32_t thread = 0; thread < 1 + std::uint32_t(i % 3); ++thread)
       bytes.add_file("/data/" + std::to_string(i), 100 + thread, 1, 10);
   bytes.write(folder_.path());
   const Session session = opened();
@@ -213,7 +213,7 @@ TEST_F(FileSumsTest, WithSegmentsTimeIsTheUnionOverThreads) {
                                .length = 500,
                                .begin_ticks = begin,
                                .end_ticks = begin + 1'000'000,
-                               .thread = static_cast<std::uint32_t>(begin % 1000),
+                               .thread = std::uint32_t(begin % 1000),
                                .call = PENSTOCK_CALL_READ,
                                .layer = PENSTOCK_POSIX,
                                .failed = 0});

@@ -26,7 +26,7 @@ class NamedFiles {
   // Returns null if the filter does not want what this process file did to the file.
   const NamedFile* find(std::uint64_t file, const ProcessFile& process_file) const;
   // The number of a file that find() returned, from 0.
-  std::size_t number(const NamedFile& file) const { return static_cast<std::size_t>(&file - files_.data()); }
+  std::size_t number(const NamedFile& file) const { return std::size_t(&file - files_.data()); }
 
  private:
   std::vector<NamedFile> files_;  // sorted by key

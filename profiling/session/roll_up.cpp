@@ -72,7 +72,7 @@ std::vector<RollUp> RollUps::largest_rows(std::size_t most) const {
     return a.all.io_ns() != b.all.io_ns() ? a.all.io_ns() > b.all.io_ns() : a.name < b.name;
   };
   most = std::min(most, rows.size());
-  std::partial_sort(rows.begin(), rows.begin() + static_cast<std::ptrdiff_t>(most), rows.end(), ranks_before);
+  std::partial_sort(rows.begin(), rows.begin() + std::ptrdiff_t(most), rows.end(), ranks_before);
   rows.resize(most);
   return rows;
 }
@@ -114,8 +114,7 @@ std::vector<ProcessSum> sum_by_process(const Session& session, const FileSums& s
     last_file_key[row] = counters.file;
     rows[row].files += kind == PENSTOCK_DIRECTORY ? 0 : 1;
   });
-  for (std::size_t i = 0; i < rows.size(); ++i)
-    rows[i].threads = static_cast<std::uint32_t>(threads[i].size());
+  for (std::size_t i = 0; i < rows.size(); ++i) rows[i].threads = std::uint32_t(threads[i].size());
   return rows;
 }
 
@@ -156,13 +155,13 @@ std::vector<FileSum> TopFiles::ranked() const {
 }
 
 double by_bytes(const FileSum& file) {
-  return static_cast<double>(file.all.bytes_read) + static_cast<double>(file.all.bytes_written);
+  return double(file.all.bytes_read) + double(file.all.bytes_written);
 }
 double by_time(const FileSum& file) {
   return file.all.io_ns();
 }
 double by_size(const FileSum& file) {
-  return file.kind == PENSTOCK_DIRECTORY ? 0 : static_cast<double>(file.size);
+  return file.kind == PENSTOCK_DIRECTORY ? 0 : double(file.size);
 }
 
 }  // namespace penstock

@@ -25,8 +25,8 @@ constexpr std::size_t kMostProcessFiles = 1U << 20U;
 
 NextData next_data_of(int fd, std::uint64_t size) {
   return [fd, size](std::uint64_t offset) -> std::uint64_t {
-    const off_t data = ::lseek(fd, static_cast<off_t>(offset), SEEK_DATA);
-    if (data >= 0) return static_cast<std::uint64_t>(data);
+    const off_t data = ::lseek(fd, off_t(offset), SEEK_DATA);
+    if (data >= 0) return std::uint64_t(data);
     return errno == ENXIO ? size : offset;  // if SEEK_DATA is not supported, nothing is skipped
   };
 }
@@ -235,7 +235,7 @@ Result<std::unique_ptr<ProcessFile>> ProcessFile::open(const fs::path& path) {
   if (::fstat(fd.get(), &status) != 0) return errno_error(errno, "cannot look at", path.string());
   if (!S_ISREG(status.st_mode))
     return make_error(Errc::corrupt, fmt::format("'{}' is no file of a session", path.string()));
-  const auto size = static_cast<std::uint64_t>(status.st_size);
+  const auto size = std::uint64_t(status.st_size);
   std::unique_ptr<ProcessFile> process_file(new ProcessFile);
   process_file->path_ = path;
   if (size > 0)
@@ -246,9 +246,8 @@ Result<std::unique_ptr<ProcessFile>> ProcessFile::open(const fs::path& path) {
   // A running process makes its file longer first and changes the header afterwards. So a size that is read
   // after the header must be at least file_end. If it is not, the file was cut.
   const std::uint64_t file_end = process_file->header().file_end;
-  if (file_end > size && ::fstat(fd.get(), &status) == 0 &&
-      static_cast<std::uint64_t>(status.st_size) < file_end)
-    process_file->missing_bytes_ = file_end - static_cast<std::uint64_t>(status.st_size);
+  if (file_end > size && ::fstat(fd.get(), &status) == 0 && std::uint64_t(status.st_size) < file_end)
+    process_file->missing_bytes_ = file_end - std::uint64_t(status.st_size);
   return process_file;
 }
 
@@ -305,7 +304,7 @@ Result<Session> open_session(std::span<const fs::path> paths) {
   const auto cut_files =
       std::count_if(session.process_files.begin(), session.process_files.end(),
                     [](const auto& process_file) { return process_file->missing_bytes() > 0; });
-  const std::size_t unread_files = session.unread_files + static_cast<std::size_t>(cut_files);
+  const std::size_t unread_files = session.unread_files + std::size_t(cut_files);
   session = session_of(std::move(session.process_files));
   session.problems = std::move(problems);
   session.unread_files = unread_files;
@@ -326,7 +325,7 @@ Session session_of(std::vector<std::unique_ptr<ProcessFile>> process_files) {
 bool has_entries(const Session& session, penstock_block_kind kind) {
   return std::ranges::any_of(session.process_files, [&](const auto& process_file) {
     return std::ranges::any_of(process_file->view().blocks(), [&](const SessionBlock& block) {
-      return block.kind == static_cast<unsigned>(kind) && !block.entries.empty();
+      return block.kind == unsigned(kind) && !block.entries.empty();
     });
   });
 }
@@ -355,7 +354,7 @@ Result<void> complete_file(const fs::path& file, const penstock_kernel_io& kerne
   // kernel_end_known is written last. A reader that sees it also finds the two values that it announces.
   const std::uint32_t end_is_known = 1;
   const auto write_at = [&](std::size_t offset, const void* value, std::size_t bytes) {
-    return ::pwrite(fd.get(), value, bytes, static_cast<off_t>(offset)) == static_cast<ssize_t>(bytes);
+    return ::pwrite(fd.get(), value, bytes, off_t(offset)) == ssize_t(bytes);
   };
   using Header = penstock_session_header;
   if (!write_at(offsetof(Header, kernel_end), &kernel_end, sizeof kernel_end) ||

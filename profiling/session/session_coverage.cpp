@@ -136,7 +136,7 @@ penstock_kernel_io counts_given_to_parent(const SessionProcess& process, const s
 }
 
 bool is_negative(std::uint64_t sum) {
-  return sum > static_cast<std::uint64_t>(INT64_MAX);
+  return sum > std::uint64_t(INT64_MAX);
 }
 
 // Corrects the case of a parent that died before it waited for all its children. The counts of a child that
@@ -181,7 +181,7 @@ std::uint64_t not_negative(std::uint64_t sum) {
 
 double Coverage::fraction() const {
   if (kernel_bytes == 0) return recorded_bytes == 0 ? 1 : std::numeric_limits<double>::quiet_NaN();
-  return static_cast<double>(recorded_bytes) / static_cast<double>(kernel_bytes);
+  return double(recorded_bytes) / double(kernel_bytes);
 }
 
 bool writer_runs(const ProcessFile& process_file, std::string_view this_host) {

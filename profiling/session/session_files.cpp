@@ -23,7 +23,7 @@ bool is_session_header(const penstock_session_header& header) {
 
 bool read_header(int fd, penstock_session_header& header) {
   const ssize_t read_bytes = retry_eintr([&] { return ::pread(fd, &header, sizeof header, 0); });
-  return read_bytes == static_cast<ssize_t>(sizeof header) && is_session_header(header);
+  return read_bytes == ssize_t(sizeof header) && is_session_header(header);
 }
 
 Result<std::vector<fs::path>> session_files(const fs::path& folder) {

@@ -79,7 +79,7 @@ Result<void> write_note(const fs::path& folder, const SessionNote& note) {
   Fd fd(retry_eintr([&] { return ::open(temp.c_str(), O_WRONLY | O_CREAT | O_TRUNC | O_CLOEXEC, 0600); }));
   if (!fd) return errno_error(errno, "cannot write", path.string());
   const ssize_t written_bytes = retry_eintr([&] { return ::write(fd.get(), text.data(), text.size()); });
-  const int failed = written_bytes == static_cast<ssize_t>(text.size()) ? fd.close() : ENOSPC;
+  const int failed = written_bytes == ssize_t(text.size()) ? fd.close() : ENOSPC;
   if (failed != 0 || ::rename(temp.c_str(), path.c_str()) != 0) {
     const int error = failed != 0 ? failed : errno;
     ::unlink(temp.c_str());
@@ -106,7 +106,7 @@ SessionNote read_note(const fs::path& folder) {
   parsed.ended = member_text(note, "ended");
   parsed.trace = member_true(note, "trace");
   if (const auto at = note.find("exit_code"); at != note.end() && at->is_number_integer())
-    parsed.exit_code = static_cast<int>(at->get<std::int64_t>());
+    parsed.exit_code = int(at->get<std::int64_t>());
   return parsed;
 }
 

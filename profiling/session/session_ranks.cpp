@@ -26,7 +26,7 @@ SessionRanks::SessionRanks(const Session& session) {
   hosts_.resize(rank_count);
   for (const SessionProcess& process : session.processes) {
     const auto* const header = header_with_rank(process);
-    const auto rank = header != nullptr ? header->rank : static_cast<std::uint32_t>(hosts_.size());
+    const auto rank = header != nullptr ? header->rank : std::uint32_t(hosts_.size());
     if (header == nullptr) hosts_.emplace_back();
     if (hosts_[rank].empty()) hosts_[rank] = process.first().host();
     for (const ProcessFile* const process_file : process.process_files) ranks_.emplace(process_file, rank);

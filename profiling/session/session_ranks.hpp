@@ -18,7 +18,7 @@ class SessionRanks {
   explicit SessionRanks(const Session& session);
 
   std::uint32_t rank_of(const ProcessFile& process_file) const;
-  std::uint32_t count() const { return static_cast<std::uint32_t>(hosts_.size()); }
+  std::uint32_t count() const { return std::uint32_t(hosts_.size()); }
   // "" if no process of that rank was recorded
   std::string_view host(std::uint32_t rank) const { return hosts_[rank]; }
 

@@ -21,7 +21,7 @@ std::uint64_t most_at_once(const std::vector<TimeInterval>& times) {
   int open_intervals = 0;
   int most_open = 0;
   for (const auto& [when, change] : changes) most_open = std::max(most_open, open_intervals += change);
-  return static_cast<std::uint64_t>(most_open);
+  return std::uint64_t(most_open);
 }
 
 // The spans of one repeat.
@@ -31,7 +31,7 @@ struct Repeat {
 };
 
 double seconds_of(std::vector<TimeInterval> times) {
-  return static_cast<double>(length(merged(std::move(times)))) / 1e9;
+  return double(length(merged(std::move(times)))) / 1e9;
 }
 
 }  // namespace
@@ -67,7 +67,7 @@ Reading reading_of_spans(const Session& session) {
           const SessionClock& clock = process_file->view().clock();
           const TimeInterval time{clock.realtime_ns(span.begin_ns), clock.realtime_ns(span.end_ns)};
           reading.bytes += span.bytes;
-          reading.busy_s += static_cast<double>(std::max<std::int64_t>(time.end - time.begin, 0)) / 1e9;
+          reading.busy_s += double(std::max<std::int64_t>(time.end - time.begin, 0)) / 1e9;
           if (span.number == PENSTOCK_NO_NUMBER) {
             intervals.push_back(time);
             repeats[span.epoch].times.push_back(time);
@@ -85,7 +85,7 @@ Reading reading_of_spans(const Session& session) {
   if (sample_bytes == 0)
     for (auto& [number, repeat] : repeats)
       if (const double wall_s = seconds_of(std::move(repeat.times)); wall_s > 0)
-        reading.bytes_per_s.push_back(static_cast<double>(repeat.bytes) / wall_s);
+        reading.bytes_per_s.push_back(double(repeat.bytes) / wall_s);
   if (sample_time.begin < sample_time.end) intervals.push_back(sample_time);
   reading.wall_s = seconds_of(std::move(intervals));
   return reading;

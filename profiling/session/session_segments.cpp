@@ -22,18 +22,18 @@ double series_interval(double wall_s, double most_points) {
 
 void add_evenly(std::vector<double>& series, double interval_s, double begin_s, double end_s, double amount) {
   if (series.empty() || !(end_s >= begin_s) || end_s < 0) return;
-  const double last_index = static_cast<double>(series.size() - 1);
+  const double last_index = double(series.size() - 1);
   const auto index = [&](double at_s) {
-    return static_cast<std::size_t>(std::clamp(std::floor(at_s / interval_s), 0.0, last_index));
+    return std::size_t(std::clamp(std::floor(at_s / interval_s), 0.0, last_index));
   };
   const std::size_t first_interval = index(begin_s);
   const std::size_t last_interval = index(end_s);
   const double length = end_s - begin_s;
   for (std::size_t i = first_interval; i <= last_interval; ++i) {
-    const double overlap_begin = std::max(begin_s, static_cast<double>(i) * interval_s);
-    const double overlap_end = std::min(end_s, static_cast<double>(i + 1) * interval_s);
+    const double overlap_begin = std::max(begin_s, double(i) * interval_s);
+    const double overlap_end = std::min(end_s, double(i + 1) * interval_s);
     series[i] += first_interval == last_interval || length <= 0
-                     ? amount / static_cast<double>(last_interval - first_interval + 1)
+                     ? amount / double(last_interval - first_interval + 1)
                      : amount * std::max(0.0, overlap_end - overlap_begin) / length;
   }
 }
@@ -64,17 +64,15 @@ void IntervalUnion::merge() {
 std::int64_t IntervalUnion::length_ns() {
   merge();
   double sum = 0;
-  for (const TimeInterval& interval : intervals_)
-    sum += static_cast<double>(interval.end) - static_cast<double>(interval.begin);
-  return static_cast<std::int64_t>(std::min(sum, 9e18));
+  for (const TimeInterval& interval : intervals_) sum += double(interval.end) - double(interval.begin);
+  return std::int64_t(std::min(sum, 9e18));
 }
 
 SegmentFacts inspect_segments(const Session& session, const std::function<bool(std::uint64_t file)>& wanted,
                               std::int64_t begin_ns, double wall_s) {
   SegmentFacts facts;
   facts.interval_s = series_interval(wall_s, kMostPoints);
-  const auto interval_count =
-      static_cast<std::size_t>(std::clamp(std::ceil(wall_s / facts.interval_s), 1.0, kMostPoints));
+  const auto interval_count = std::size_t(std::clamp(std::ceil(wall_s / facts.interval_s), 1.0, kMostPoints));
   facts.bytes_read.resize(interval_count);
   facts.bytes_written.resize(interval_count);
   IntervalUnion call_time;
@@ -90,13 +88,11 @@ SegmentFacts inspect_segments(const Session& session, const std::function<bool(s
     const bool moves = segment.call == PENSTOCK_CALL_READ || segment.call == PENSTOCK_CALL_WRITE;
     if (!moves || segment.failed != 0 || !moves_bytes_of_its_own(segment.layer)) return;
     ++facts.reads_and_writes;
-    const auto seconds = [&](std::int64_t ns) {
-      return (static_cast<double>(ns) - static_cast<double>(begin_ns)) / 1e9;
-    };
+    const auto seconds = [&](std::int64_t ns) { return (double(ns) - double(begin_ns)) / 1e9; };
     add_evenly(segment.call == PENSTOCK_CALL_READ ? facts.bytes_read : facts.bytes_written, facts.interval_s,
-               seconds(begin), seconds(end), static_cast<double>(segment.length));
+               seconds(begin), seconds(end), double(segment.length));
   });
-  facts.io_s = static_cast<double>(call_time.length_ns()) / 1e9;
+  facts.io_s = double(call_time.length_ns()) / 1e9;
   return facts;
 }
 

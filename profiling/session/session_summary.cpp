@@ -37,12 +37,12 @@ void inspect_process_files(const Session& session, SessionSummary& summary) {
     time = {std::min(time.begin, header.begin_realtime_ns), std::max(time.end, file_end_ns)};
     summary.has_python = summary.has_python || process_file->is_python();
   }
-  summary.span_s = std::max(0.0, (static_cast<double>(end_ns) - static_cast<double>(summary.begin_ns)) / 1e9);
+  summary.span_s = std::max(0.0, (double(end_ns) - double(summary.begin_ns)) / 1e9);
   summary.wall_s = summary.span_s;
   if (sessions.size() < 2) return;
   std::vector<TimeInterval> times;
   for (const auto& [folder, time] : sessions) times.push_back(time);
-  summary.wall_s = std::min(summary.span_s, static_cast<double>(length(merged(std::move(times)))) / 1e9);
+  summary.wall_s = std::min(summary.span_s, double(length(merged(std::move(times)))) / 1e9);
 }
 
 }  // namespace
@@ -80,7 +80,7 @@ void FilesSum::add(const FilesSum& more) {
 bool has_operations(const FileSum& file) {
   return file.layers_used != 0 &&
          std::any_of(file.layers.begin(), file.layers.end(), [&](const LayerSum& layer) {
-           const auto layer_index = static_cast<unsigned>(&layer - file.layers.data());
+           const auto layer_index = unsigned(&layer - file.layers.data());
            return (file.layers_used & (1U << layer_index)) != 0 && layer.operations() != 0;
          });
 }

@@ -386,9 +386,9 @@ TEST_F(SessionTest, EachWindowStandsForItself) {
 
 TEST(KernelIo, IsReadOfOneself) {
   penstock_kernel_io io{};
-  ASSERT_TRUE(read_kernel_io(static_cast<std::uint32_t>(::getpid()), io));
+  ASSERT_TRUE(read_kernel_io(std::uint32_t(::getpid()), io));
   EXPECT_GT(io.rchar, 0U);
-  EXPECT_GT(process_start(static_cast<std::uint32_t>(::getpid())), 0U);
+  EXPECT_GT(process_start(std::uint32_t(::getpid())), 0U);
   EXPECT_EQ(process_start(0), 0U);
 }
 

@@ -56,7 +56,7 @@ void SessionBytes::set_command(const std::vector<std::string>& arguments) {
   for (const std::string& word : arguments) all += word + '\0';
   all.resize(std::min(all.size(), sizeof header().command));
   std::memcpy(header().command, all.data(), all.size());
-  header().command_bytes = static_cast<std::uint32_t>(all.size());
+  header().command_bytes = std::uint32_t(all.size());
 }
 
 void SessionBytes::set_kernel(std::uint64_t read_at_begin, std::uint64_t read_at_end) {
@@ -79,8 +79,8 @@ std::uint64_t SessionBytes::append(penstock_block_kind kind, std::size_t entry_b
         rounded(std::max(block_bytes_, sizeof(penstock_block) + whole), PENSTOCK_BLOCK_GRANULE);
     bytes_.resize(offset + block);
     *head(offset) = penstock_block{.magic = PENSTOCK_BLOCK_MAGIC,
-                                   .kind = static_cast<std::uint16_t>(kind),
-                                   .entry_bytes = static_cast<std::uint16_t>(entry_bytes),
+                                   .kind = std::uint16_t(kind),
+                                   .entry_bytes = std::uint16_t(entry_bytes),
                                    .bytes = block,
                                    .used = 0,
                                    .renewed = 0,
@@ -102,7 +102,7 @@ std::uint64_t SessionBytes::add_name(std::string_view text, unsigned kind) {
 }
 
 std::uint64_t SessionBytes::add_name(std::uint64_t key, std::string_view text, unsigned kind) {
-  const penstock_name name{key, static_cast<std::uint32_t>(text.size()), static_cast<std::uint16_t>(kind), 0};
+  const penstock_name name{key, std::uint32_t(text.size()), std::uint16_t(kind), 0};
   return append(PENSTOCK_BLOCK_NAMES, 0, &name, sizeof name, text);
 }
 
@@ -141,8 +141,7 @@ void SessionBytes::add(const penstock_span& span) {
 
 void SessionBytes::add_event(penstock_event_kind kind, std::uint64_t ticks, std::uint32_t pid,
                              std::string_view text) {
-  const penstock_event event{ticks, pid, static_cast<std::uint16_t>(kind),
-                             static_cast<std::uint16_t>(text.size())};
+  const penstock_event event{ticks, pid, std::uint16_t(kind), std::uint16_t(text.size())};
   append(PENSTOCK_BLOCK_EVENTS, 0, &event, sizeof event, text);
 }
 
@@ -171,7 +170,7 @@ penstock_counters SessionBytes::counters_of(std::string_view path, std::uint32_t
 void SessionBytes::add_file(std::string_view path, std::uint32_t thread, std::uint32_t reads,
                             std::uint64_t bytes_each, unsigned layer) {
   penstock_counters counters = counters_of(path, thread, reads, bytes_each);
-  counters.layer = static_cast<std::uint16_t>(layer);
+  counters.layer = std::uint16_t(layer);
   add(counters);
 }
 

@@ -26,7 +26,7 @@ bool is_whole(const penstock_counters& counters) {
 std::int64_t clamped(double value) {
   constexpr double kLargest = 9.2e18;
   if (!std::isfinite(value)) return 0;
-  return static_cast<std::int64_t>(std::clamp(value, -kLargest, kLargest));
+  return std::int64_t(std::clamp(value, -kLargest, kLargest));
 }
 
 std::int64_t saturated_sum(std::int64_t a, std::int64_t b) {
@@ -76,12 +76,12 @@ SessionClock::SessionClock(const penstock_session_header& header)
   if (later.ticks > begin_.ticks &&
       !__builtin_sub_overflow(later.monotonic_ns, begin_.monotonic_ns, &passed_ns) &&
       passed_ns >= kLeastDistanceNs) {
-    ns_per_tick_ = static_cast<double>(passed_ns) / static_cast<double>(later.ticks - begin_.ticks);
+    ns_per_tick_ = double(passed_ns) / double(later.ticks - begin_.ticks);
     rate_is_known_ = ns_per_tick_ <= kMostNsPerTick;
     if (rate_is_known_) baseline_ns_ = passed_ns;
   }
   if (!rate_is_known_ && header.ticks_per_s != 0) {
-    ns_per_tick_ = 1e9 / static_cast<double>(header.ticks_per_s);
+    ns_per_tick_ = 1e9 / double(header.ticks_per_s);
     rate_is_known_ = true;
   }
   if (!rate_is_known_) ns_per_tick_ = 1;
@@ -97,7 +97,7 @@ void SessionClock::refine(const penstock_moment& moment) {
   if ((passed_ns < 0) != (moment.ticks < begin_.ticks)) return;
   const std::uint64_t ticks = passed_ns < 0 ? begin_.ticks - moment.ticks : moment.ticks - begin_.ticks;
   const std::int64_t distance_ns = passed_ns < 0 ? -passed_ns : passed_ns;
-  const double rate = static_cast<double>(distance_ns) / static_cast<double>(ticks);
+  const double rate = double(distance_ns) / double(ticks);
   if (distance_ns < kLeastDistanceNs || distance_ns <= baseline_ns_ ||
       std::abs(rate / ns_per_tick_ - 1) > kRateTolerance)
     return;
@@ -106,8 +106,8 @@ void SessionClock::refine(const penstock_moment& moment) {
 }
 
 std::int64_t SessionClock::monotonic_ns(std::uint64_t ticks) const {
-  const double ticks_since_begin = ticks >= begin_.ticks ? static_cast<double>(ticks - begin_.ticks)
-                                                         : -static_cast<double>(begin_.ticks - ticks);
+  const double ticks_since_begin =
+      ticks >= begin_.ticks ? double(ticks - begin_.ticks) : -double(begin_.ticks - ticks);
   return saturated_sum(begin_.monotonic_ns, clamped(ticks_since_begin * ns_per_tick_));
 }
 
@@ -125,7 +125,7 @@ void SessionClock::extend(std::int64_t& begin_ns, std::int64_t& end_ns, std::uin
 
 std::string_view field_text(const char* field, std::size_t bytes) {
   const void* const end = std::memchr(field, 0, bytes);
-  return {field, end == nullptr ? bytes : static_cast<std::size_t>(static_cast<const char*>(end) - field)};
+  return {field, end == nullptr ? bytes : std::size_t(static_cast<const char*>(end) - field)};
 }
 
 Result<SessionView> SessionView::parse(std::span<const std::byte> bytes, const NextData& next_data) {

@@ -50,7 +50,7 @@ class SessionClock {
   std::int64_t realtime_at(std::uint64_t ticks) const { return realtime_ns(monotonic_ns(ticks)); }
   // Extends a time span (realtime) so that it contains both ticks; PENSTOCK_NEVER is ignored.
   void extend(std::int64_t& begin_ns, std::int64_t& end_ns, std::uint64_t first, std::uint64_t last) const;
-  double duration_ns(std::uint64_t ticks) const { return static_cast<double>(ticks) * ns_per_tick_; }
+  double duration_ns(std::uint64_t ticks) const { return double(ticks) * ns_per_tick_; }
   // false: the rate of the ticks is unknown, and one tick counts as one ns
   bool known() const { return rate_is_known_; }
 
@@ -99,7 +99,7 @@ class SessionView {
   template <class Entry, class Each>
   void each(penstock_block_kind kind, Each each) const {
     for (const SessionBlock& block : blocks_)
-      if (block.kind == static_cast<unsigned>(kind)) each_in<Entry>(block, each);
+      if (block.kind == unsigned(kind)) each_in<Entry>(block, each);
   }
   template <class Entry, class Each>
   static void each_in(const SessionBlock& block, Each each);

@@ -174,7 +174,7 @@ TEST(SessionView, EveryPrefixOfASessionIsRead) {
   std::size_t last = 0;
   for (std::size_t size = 0; size <= session.bytes().size(); size += 509) {
     const std::vector<std::byte> prefix(session.bytes().begin(),
-                                        session.bytes().begin() + static_cast<std::ptrdiff_t>(size));
+                                        session.bytes().begin() + std::ptrdiff_t(size));
     const Result<SessionView> view = SessionView::parse(prefix);
     if (size < sizeof(penstock_session_header)) {
       EXPECT_FALSE(view.ok());
@@ -195,8 +195,7 @@ TEST(SessionView, LeapsOverHoles) {
   std::vector<std::byte> bytes = session.bytes();
   const std::uint64_t far = block + 1000 * std::uint64_t{PENSTOCK_BLOCK_GRANULE};
   bytes.resize(far);
-  bytes.insert(bytes.end(), session.bytes().begin() + static_cast<std::ptrdiff_t>(block),
-               session.bytes().end());
+  bytes.insert(bytes.end(), session.bytes().begin() + std::ptrdiff_t(block), session.bytes().end());
   reinterpret_cast<penstock_session_header*>(bytes.data())->file_end = bytes.size();
   std::size_t asked = 0;
   const auto next = [&](std::uint64_t offset) {

@@ -14,9 +14,8 @@ SessionWindow window_of(const ProcessFile& process_file) {
   SessionWindow window;
   window.process_file = &process_file;
   // Calculated in doubles, because times in a damaged file may be any numbers, and integers could overflow.
-  window.wall_s = (static_cast<double>(process_file.end_monotonic_ns()) -
-                   static_cast<double>(process_file.header().begin.monotonic_ns)) /
-                  1e9;
+  window.wall_s =
+      (double(process_file.end_monotonic_ns()) - double(process_file.header().begin.monotonic_ns)) / 1e9;
   process_file.view().each_event([&](const penstock_event& event, std::string_view text) {
     if (event.kind != PENSTOCK_EVENT_WINDOW) return;
     window.number = event.pid;

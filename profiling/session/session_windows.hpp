@@ -17,7 +17,7 @@ struct SessionWindow {
   double wall_s = 0;
   std::uint64_t files = 0;
   LayerSum all;
-  double read_bytes_per_s() const { return wall_s > 0 ? static_cast<double>(all.bytes_read) / wall_s : 0; }
+  double read_bytes_per_s() const { return wall_s > 0 ? double(all.bytes_read) / wall_s : 0; }
 };
 
 // One entry for each file of the session, sorted by begin. The files between windows are included.

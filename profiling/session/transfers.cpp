@@ -79,17 +79,16 @@ void each_transfer(const Session& session, const FileSums& sums, const SessionFi
 TransferSeries::TransferSeries(std::int64_t begin_ns, double wall_s, double most_points)
     : begin_ns_(begin_ns),
       interval_s_(series_interval(wall_s, most_points)),
-      points_(static_cast<std::size_t>(std::clamp(std::ceil(wall_s / interval_s_), 1.0, most_points))) {}
+      points_(std::size_t(std::clamp(std::ceil(wall_s / interval_s_), 1.0, most_points))) {}
 
 void TransferSeries::add(std::vector<double>& series, const Transfer& transfer, std::uint64_t amount) const {
   if (amount == 0) return;
-  const double total_s = interval_s_ * static_cast<double>(points_);
+  const double total_s = interval_s_ * double(points_);
   const auto seconds = [&](std::int64_t ns) {
-    return std::clamp((static_cast<double>(ns) - static_cast<double>(begin_ns_)) / 1e9, 0.0, total_s);
+    return std::clamp((double(ns) - double(begin_ns_)) / 1e9, 0.0, total_s);
   };
   series.resize(points_);
-  add_evenly(series, interval_s_, seconds(transfer.begin_ns), seconds(transfer.end_ns),
-             static_cast<double>(amount));
+  add_evenly(series, interval_s_, seconds(transfer.begin_ns), seconds(transfer.end_ns), double(amount));
 }
 
 }  // namespace penstock

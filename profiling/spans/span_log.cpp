@@ -23,7 +23,7 @@ std::string_view component_name(unsigned component) {
 }
 
 std::uint32_t span_thread() {
-  return static_cast<std::uint32_t>(::gettid());
+  return std::uint32_t(::gettid());
 }
 
 Result<std::unique_ptr<SpanLog>> SpanLog::make(const std::vector<std::size_t>& capacities) {

@@ -137,7 +137,7 @@ std::string TimelineFile::action_name(const penstock_span& span) const {
       return std::string(wait_text(span.detail));
     default: {
       std::string name(stage_name(span));
-      if (!name.empty()) name[0] = static_cast<char>(std::toupper(static_cast<unsigned char>(name[0])));
+      if (!name.empty()) name[0] = char(std::toupper(static_cast<unsigned char>(name[0])));
       return name;
     }
   }
@@ -152,8 +152,7 @@ std::string TimelineFile::description(const penstock_span& span) {
 }
 
 void TimelineFile::write_row(const penstock_span& span) {
-  const std::int64_t epoch =
-      span.epoch == PENSTOCK_NO_EPOCH ? std::int64_t{-1} : static_cast<std::int64_t>(span.epoch);
+  const std::int64_t epoch = span.epoch == PENSTOCK_NO_EPOCH ? std::int64_t{-1} : std::int64_t(span.epoch);
   line_ = fmt::format("{},{},{},{},{},{},{},{},{}\n", epoch, rank_.rank, csv_field(action_name(span)),
                       csv_field(description(span)), decimal(span.begin_ns + names_.wall_minus_span_ns, 9),
                       decimal(span.end_ns + names_.wall_minus_span_ns, 9),
@@ -165,7 +164,7 @@ void TimelineFile::write_event(const penstock_span& span) {
   std::string name(own_stage_name);
   if (span.component == PENSTOCK_WAIT) {
     name = wait_text(span.detail);
-    for (char& c : name) c = static_cast<char>(std::tolower(static_cast<unsigned char>(c)));
+    for (char& c : name) c = char(std::tolower(static_cast<unsigned char>(c)));
   }
   line_ = fmt::format(R"({}{{"name":{},"cat":"{}","ph":"X","ts":{},"dur":{},"pid":{},"tid":{},"args":{{)",
                       std::exchange(first_event_, false) ? "" : ",\n", ascii_line(name),

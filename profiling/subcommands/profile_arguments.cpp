@@ -39,7 +39,7 @@ Result<void> check_output_outside_sessions(const std::string& output, ProfileArg
 }
 
 std::size_t row_limit_of(const Options& options, std::size_t otherwise) {
-  return options.given("top") ? static_cast<std::size_t>(options.integer("top")) : otherwise;
+  return options.given("top") ? std::size_t(options.integer("top")) : otherwise;
 }
 
 std::string session_name_of(const Options& options) {

@@ -95,8 +95,8 @@ void report_outcome(const fs::path& folder, const CommandContext& context) {
   std::string text =
       fmt::format("{}, {}: {} read, {} written", count_of(session->processes.size(), "process", "processes"),
                   count_of(summary.included.files, "file"),
-                  format_bytes(static_cast<double>(summary.included.all.bytes_read), context.output),
-                  format_bytes(static_cast<double>(summary.included.all.bytes_written), context.output));
+                  format_bytes(double(summary.included.all.bytes_read), context.output),
+                  format_bytes(double(summary.included.all.bytes_written), context.output));
   if (summary.coverage.unknown_processes < session->processes.size())
     text += "; seen: " + coverage_share_text(summary.coverage.rchar, "read", context.output);
   if (const std::uint64_t lost = summary.drops.records + summary.drops.operations; lost > 0)
@@ -132,8 +132,7 @@ Result<int> run_run(const CommandContext& context) {
   const fs::path& folder = *new_folder;
   SessionNote note = new_note(context.options, command);
   PENSTOCK_TRY(write_note(folder, note));
-  const auto every =
-      context.options.given("every") ? static_cast<std::uint64_t>(context.options.integer("every")) : 0;
+  const auto every = context.options.given("every") ? std::uint64_t(context.options.integer("every")) : 0;
   const auto on_end = [&](std::uint32_t pid) {
     penstock_kernel_io kernel_end{};
     if (!read_kernel_io(pid, kernel_end)) return;

@@ -67,7 +67,7 @@ Result<int> run_serve(const CommandContext& context) {
   options.report_arguments = report_arguments(context);
   options.si_units = context.output.si_units;
   stop_on_hangup();
-  PENSTOCK_ASSIGN(HttpServer server, HttpServer::listen(static_cast<std::uint16_t>(port)));
+  PENSTOCK_ASSIGN(HttpServer server, HttpServer::listen(std::uint16_t(port)));
   options.port = server.port();
   print_address(context, options);
 

@@ -21,14 +21,13 @@ namespace {
 using std::chrono::steady_clock;
 
 double seconds_of(const TracedProcess& traced) {
-  return traced.from_ns == 0 ? 0 : static_cast<double>(traced.to_ns - traced.from_ns) / 1e9;
+  return traced.from_ns == 0 ? 0 : double(traced.to_ns - traced.from_ns) / 1e9;
 }
 
 // Examples: "at most 256 MiB of them", "without a limit".
 std::string limit_text(const RecordingProcess& process, const Output& output) {
   if (process.trace_limit_bytes == 0) return "without a limit";
-  return fmt::format("at most {} of them",
-                     format_bytes(static_cast<double>(process.trace_limit_bytes), output));
+  return fmt::format("at most {} of them", format_bytes(double(process.trace_limit_bytes), output));
 }
 
 // Prints the text of each process ("" for none), and the error of each that failed. Returns the exit code.
@@ -89,14 +88,13 @@ Result<int> trace_for(const CommandContext& context, TraceTargets targets, std::
   bool stopped = false;
   {
     Progress progress(context.output.progress, "tracing",
-                      static_cast<std::uint64_t>(std::chrono::ceil<std::chrono::seconds>(time).count()), "s");
+                      std::uint64_t(std::chrono::ceil<std::chrono::seconds>(time).count()), "s");
     std::uint64_t shown_s = 0;
     do {
       const auto update_begin = steady_clock::now();
       PENSTOCK_TRY(window.update());
       const auto now = steady_clock::now();
-      const auto passed_s =
-          static_cast<std::uint64_t>(std::chrono::floor<std::chrono::seconds>(now - begin).count());
+      const auto passed_s = std::uint64_t(std::chrono::floor<std::chrono::seconds>(now - begin).count());
       progress.set_note(count_of(window.running_count(), "process", "processes"));
       progress.advance(passed_s - shown_s);
       shown_s = passed_s;

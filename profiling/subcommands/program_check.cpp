@@ -47,9 +47,8 @@ bool gains_rights(const std::string& program, const struct stat& status) {
 
 std::string read_at(int fd, std::uint64_t offset, std::size_t bytes) {
   std::string text(bytes, '\0');
-  const ssize_t read_bytes =
-      retry_eintr([&] { return ::pread(fd, text.data(), bytes, static_cast<off_t>(offset)); });
-  text.resize(read_bytes > 0 ? static_cast<std::size_t>(read_bytes) : 0);
+  const ssize_t read_bytes = retry_eintr([&] { return ::pread(fd, text.data(), bytes, off_t(offset)); });
+  text.resize(read_bytes > 0 ? std::size_t(read_bytes) : 0);
   return text;
 }
 

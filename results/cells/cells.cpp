@@ -28,7 +28,7 @@ void keep_newer(const Record*& newest, const Record& record) {
 std::optional<std::uint64_t> whole_number(const Record& record, std::string_view name, double least) {
   const auto number = parameter_number(record, name);
   if (!is_usable(record) || !number || *number < least || *number > 1e9) return std::nullopt;
-  return static_cast<std::uint64_t>(*number);
+  return std::uint64_t(*number);
 }
 
 std::string label_text(const Record& record) {

@@ -19,7 +19,7 @@ struct RankFigures {
   std::uint64_t bytes = 0;
   double wall_s = 0;  // measured by the rank's own clock
 
-  double bytes_per_s() const { return wall_s > 0 ? static_cast<double>(bytes) / wall_s : 0.0; }
+  double bytes_per_s() const { return wall_s > 0 ? double(bytes) / wall_s : 0.0; }
 };
 
 // The rates of the slowest, the median and the fastest rank.

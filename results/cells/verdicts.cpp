@@ -37,7 +37,7 @@ std::string threads_text(std::uint64_t threads) {
 std::optional<std::uint64_t> threads_of(const Record& record) {
   const auto threads = parameter_number(record, "threads");
   if (!threads || *threads < 0 || *threads >= 1e9) return std::nullopt;
-  return static_cast<std::uint64_t>(*threads);
+  return std::uint64_t(*threads);
 }
 
 void link_sentences(const std::string& anchor, std::size_t first_index, std::vector<Sentence>& out) {
@@ -113,8 +113,8 @@ void describe_verdicts(ShownRecords records, const Names& names, std::vector<Sen
     const std::string count_text = found.size() == 1 ? "1 cell" : fmt::format("{} cells", found.size());
     verdicts::add_sentence(out, verdict_exit_code(verdict) == 0 ? Tone::caution : Tone::failure,
                            "verdict." + std::string(verdict_name(verdict)), "{} {}: {}{}.", count_text,
-                           kVerdictTexts[static_cast<std::size_t>(verdict)],
-                           enumerate(distinct_names(found, names)), reason_text(found));
+                           kVerdictTexts[std::size_t(verdict)], enumerate(distinct_names(found, names)),
+                           reason_text(found));
   }
 }
 

@@ -17,10 +17,9 @@ constexpr std::size_t kEnoughExtremeOrders = 20;
 
 // Ranks minus their mean, so that they sum to 0. Equal values share the mean of their ranks.
 std::vector<double> centred_ranks(std::span<const double> values) {
-  const double mean = (static_cast<double>(values.size()) + 1) / 2;
+  const double mean = (double(values.size()) + 1) / 2;
   std::vector<double> ranks;
-  for (const std::size_t doubled : doubled_ranks(values))
-    ranks.push_back(static_cast<double>(doubled) / 2 - mean);
+  for (const std::size_t doubled : doubled_ranks(values)) ranks.push_back(double(doubled) / 2 - mean);
   return ranks;
 }
 
@@ -76,9 +75,8 @@ std::optional<ChangePoint> find_change(std::span<const double> values, std::uint
   }
   ChangePoint change;
   change.index = observed.index;
-  change.p = extreme_orders == kEnoughExtremeOrders
-                 ? static_cast<double>(extreme_orders) / static_cast<double>(drawn)
-                 : static_cast<double>(extreme_orders + 1) / static_cast<double>(drawn + 1);
+  change.p = extreme_orders == kEnoughExtremeOrders ? double(extreme_orders) / double(drawn)
+                                                    : double(extreme_orders + 1) / double(drawn + 1);
   change.median_before = median(values.first(observed.index));
   change.median_after = median(values.subspan(observed.index));
   return change;

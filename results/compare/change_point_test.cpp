@@ -28,7 +28,7 @@ Numbers series(std::size_t n, double phi, double step, std::uint64_t seed) {
 int flagged(std::size_t n, double phi, double step, double level, int times) {
   int found = 0;
   for (int i = 0; i < times; ++i)
-    if (find_change(series(n, phi, step, 1000 + static_cast<std::uint64_t>(i)), 1, 999)->p <= level) ++found;
+    if (find_change(series(n, phi, step, 1000 + std::uint64_t(i)), 1, 999)->p <= level) ++found;
   return found;
 }
 

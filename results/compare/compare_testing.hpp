@@ -33,7 +33,7 @@ inline Record run_of(double mib_per_s, int number = 0) {
 
 // The same as one run of an arm of an interleaved suite.
 inline Record turn_of(const std::string& arm, std::uint64_t index, double mib_per_s) {
-  Record record = run_of(mib_per_s, static_cast<int>(index));
+  Record record = run_of(mib_per_s, int(index));
   record.pair = Json{{"suite", "s"}, {"index", index}, {"arm", arm}};
   return record;
 }
@@ -54,7 +54,7 @@ inline RecordSet arm_of_suite(const std::string& arm, const std::vector<double>&
 
 inline RecordSet runs_with(const std::vector<double>& rates) {
   std::vector<Record> records;
-  for (std::size_t i = 0; i < rates.size(); ++i) records.push_back(run_of(rates[i], static_cast<int>(i)));
+  for (std::size_t i = 0; i < rates.size(); ++i) records.push_back(run_of(rates[i], int(i)));
   return set_of(std::move(records));
 }
 

@@ -233,7 +233,7 @@ void Comparator::estimate(UndecidedRow& undecided) {
   if (!undecided.has_enough) return;
   const double least =
       higher_is_better ? -std::log1p(-settings_.least_effect) : std::log1p(settings_.least_effect);
-  const double level = settings_.alpha / static_cast<double>(comparison_.tested_metrics);
+  const double level = settings_.alpha / double(comparison_.tested_metrics);
   if (const auto found = change_for(detectable_shift(*shift->interval, level, least)))
     row.detectable = std::abs(*found);
 }
@@ -311,8 +311,8 @@ bool CompareSettings::selects(const std::string& metric, const Headlines& headli
 }
 
 std::size_t Comparison::count(GateOutcome outcome) const {
-  return static_cast<std::size_t>(std::count_if(
-      rows.begin(), rows.end(), [&](const ComparedMetric& row) { return row.outcome == outcome; }));
+  return std::size_t(std::count_if(rows.begin(), rows.end(),
+                                   [&](const ComparedMetric& row) { return row.outcome == outcome; }));
 }
 
 int Comparison::exit_code() const {

@@ -66,7 +66,7 @@ inline constexpr std::array<OutcomeNames, 9> kOutcomes{{
     {"added", "added", "new", "", "caution"},
 }};
 constexpr const OutcomeNames& names_of(GateOutcome outcome) {
-  return kOutcomes[static_cast<std::size_t>(outcome)];
+  return kOutcomes[std::size_t(outcome)];
 }
 
 struct CompareSettings {

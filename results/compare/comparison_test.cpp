@@ -161,7 +161,7 @@ TEST(Comparison, ManyMetricsNeedMorePairs) {
     std::vector<Record> records;
     for (int threads = 1; threads <= 30; ++threads)
       for (std::size_t i = 0; i < n; ++i) {
-        Record record = turn_of(arm, i, rate + static_cast<double>(i));
+        Record record = turn_of(arm, i, rate + double(i));
         record.parameters["threads"] = threads;
         records.push_back(record);
       }

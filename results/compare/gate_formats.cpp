@@ -65,7 +65,7 @@ std::string escaped(std::string_view text, std::string_view characters) {
   std::string out;
   for (const char c : text) {
     if (characters.find(c) != std::string_view::npos)
-      out += fmt::format("%{:02X}", static_cast<unsigned>(static_cast<unsigned char>(c)));
+      out += fmt::format("%{:02X}", unsigned(static_cast<unsigned char>(c)));
     else
       out += c;
   }

@@ -130,7 +130,7 @@ Result<History> inspect_history(const RecordSet& set, const CompareSettings& set
     history.remarks.push_back(
         fmt::format("{} of {} series would have changed if looked at alone; chance alone makes up to {:.2g} "
                     "such (--metric and fewer results look at fewer)",
-                    suspected_count, p.size(), settings.alpha * static_cast<double>(p.size())));
+                    suspected_count, p.size(), settings.alpha * double(p.size())));
   std::stable_sort(history.rows.begin(), history.rows.end(), [](const HistoryRow& a, const HistoryRow& b) {
     const auto rank = [](const HistoryRow& row) {
       if (!row.changed && !row.suspected) return 4;

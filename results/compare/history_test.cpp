@@ -16,7 +16,7 @@ namespace {
 std::vector<Record> days(const std::vector<double>& rates) {
   std::vector<Record> records;
   for (std::size_t i = 0; i < rates.size(); ++i) {
-    Record record = run_of(rates[i], static_cast<int>(i));
+    Record record = run_of(rates[i], int(i));
     record.started = fmt::format("2026-{:02}-{:02}T03:00:00Z", 1 + i / 28, 1 + i % 28);
     records.push_back(record);
   }

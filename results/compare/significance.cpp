@@ -54,9 +54,9 @@ std::vector<double> choice_sum_chances(std::span<const std::size_t> ranks, std::
   chances[0][0] = 1;
   std::size_t largest_sum_so_far = 0;
   for (std::size_t i = 0; i < ranks.size(); ++i) {
-    const auto ranks_left = static_cast<double>(ranks.size() - i);
+    const auto ranks_left = double(ranks.size() - i);
     for (std::size_t chosen = std::min(i, count) + 1; chosen-- > 0;) {
-      const double probability = static_cast<double>(count - chosen) / ranks_left;
+      const double probability = double(count - chosen) / ranks_left;
       std::vector<double>& from = chances[chosen];
       for (std::size_t sum = 0; sum <= largest_sum_so_far; ++sum) {
         if (from[sum] == 0) continue;
@@ -90,7 +90,7 @@ std::optional<std::size_t> cut_of(const std::vector<double>& chances, double con
 std::optional<std::size_t> cut_of(double mean, double deviation, double confidence) {
   const double cut = std::floor(mean - inverse_normal((1 + confidence) / 2) * deviation - 0.5);
   if (cut < 0) return std::nullopt;
-  return static_cast<std::size_t>(cut);
+  return std::size_t(cut);
 }
 
 std::vector<std::size_t> first_numbers(std::size_t n) {
@@ -119,10 +119,10 @@ double signed_rank_p(std::span<const double> differences) {
   double sum = 0;
   double squares = 0;
   for (const std::size_t rank : signed_ranks) {
-    sum += static_cast<double>(rank);
-    squares += static_cast<double>(rank) * static_cast<double>(rank);
+    sum += double(rank);
+    squares += double(rank) * double(rank);
   }
-  return upper_tail((static_cast<double>(sum_above_zero) - sum / 2 - 1) / (std::sqrt(squares) / 2));
+  return upper_tail((double(sum_above_zero) - sum / 2 - 1) / (std::sqrt(squares) / 2));
 }
 
 double rank_sum_p(std::span<const double> first, std::span<const double> second) {
@@ -130,18 +130,17 @@ double rank_sum_p(std::span<const double> first, std::span<const double> second)
   std::vector<double> values(second.begin(), second.end());
   values.insert(values.end(), first.begin(), first.end());
   const std::vector<std::size_t> ranks = doubled_ranks(values);
-  const std::size_t sum = std::accumulate(
-      ranks.begin(), ranks.begin() + static_cast<std::ptrdiff_t>(second.size()), std::size_t{0});
+  const std::size_t sum =
+      std::accumulate(ranks.begin(), ranks.begin() + std::ptrdiff_t(second.size()), std::size_t{0});
   if (values.size() <= kMostExactSamples) return tail_from(choice_sum_chances(ranks, second.size()), sum);
-  const auto m = static_cast<double>(first.size());
-  const auto n = static_cast<double>(second.size());
+  const auto m = double(first.size());
+  const auto n = double(second.size());
   const double mean = m + n + 1;  // the mean of one doubled rank
   double variance = 0;
-  for (const std::size_t rank : ranks)
-    variance += (static_cast<double>(rank) - mean) * (static_cast<double>(rank) - mean);
+  for (const std::size_t rank : ranks) variance += (double(rank) - mean) * (double(rank) - mean);
   variance *= m * n / ((m + n) * (m + n - 1));
   if (variance == 0) return 1;
-  return upper_tail((static_cast<double>(sum) - n * mean - 1) / std::sqrt(variance));
+  return upper_tail((double(sum) - n * mean - 1) / std::sqrt(variance));
 }
 
 std::vector<double> holm(std::span<const double> p, std::size_t tests) {
@@ -151,7 +150,7 @@ std::vector<double> holm(std::span<const double> p, std::size_t tests) {
   std::vector<double> adjusted(p.size());
   double largest_so_far = 0;
   for (std::size_t i = 0; i < order.size(); ++i) {
-    const auto tests_left = static_cast<double>(std::max(tests, p.size()) - i);
+    const auto tests_left = double(std::max(tests, p.size()) - i);
     largest_so_far = std::max(largest_so_far, std::min(1.0, tests_left * p[order[i]]));
     adjusted[order[i]] = largest_so_far;
   }
@@ -161,13 +160,13 @@ std::vector<double> holm(std::span<const double> p, std::size_t tests) {
 std::size_t least_pairs(std::size_t tests, double alpha) {
   if (tests == 0) return 0;
   std::size_t pairs = 0;
-  for (double most_extreme = 1; most_extreme * static_cast<double>(tests) > alpha; most_extreme /= 2) ++pairs;
+  for (double most_extreme = 1; most_extreme * double(tests) > alpha; most_extreme /= 2) ++pairs;
   return pairs;
 }
 
 std::optional<std::size_t> walsh_cut(std::size_t n, double confidence) {
   if (n <= kMostExactPairs) return cut_of(subset_sum_chances(first_numbers(n)), confidence);
-  const auto count = static_cast<double>(n);
+  const auto count = double(n);
   return cut_of(count * (count + 1) / 4, std::sqrt(count * (count + 1) * (2 * count + 1) / 24), confidence);
 }
 
@@ -176,11 +175,11 @@ std::optional<std::size_t> moses_cut(std::size_t first, std::size_t second, doub
   if (first + second <= kMostExactSamples) {
     std::vector<double> chances = choice_sum_chances(first_numbers(first + second), second);
     // Shift the distribution so that the smallest possible sum of ranks is at 0 (the statistic U).
-    chances.erase(chances.begin(), chances.begin() + static_cast<std::ptrdiff_t>(second * (second + 1) / 2));
+    chances.erase(chances.begin(), chances.begin() + std::ptrdiff_t(second * (second + 1) / 2));
     return cut_of(chances, confidence);
   }
-  const auto m = static_cast<double>(first);
-  const auto n = static_cast<double>(second);
+  const auto m = double(first);
+  const auto n = double(second);
   return cut_of(m * n / 2, std::sqrt(m * n * (m + n + 1) / 12), confidence);
 }
 

@@ -100,8 +100,7 @@ Json entry_of(const std::string& name, const Record& record, std::size_t index) 
              {"repetitions", 1},
              {"repetition_index", index}};
   const auto threads = parameter_number(record, "threads");
-  entry["threads"] =
-      threads && *threads >= 1 && *threads <= kMostThreads ? static_cast<std::uint64_t>(*threads) : 1U;
+  entry["threads"] = threads && *threads >= 1 && *threads <= kMostThreads ? std::uint64_t(*threads) : 1U;
   return entry;
 }
 

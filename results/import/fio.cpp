@@ -42,7 +42,7 @@ double parse_number(const std::string& text) {
 // A number of jobs or of operations in flight; 1 if the text is empty or invalid.
 std::uint64_t count_of(const std::string& text) {
   const double number = parse_number(text);
-  return number >= 1 && number <= kMostCount ? static_cast<std::uint64_t>(number) : 1;
+  return number >= 1 && number <= kMostCount ? std::uint64_t(number) : 1;
 }
 
 // The results of all clones of one job in one direction.
@@ -210,9 +210,8 @@ void add_failures(Record& record, const std::vector<const Json*>& jobs) {
   double errors = 0;
   for (const Json* job : jobs) {
     if (const auto failed = member_number(*job, "error"); failed && *failed > 0 && *failed < kMostErrno)
-      add_verdict(
-          record.verdict, record.reason, Verdict::failed,
-          fmt::format("fio ended with: {}", std::generic_category().message(static_cast<int>(*failed))));
+      add_verdict(record.verdict, record.reason, Verdict::failed,
+                  fmt::format("fio ended with: {}", std::generic_category().message(int(*failed))));
     errors += member_number(*job, "total_err").value_or(0);
   }
   if (errors <= 0) return;

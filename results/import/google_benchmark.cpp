@@ -41,13 +41,12 @@ std::string utc_of_date(const std::string& date) {
   char sign = '+';
   const int fields = std::sscanf(date.c_str(), "%4d-%2d-%2d%*1[T ]%2d:%2d:%2d%c%2d:%2d", &year, &month, &day,
                                  &hour, &minute, &second, &sign, &offset_hours, &offset_minutes);
-  const std::chrono::year_month_day calendar_day{std::chrono::year(year),
-                                                 std::chrono::month(static_cast<unsigned>(month)),
-                                                 std::chrono::day(static_cast<unsigned>(day))};
+  const std::chrono::year_month_day calendar_day{std::chrono::year(year), std::chrono::month(unsigned(month)),
+                                                 std::chrono::day(unsigned(day))};
   if (fields < 6 || !calendar_day.ok()) return "";
   const int offset = (sign == '-' ? -1 : 1) * (offset_hours * 60 + offset_minutes) * 60;
   const auto midnight = std::chrono::sys_days(calendar_day).time_since_epoch() / std::chrono::seconds(1);
-  return utc_time(static_cast<double>(midnight + hour * 3600 + minute * 60 + second - offset));
+  return utc_time(double(midnight + hour * 3600 + minute * 60 + second - offset));
 }
 
 // Whether an entry is an aggregate. Early versions do not mark them: then "BM_x_mean" is one if "BM_x"
@@ -81,8 +80,7 @@ Record record_of(const Json& context, const std::string& name, const Json& entry
   record.label["peer"] = "google-benchmark" + (version.empty() ? "" : "-" + version);
   record.parameters["benchmark"] = name;
   const double threads = member_number(entry, "threads").value_or(1);
-  record.parameters["threads"] =
-      threads >= 1 && threads <= kMostThreads ? static_cast<std::uint64_t>(threads) : 1U;
+  record.parameters["threads"] = threads >= 1 && threads <= kMostThreads ? std::uint64_t(threads) : 1U;
   if (const std::string label = member_text(entry, "label"); !label.empty())
     record.parameters["label"] = label;
   if (const std::string host = member_text(context, "host_name"); !host.empty())
@@ -175,7 +173,7 @@ Imported import_google_benchmark(const Json& json, const std::string& id) {
       imported.records.back().id = fmt::format("{}-{}", id, run_names.size() - 1);
       add_repetition(imported.records.back(), entry);
     } else {
-      add_repetition(imported.records[static_cast<std::size_t>(at - run_names.begin())], entry);
+      add_repetition(imported.records[std::size_t(at - run_names.begin())], entry);
     }
   }
   for (const std::string& name : aggregated_runs)

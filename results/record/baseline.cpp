@@ -37,7 +37,7 @@ Result<Baseline::File> inspect_file(const fs::path& path) {
   Baseline::File file;
   std::array<char, kReadBlockBytes> block{};
   while (in.read(block.data(), static_cast<std::streamsize>(block.size())) || in.gcount() > 0) {
-    const auto bytes = std::span(block.data(), static_cast<std::size_t>(in.gcount()));
+    const auto bytes = std::span(block.data(), std::size_t(in.gcount()));
     file.crc = crc32c(std::as_bytes(bytes), file.crc);
     file.bytes += bytes.size();
   }

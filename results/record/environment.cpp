@@ -74,7 +74,7 @@ void inspect_v2(const fs::path& mount, const std::string& path, Json& limits) {
       double period = 0;
       if (words >> quota >> period; period > 0)
         if (const auto number = parse_digits<std::uint64_t>(quota))
-          keep_smaller(limits, "cpus", static_cast<double>(*number) / period);
+          keep_smaller(limits, "cpus", double(*number) / period);
     }
     if (const auto text = file_text(folder / "io.max"); text && !text->empty() && !limits.contains("io"))
       limits["io"] = *text;
@@ -108,7 +108,7 @@ void inspect_v1(const fs::path& mount, const std::string& controllers, const std
     if (quota && period)
       if (const auto q = parse_digits<std::uint64_t>(*quota), p = parse_digits<std::uint64_t>(*period);
           q && p && *p > 0)
-        keep_smaller(limits, "cpus", static_cast<double>(*q) / static_cast<double>(*p));
+        keep_smaller(limits, "cpus", double(*q) / double(*p));
   }
   if (has_controller("blkio")) {
     std::string lines;
@@ -125,7 +125,7 @@ int cpu_count() {
   cpu_set_t cpus;
   CPU_ZERO(&cpus);
   return ::sched_getaffinity(0, sizeof cpus, &cpus) == 0 ? CPU_COUNT(&cpus)
-                                                         : static_cast<int>(::sysconf(_SC_NPROCESSORS_ONLN));
+                                                         : int(::sysconf(_SC_NPROCESSORS_ONLN));
 }
 
 std::string cpu_model() {
@@ -153,7 +153,7 @@ Json versions_json() {
 std::uint64_t memory_bytes() {
   const long pages = ::sysconf(_SC_PHYS_PAGES);
   const long size = ::sysconf(_SC_PAGESIZE);
-  return pages > 0 && size > 0 ? static_cast<std::uint64_t>(pages) * static_cast<std::uint64_t>(size) : 0;
+  return pages > 0 && size > 0 ? std::uint64_t(pages) * std::uint64_t(size) : 0;
 }
 
 std::uint64_t available_memory() {
@@ -232,7 +232,7 @@ Json calls_json(const TimesByCall& times) {
     const Histogram& ns = of_call.ns;
     json[std::string(timed_call_name(call))] = {
         {"count", ns.count()},         {"errors", of_call.errors},
-        {"bytes", of_call.bytes},      {"total_s", ns.mean() * static_cast<double>(ns.count()) * 1e-9},
+        {"bytes", of_call.bytes},      {"total_s", ns.mean() * double(ns.count()) * 1e-9},
         {"ns_p50", ns.percentile(50)}, {"ns_p95", ns.percentile(95)},
         {"ns_p99", ns.percentile(99)}, {"ns_p999", ns.percentile(99.9)},
         {"ns_max", ns.max()}};

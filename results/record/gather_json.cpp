@@ -69,7 +69,7 @@ Result<Json> gather_ranks(Communicator& ranks, const Json& host, const Json& bef
 }
 
 Json error_json(const Error& error) {
-  return {{"code", static_cast<int>(error.code)}, {"errno", error.sys_errno}, {"what", error.what}};
+  return {{"code", int(error.code)}, {"errno", error.sys_errno}, {"what", error.what}};
 }
 
 Error error_from_json(const Json& json) {

@@ -81,7 +81,7 @@ int try_file_in(const fs::path& folder, std::vector<fs::path>& made_folders) {
 }  // namespace
 
 std::string_view verdict_name(Verdict verdict) {
-  return kVerdictNames[static_cast<std::size_t>(verdict)];
+  return kVerdictNames[std::size_t(verdict)];
 }
 
 int verdict_exit_code(Verdict verdict) {

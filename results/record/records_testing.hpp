@@ -80,7 +80,7 @@ inline Record train_cell(int prefetch, double wait_s, int steps = 100) {
   record.command = "train";
   record.parameters = Json{{"app", "alexnet"}, {"prefetch", prefetch}, {"threads", 4}};
   record.tiers["data"] = Json{{"name", "disk"}};
-  record.metrics["steps"] = {"1", Better::neither, "run", {static_cast<double>(steps)}};
+  record.metrics["steps"] = {"1", Better::neither, "run", {double(steps)}};
   record.metrics["input_wait_s"] = {"s", Better::lower, "run", {wait_s}};
   return record;
 }

@@ -30,7 +30,7 @@ TEST(Seal, EveryFlippedBitIsFound) {
   const std::string whole = line_of(1, 1);
   for (std::size_t bit = 0; bit < whole.size() * 8; ++bit) {
     std::string line = whole;
-    line[bit / 8] = static_cast<char>(line[bit / 8] ^ (1 << (bit % 8)));
+    line[bit / 8] = char(line[bit / 8] ^ (1 << (bit % 8)));
     EXPECT_FALSE(parse_sealed_line(line).ok()) << "bit " << bit << ": " << line;
   }
 }

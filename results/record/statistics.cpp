@@ -38,10 +38,10 @@ double median(std::span<const double> samples) {
 double percentile(std::span<const double> samples, double percent) {
   const std::vector<double> values = sorted_samples(samples);
   if (values.empty()) return 0;
-  const double position = std::clamp(percent, 0.0, 100.0) / 100.0 * static_cast<double>(values.size() - 1);
-  const auto below = static_cast<std::size_t>(position);
+  const double position = std::clamp(percent, 0.0, 100.0) / 100.0 * double(values.size() - 1);
+  const auto below = std::size_t(position);
   const std::size_t above = std::min(below + 1, values.size() - 1);
-  return values[below] + (values[above] - values[below]) * (position - static_cast<double>(below));
+  return values[below] + (values[above] - values[below]) * (position - double(below));
 }
 
 std::optional<Interval> median_interval(std::span<const double> samples, double confidence) {
@@ -51,11 +51,11 @@ std::optional<Interval> median_interval(std::span<const double> samples, double 
   // An interval without the k outermost samples at each end misses the median with probability 2 P(B <= k),
   // where B is binomial with n trials of 1/2. lgamma keeps the terms from underflowing for thousands of
   // samples.
-  const auto count = static_cast<double>(n);
+  const auto count = double(n);
   double tail = 0;
   std::optional<std::size_t> cut;
   for (std::size_t k = 0; 2 * k + 1 < n; ++k) {
-    const auto i = static_cast<double>(k);
+    const auto i = double(k);
     tail += std::exp(std::lgamma(count + 1) - std::lgamma(i + 1) - std::lgamma(count - i + 1) -
                      count * std::log(2.0));
     if (1 - 2 * tail < confidence) break;

@@ -11,8 +11,7 @@ constexpr int kColourSteps = 10;
 
 int colour_step(double value, double highest) {
   if (highest <= 0) return 0;
-  return std::clamp(static_cast<int>(std::clamp(value / highest, 0.0, 1.0) * kColourSteps), 0,
-                    kColourSteps - 1);
+  return std::clamp(int(std::clamp(value / highest, 0.0, 1.0) * kColourSteps), 0, kColourSteps - 1);
 }
 
 std::string scale_html(const HeatMap& map) {

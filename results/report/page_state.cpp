@@ -77,7 +77,7 @@ std::string PageState::answers(std::initializer_list<std::string_view> kinds) co
 }
 
 std::size_t PageState::number_of(const Record& record) const {
-  return static_cast<std::size_t>(&record - first_record) + 1;
+  return std::size_t(&record - first_record) + 1;
 }
 
 Markup PageState::record_link(const Record& record) const {

@@ -32,7 +32,7 @@ std::string metric_text(const std::string& name, const Metric& metric, const Out
       name.find("utilization") != std::string::npos || name.find("fraction") != std::string::npos;
   if (is_fraction) return format_percent(value);
   const bool is_count = value >= 0 && value < 1e15 && value == std::floor(value);
-  return is_count ? format_count(static_cast<std::uint64_t>(value)) : format_number(value);
+  return is_count ? format_count(std::uint64_t(value)) : format_number(value);
 }
 
 // The most important number of a record as text; "-" if it has none.
@@ -116,8 +116,8 @@ std::string series_section(const std::vector<Record>& records, PageState& state)
   for (const auto& [common, all] : charts)
     for (std::size_t from = 0; from < all.size(); from += kMostLinesPerChart) {
       std::vector<NamedSeries> rows(
-          all.begin() + static_cast<std::ptrdiff_t>(from),
-          all.begin() + static_cast<std::ptrdiff_t>(std::min(from + kMostLinesPerChart, all.size())));
+          all.begin() + std::ptrdiff_t(from),
+          all.begin() + std::ptrdiff_t(std::min(from + kMostLinesPerChart, all.size())));
       HtmlTable table(common + ": payload in each interval, " + std::string(rate_unit(state.output)),
                       {{"cell", Kind::words},
                        {"lowest"},
@@ -192,7 +192,7 @@ namespace {
 constexpr std::size_t kMostRecordsPerTable = 250;  // more records are folded
 
 std::string usable_text(const std::vector<Record>& records) {
-  const auto usable = static_cast<std::size_t>(std::count_if(records.begin(), records.end(), is_usable));
+  const auto usable = std::size_t(std::count_if(records.begin(), records.end(), is_usable));
   std::map<Verdict, std::size_t> unusable;
   for (const Record& record : records)
     if (!is_usable(record)) ++unusable[record.verdict];

@@ -43,7 +43,7 @@ std::string file_name_part(std::string_view words) {
     const bool is_letter = (c >= 'a' && c <= 'z') || (c >= '0' && c <= '9');
     const bool is_upper = c >= 'A' && c <= 'Z';
     if (is_letter || is_upper)
-      out += is_upper ? static_cast<char>(c - 'A' + 'a') : c;
+      out += is_upper ? char(c - 'A' + 'a') : c;
     else if (!out.empty() && out.back() != '-')
       out += '-';
     if (out.size() >= kMostNameChars) break;

@@ -138,7 +138,7 @@ std::vector<SweepRow> sweep_rows(const SweepSpec& spec, std::span<const SweepCel
           for (const SweepFigure& figure : run.figures) {
             if (run.arm != arm) continue;
             auto row =
-                std::find_if(rows.begin() + static_cast<std::ptrdiff_t>(begin), rows.end(),
+                std::find_if(rows.begin() + std::ptrdiff_t(begin), rows.end(),
                              [&](const SweepRow& known) { return known.figure.label == figure.label; });
             if (row == rows.end()) {
               row = rows.emplace(rows.end());
@@ -250,14 +250,14 @@ double least_seconds(const CommandInfo& command, std::span<const std::string> wo
     if (option.key == "repeat")
       if (const auto repeats = parse_real(option.value); repeats.ok()) repetitions *= std::max(1.0, *repeats);
     if (option.key == "threads")
-      repetitions *= 1.0 + static_cast<double>(std::count(option.value.begin(), option.value.end(), ','));
+      repetitions *= 1.0 + double(std::count(option.value.begin(), option.value.end(), ','));
   }
   return measured_s * repetitions;
 }
 
 std::string rough_duration(double seconds) {
   if (seconds < 100) return fmt::format("{:.0f} s", std::ceil(seconds));
-  const auto minutes = static_cast<std::uint64_t>(std::ceil(seconds / 60));
+  const auto minutes = std::uint64_t(std::ceil(seconds / 60));
   if (minutes < 100) return fmt::format("{} min", minutes);
   return fmt::format("{} h {} min", minutes / 60, minutes % 60);
 }

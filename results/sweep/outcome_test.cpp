@@ -64,7 +64,7 @@ TEST(SweepUntil, WithArmsUsesTheirRatio) {
   SweepHistory drifting;
   SweepHistory apart;
   for (std::uint64_t i = 0; i < 8; ++i) {
-    const double drift = 100.0 * static_cast<double>(i + 1);
+    const double drift = 100.0 * double(i + 1);
     drifting.add(SweepTurn{"", i, {run_of("new", 1.1 * drift), run_of("base", drift)}});
     apart.add(SweepTurn{"", i, {run_of("base", 100), run_of("new", i % 2 == 0 ? 100 : 120)}});
   }
@@ -126,8 +126,7 @@ TEST(SweepTimesTest, ACellsOwnMedianThenAllsThenAGuess) {
   EXPECT_EQ(none.seconds(cells[0], 3), 3);
   SweepHistory history;
   for (std::uint64_t i = 0; i < 3; ++i)
-    history.add(
-        SweepTurn{"threads=1", i, {run_of("a", 1, 1.0 + static_cast<double>(i)), run_of("b", 1, 10)}});
+    history.add(SweepTurn{"threads=1", i, {run_of("a", 1, 1.0 + double(i)), run_of("b", 1, 10)}});
   SweepTimes times(history);
   EXPECT_EQ(times.seconds(cells[0], 100), 12) << "both arms, one after the other";
   EXPECT_EQ(times.seconds(cells[1], 3), 12);

@@ -85,8 +85,7 @@ std::vector<std::string> arguments_of_run(const SweepWork& work, std::size_t arm
 // The shortest time in seconds that a turn can take, by its options.
 double least_turn_seconds(const SweepWork& work, const SweepCell& cell) {
   const std::vector<std::string> arguments = run_arguments(work.spec, cell, 0, *work.command);
-  return static_cast<double>(runs_per_turn(work.spec)) *
-         least_seconds(*work.command, std::span(arguments).subspan(1));
+  return double(runs_per_turn(work.spec)) * least_seconds(*work.command, std::span(arguments).subspan(1));
 }
 
 // The program of the arm, or this program if the arm names none.

@@ -160,7 +160,7 @@ std::optional<double> parse_slurm_time(std::string_view text) {
   if (const auto dash = text.find('-'); dash != std::string_view::npos) {
     const auto days = parse_count(text.substr(0, dash));
     if (!days.ok()) return std::nullopt;
-    seconds = static_cast<double>(*days);
+    seconds = double(*days);
     text = text.substr(dash + 1);
     if (std::count(text.begin(), text.end(), ':') != 2) return std::nullopt;
     seconds *= 24;
@@ -172,7 +172,7 @@ std::optional<double> parse_slurm_time(std::string_view text) {
     const auto colon = text.find(':');
     const auto number = parse_count(text.substr(0, colon));
     if (!number.ok()) return std::nullopt;
-    seconds = (is_first ? seconds : seconds * 60) + static_cast<double>(*number);
+    seconds = (is_first ? seconds : seconds * 60) + double(*number);
     is_first = false;
     text = colon == std::string_view::npos ? "" : text.substr(colon + 1);
   }

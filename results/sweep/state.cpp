@@ -70,7 +70,7 @@ Json turn_json(const SweepTurn& turn) {
     Json figures = Json::array();
     for (const SweepFigure& figure : run.figures) {
       figures.push_back(figure_json(figure));
-      figures.back()["better"] = static_cast<int>(figure.better);
+      figures.back()["better"] = int(figure.better);
     }
     runs.push_back(Json{{"arm", run.arm},
                         {"folder", run.folder},
@@ -237,7 +237,7 @@ Result<SweepState> SweepState::open(const fs::path& results, std::string_view na
   std::size_t complete_bytes = 0;
   PENSTOCK_ASSIGN(state.history_, parse_journal(text, state.journal_file_, complete_bytes));
   // With the lock no other process appends, so bytes after the last whole entry are from a crash.
-  if (complete_bytes < text.size() && ::ftruncate(state.fd_.get(), static_cast<off_t>(complete_bytes)) != 0)
+  if (complete_bytes < text.size() && ::ftruncate(state.fd_.get(), off_t(complete_bytes)) != 0)
     return errno_error(errno, "cannot cut off the torn end of", state.journal_file_.string());
   PENSTOCK_TRY(state.repair());
   return state;

@@ -42,12 +42,12 @@ std::vector<const RecordsByCount*> cells_of(const ReadGroup& group) {
 std::vector<double> all_counts(const std::vector<const RecordsByCount*>& curves) {
   std::set<double> counts;
   for (const RecordsByCount* const cells : curves)
-    for (const auto& [count, record] : *cells) counts.insert(static_cast<double>(count));
+    for (const auto& [count, record] : *cells) counts.insert(double(count));
   return {counts.begin(), counts.end()};
 }
 
 const Record* record_at(const RecordsByCount& cells, double x) {
-  const auto at = cells.find(static_cast<std::uint64_t>(x));
+  const auto at = cells.find(std::uint64_t(x));
   return at == cells.end() ? nullptr : at->second;
 }
 

@@ -18,8 +18,7 @@ namespace {
 void measure(benchmark::State& state, bool smoke) {
   const RandomStream random(1, "latencies");
   std::vector<std::uint64_t> latencies;
-  for (std::uint64_t i = 0; i < 4096; ++i)
-    latencies.push_back(static_cast<std::uint64_t>(random.log_normal(i, 5e5, 0.8)));
+  for (std::uint64_t i = 0; i < 4096; ++i) latencies.push_back(std::uint64_t(random.log_normal(i, 5e5, 0.8)));
   Histogram histogram;
   std::array<std::uint64_t, 65> powers{};
   std::size_t i = 0;
@@ -27,7 +26,7 @@ void measure(benchmark::State& state, bool smoke) {
   const Result<void> done = by_turns(
       state, {.batch = smoke ? 1 : latencies.size()},
       [&] { histogram.add(latencies[i++ % latencies.size()]); },
-      [&] { ++powers[static_cast<std::size_t>(std::bit_width(latencies[j++ % latencies.size()]))]; });
+      [&] { ++powers[std::size_t(std::bit_width(latencies[j++ % latencies.size()]))]; });
   benchmark::DoNotOptimize(histogram);
   benchmark::DoNotOptimize(powers);
   if (!done.ok()) give_up(state, done.error());

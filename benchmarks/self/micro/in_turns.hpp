@@ -57,7 +57,7 @@ Result<void> by_turns(benchmark::State& state, const Turns& turns, Measured meas
     state.SetIterationTime(measured_s - before_s);
   }
   if (turns.bytes != 0)
-    state.SetBytesProcessed(static_cast<std::int64_t>(turns.bytes) * state.iterations());
+    state.SetBytesProcessed(std::int64_t(turns.bytes) * state.iterations());
   else
     state.SetItemsProcessed(state.iterations());
   if (turns.has_baseline && measured_s > 0)

@@ -58,7 +58,7 @@ TEST(ByTurns, TheTimeIsThatOfWhatIsMeasuredAndTheCounterComparesBoth) {
               [] { std::this_thread::sleep_for(20ms); }));
         },
         20, threads);
-    const double each_s = report.real_accumulated_time / static_cast<double>(report.iterations);
+    const double each_s = report.real_accumulated_time / double(report.iterations);
     EXPECT_GE(each_s, 0.0019 / threads);
     EXPECT_LT(each_s, 0.018) << "the plain loop is not in it";
     EXPECT_GT(report.counters.at("of_baseline").value, 1.0);

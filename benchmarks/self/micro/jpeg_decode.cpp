@@ -97,8 +97,8 @@ void compare(benchmark::State& state, std::size_t count) {
                                        : decode(decoder, pair.plain, image, plain);
         if (!done.ok()) return give_up(state, done.error());
       }
-      pixels += static_cast<double>(image.width) * image.height;
-      bytes += static_cast<double>(pair.composed.size());
+      pixels += double(image.width) * image.height;
+      bytes += double(pair.composed.size());
     }
     ++turn;  // what came first last time comes second now
   }

@@ -122,7 +122,7 @@ struct Round {
   double seconds = 0;
   std::size_t samples = 0;
   std::size_t bytes = 0;
-  double rate() const { return static_cast<double>(samples) / seconds; }
+  double rate() const { return double(samples) / seconds; }
 };
 
 void encode_round(BareEncoder& encoder, const std::vector<Picture>& pictures, Round& sum) {
@@ -163,9 +163,7 @@ void compare(benchmark::State& state, std::size_t count) {
     if (const auto made = compose_round(**maker, count * kComposingRounds, next, composed); !made.ok())
       return give_up(state, made.error());
   }
-  const auto mean_bytes = [](const Round& round) {
-    return static_cast<double>(round.bytes) / static_cast<double>(round.samples);
-  };
+  const auto mean_bytes = [](const Round& round) { return double(round.bytes) / double(round.samples); };
   state.counters["encoded_per_s"] = encoded.rate();
   state.counters["composed_per_s"] = composed.rate();
   state.counters["times"] = composed.rate() / encoded.rate();

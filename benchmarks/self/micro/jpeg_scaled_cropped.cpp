@@ -52,7 +52,7 @@ void compare(benchmark::State& state, std::size_t count, const Way& way) {
     }
     ++turn;  // what came first last time comes second now
   }
-  state.counters["bytes_per_s"] = static_cast<double>(bytes) / this_s;
+  state.counters["bytes_per_s"] = double(bytes) / this_s;
   state.counters["of_whole"] = whole_s / this_s;  // how many times as fast
 }
 

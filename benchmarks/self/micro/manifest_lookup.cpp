@@ -46,9 +46,9 @@ struct PlainSample {
 struct Plain {
   explicit Plain(std::uint64_t count, const Permutation& shuffle) : samples(count) {
     for (std::uint64_t i = 0; i < count; ++i) {
-      samples[i].object = static_cast<std::uint32_t>(i);
+      samples[i].object = std::uint32_t(i);
       names.push_back(name_of(i));
-      order.push_back(static_cast<std::uint32_t>(shuffle.at(i)));
+      order.push_back(std::uint32_t(shuffle.at(i)));
     }
   }
   std::vector<std::uint32_t> order;

@@ -19,7 +19,7 @@ void gather(benchmark::State& state, Noise kind, std::uint64_t bytes) {
   const RandomStream samples(1, "noise_arrays");
   std::uint64_t index = 0;
   for (auto _ : state) benchmark::DoNotOptimize(array.make(samples.substream(index++), bytes).crc32c);
-  state.SetBytesProcessed(static_cast<std::int64_t>(bytes) * state.iterations());
+  state.SetBytesProcessed(std::int64_t(bytes) * state.iterations());
 }
 
 void make_stock(benchmark::State& state, Noise kind) {

@@ -20,8 +20,7 @@ constexpr std::uint32_t kSide = 224;
 void fill(benchmark::State& state, ResizeFilter filter, PixelType type, Axes axes) {
   Image image{kWidth, kHeight, std::vector<std::uint8_t>(std::size_t{3} * kWidth * kHeight)};
   const RandomStream random(1, 1);
-  for (std::size_t i = 0; i < image.pixels.size(); ++i)
-    image.pixels[i] = static_cast<std::uint8_t>(random.bits(i));
+  for (std::size_t i = 0; i < image.pixels.size(); ++i) image.pixels[i] = std::uint8_t(random.bits(i));
   const PictureTensor tensor{kSide, kSide, type, axes, {0.485F, 0.456F, 0.406F}, {0.229F, 0.224F, 0.225F}};
   Resizer resizer(filter, kSide, kSide);
   LineWriter writer(tensor);

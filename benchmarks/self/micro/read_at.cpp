@@ -83,8 +83,7 @@ Result<void> measure(benchmark::State& state, BenchFolder& folder, std::uint64_t
   const Fd fd(::open(file->c_str(), O_RDONLY | O_CLOEXEC));
   if (!fd) return errno_error(errno, "cannot open", file->string());
   return by_turns(state, turns, read, [&]() -> Result<void> {
-    if (::pread(fd.get(), out.data(), size, static_cast<off_t>(others.next())) == static_cast<ssize_t>(size))
-      return success();
+    if (::pread(fd.get(), out.data(), size, off_t(others.next())) == ssize_t(size)) return success();
     return errno_error(errno, "cannot read", file->string());
   });
 }

@@ -26,7 +26,7 @@ void make_class(benchmark::State& state, int percent) {
     if (!made.ok()) return give_up(state, made.error());
     bytes = (*made)->bytes.size();
   }
-  state.counters["stock_bytes"] = static_cast<double>(bytes);
+  state.counters["stock_bytes"] = double(bytes);
 }
 
 void start_imagenet(benchmark::State& state, std::uint64_t samples) {

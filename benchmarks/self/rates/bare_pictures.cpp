@@ -108,13 +108,13 @@ class Maker {
     const Fd fd(::open(file.c_str(), O_RDONLY | O_CLOEXEC));
     struct stat status {};
     if (!fd || ::fstat(fd.get(), &status) != 0) return false;
-    const auto size = static_cast<std::size_t>(status.st_size);
+    const auto size = std::size_t(status.st_size);
     if (stored_.size() < size) stored_.resize(size);
     bytes_ = static_cast<unsigned long>(size);
     for (std::size_t done = 0; done < size;) {
       const ssize_t got = ::read(fd.get(), stored_.data() + done, size - done);
       if (got <= 0) return false;
-      done += static_cast<std::size_t>(got);
+      done += std::size_t(got);
     }
     return true;
   }
@@ -136,11 +136,10 @@ class Maker {
   }
 
   Place place(unsigned at, unsigned source) const {
-    const float ratio = static_cast<float>(source) / static_cast<float>(side_);
-    const float wanted =
-        std::clamp((static_cast<float>(at) + 0.5F) * ratio - 0.5F, 0.0F, static_cast<float>(source - 1));
-    const auto first = static_cast<std::size_t>(wanted);
-    return {first, std::min<std::size_t>(first + 1, source - 1), wanted - static_cast<float>(first)};
+    const float ratio = float(source) / float(side_);
+    const float wanted = std::clamp((float(at) + 0.5F) * ratio - 0.5F, 0.0F, float(source - 1));
+    const auto first = std::size_t(wanted);
+    return {first, std::min<std::size_t>(first + 1, source - 1), wanted - float(first)};
   }
 
   void resize() {
@@ -160,10 +159,10 @@ class Maker {
       for (unsigned x = 0; x < side_; ++x) {
         const Place& column = columns_[x];
         for (std::size_t c = 0; c < 3; ++c) {
-          const auto a = static_cast<float>(upper[3 * column.first + c]);
-          const auto b = static_cast<float>(upper[3 * column.second + c]);
-          const auto d = static_cast<float>(lower[3 * column.first + c]);
-          const auto e = static_cast<float>(lower[3 * column.second + c]);
+          const auto a = float(upper[3 * column.first + c]);
+          const auto b = float(upper[3 * column.second + c]);
+          const auto d = float(lower[3 * column.first + c]);
+          const auto e = float(lower[3 * column.second + c]);
           const float above = a + (b - a) * column.towards;
           const float below = d + (e - d) * column.towards;
           *out++ = (above + (below - above) * row.towards) * kScale[c] + kShift[c];
@@ -217,7 +216,7 @@ int run(int argc, char** argv) {
   }
   if (failed) return 1;
   const std::chrono::duration<double> took = Clock::now() - start;
-  std::printf("%.3f %zu\n", static_cast<double>(made) / took.count(), made.load());
+  std::printf("%.3f %zu\n", double(made) / took.count(), made.load());
   return 0;
 }
 

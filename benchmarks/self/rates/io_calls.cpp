@@ -47,12 +47,12 @@ using Clock = std::chrono::steady_clock;
 
 void say(Clock::time_point begin, std::uint64_t calls) {
   const double ns = std::chrono::duration<double, std::nano>(Clock::now() - begin).count();
-  std::printf("%.2f\n", ns / static_cast<double>(calls));
+  std::printf("%.2f\n", ns / double(calls));
 }
 
 // Whole ones; there is one at least.
 std::uint64_t blocks_of(const std::string& path, const struct stat& about) {
-  const auto blocks = static_cast<std::uint64_t>(about.st_size) / kBlock;
+  const auto blocks = std::uint64_t(about.st_size) / kBlock;
   if (blocks == 0) {
     errno = EINVAL;  // it is shorter than what is read at a time
     fail(path);
@@ -70,7 +70,7 @@ void pread_blocks(const std::string& path, std::uint64_t calls, std::uint64_t se
   for (std::uint64_t i = 0; i < calls; ++i) {
     place = place * 6364136223846793005U + 1442695040888963407U;
     const std::uint64_t at = (place >> 33U) % blocks * kBlock;
-    if (::pread(fd, block.data(), kBlock, static_cast<off_t>(at)) != static_cast<ssize_t>(kBlock)) fail(path);
+    if (::pread(fd, block.data(), kBlock, off_t(at)) != ssize_t(kBlock)) fail(path);
   }
   ::close(fd);
 }
@@ -98,8 +98,7 @@ void fread_pieces(const std::string& path, std::uint64_t calls, std::size_t byte
 
 std::string small_file(const std::string& folder, std::uint64_t number) {
   std::array<char, 32> name{};
-  std::snprintf(name.data(), name.size(), "/%05u/%08u", static_cast<unsigned>(number / kFilesAFolder),
-                static_cast<unsigned>(number));
+  std::snprintf(name.data(), name.size(), "/%05u/%08u", unsigned(number / kFilesAFolder), unsigned(number));
   return folder + name.data();
 }
 
@@ -110,8 +109,7 @@ void make_small_files(const std::string& folder, std::uint64_t files) {
     const std::string name = small_file(folder, i);
     if (i % kFilesAFolder == 0) ::mkdir(name.substr(0, name.rfind('/')).c_str(), 0777);
     const int fd = ::open(name.c_str(), O_WRONLY | O_CREAT | O_TRUNC | O_CLOEXEC, 0644);
-    if (fd < 0 || ::write(fd, content.data(), content.size()) != static_cast<ssize_t>(content.size()))
-      fail(name);
+    if (fd < 0 || ::write(fd, content.data(), content.size()) != ssize_t(content.size())) fail(name);
     ::close(fd);
   }
 }
@@ -148,20 +146,19 @@ void pread_in_slices(const std::string& path, std::uint64_t total_ms, std::uint6
   if (fd < 0 || ::fstat(fd, &about) != 0) fail(path);
   const std::uint64_t blocks = blocks_of(path, about);
   alignas(kBlock) std::array<char, kBlock> block;
-  std::uint64_t place = static_cast<std::uint64_t>(::getpid());
+  std::uint64_t place = std::uint64_t(::getpid());
   std::vector<Slice> slices;
   slices.reserve(total_ms / slice_ms + 16);
-  const std::int64_t over = clock_ns(CLOCK_REALTIME) + static_cast<std::int64_t>(total_ms) * 1'000'000;
+  const std::int64_t over = clock_ns(CLOCK_REALTIME) + std::int64_t(total_ms) * 1'000'000;
   while (slices.empty() || slices.back().end < over) {
     const std::int64_t processor = clock_ns(CLOCK_PROCESS_CPUTIME_ID);
     Slice slice{clock_ns(CLOCK_REALTIME), 0, 0, 0};
-    const std::int64_t due = slice.begin + static_cast<std::int64_t>(slice_ms) * 1'000'000;
+    const std::int64_t due = slice.begin + std::int64_t(slice_ms) * 1'000'000;
     while (slice.end < due) {
       for (std::uint64_t i = 0; i < kCalls; ++i) {
         place = place * 6364136223846793005U + 1442695040888963407U;
         const std::uint64_t at = (place >> 33U) % blocks * kBlock;
-        if (::pread(fd, block.data(), kBlock, static_cast<off_t>(at)) != static_cast<ssize_t>(kBlock))
-          fail(path);
+        if (::pread(fd, block.data(), kBlock, off_t(at)) != ssize_t(kBlock)) fail(path);
       }
       slice.calls += kCalls;
       slice.end = clock_ns(CLOCK_REALTIME);
@@ -186,8 +183,8 @@ void read_and_log(const std::string& path, std::uint64_t calls, const std::strin
   if (fd < 0 || log < 0) fail(fd < 0 ? path : log_path);
   std::array<char, 100> piece;
   for (std::uint64_t done = 1; done <= calls; ++done) {
-    if (::pread(fd, piece.data(), piece.size(), 0) != static_cast<ssize_t>(piece.size())) fail(path);
-    if (::pwrite(log, &done, sizeof(done), 0) != static_cast<ssize_t>(sizeof(done)) || ::fdatasync(log) != 0)
+    if (::pread(fd, piece.data(), piece.size(), 0) != ssize_t(piece.size())) fail(path);
+    if (::pwrite(log, &done, sizeof(done), 0) != ssize_t(sizeof(done)) || ::fdatasync(log) != 0)
       fail(log_path);
   }
 }
@@ -206,7 +203,7 @@ int main(int count, char** words) {
   const std::string path = words[2];
   const std::uint64_t calls = std::strtoull(words[3], nullptr, 10);
   const unsigned long more = count > 4 ? std::strtoul(words[4], nullptr, 10) : 0;
-  if (kind == "pread") pread_on_threads(path, calls, more == 0 ? 1 : static_cast<unsigned>(more));
+  if (kind == "pread") pread_on_threads(path, calls, more == 0 ? 1 : unsigned(more));
   if (kind == "fread") fread_pieces(path, calls, more == 0 ? 64 : more);
   if (kind == "small") read_small_files(path, calls);
   if (kind == "slices") pread_in_slices(path, calls, more == 0 ? 50 : more);

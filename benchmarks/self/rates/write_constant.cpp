@@ -66,7 +66,7 @@ bool parse_line(int argc, char** argv, Wanted& out) {
       return false;
     }
   }
-  out.threads = static_cast<unsigned>(threads);
+  out.threads = unsigned(threads);
   return !out.root.empty();
 }
 
@@ -89,7 +89,7 @@ struct Stock {
   std::size_t at = 0;
 
   std::span<const std::byte> next(std::uint64_t wanted) {
-    const auto most = static_cast<std::size_t>(std::min<std::uint64_t>(wanted, kWriteBytes));
+    const auto most = std::size_t(std::min<std::uint64_t>(wanted, kWriteBytes));
     if (at + most > bytes.size() || bytes.size() == kWriteBytes) at = 0;
     const std::span<const std::byte> out = bytes.subspan(at, most);
     at += most;
@@ -142,7 +142,7 @@ class Writing {
       const std::span<const std::byte> next = stock.next(left);
       const ssize_t wrote = retry_eintr([&] { return ::write(fd.get(), next.data(), next.size()); });
       if (wrote <= 0) return fail("write", file.name);
-      left -= static_cast<std::uint64_t>(wrote);
+      left -= std::uint64_t(wrote);
     }
     if (fd.close() != 0) fail("close", file.name);
   }

@@ -29,10 +29,9 @@ std::uint32_t update_portable(std::uint32_t crc, std::span<const std::byte> byte
 // Multiplies a and b as polynomials modulo the polynomial of the CRC. In the 64-bit product bit 63 is x^0.
 // The instruction crc32 multiplies its lower half by x^32 and reduces it.
 __attribute__((target("sse4.2,pclmul"))) std::uint32_t multiply_clmul(std::uint32_t a, std::uint32_t b) {
-  const __m128i product =
-      _mm_clmulepi64_si128(_mm_cvtsi32_si128(static_cast<int>(a)), _mm_cvtsi32_si128(static_cast<int>(b)), 0);
-  const std::uint64_t bits = static_cast<std::uint64_t>(_mm_cvtsi128_si64(product)) << 1U;
-  return static_cast<std::uint32_t>(bits >> 32U) ^ _mm_crc32_u32(0, static_cast<std::uint32_t>(bits));
+  const __m128i product = _mm_clmulepi64_si128(_mm_cvtsi32_si128(int(a)), _mm_cvtsi32_si128(int(b)), 0);
+  const std::uint64_t bits = std::uint64_t(_mm_cvtsi128_si64(product)) << 1U;
+  return std::uint32_t(bits >> 32U) ^ _mm_crc32_u32(0, std::uint32_t(bits));
 }
 
 std::uint32_t multiply_crc32c(std::uint32_t a, std::uint32_t b) {
@@ -60,7 +59,7 @@ __attribute__((target("sse4.2"))) std::uint32_t update_sse42(std::uint32_t crc,
     wide_crc = _mm_crc32_u64(wide_crc, word);
     bytes = bytes.subspan(8);
   }
-  crc = static_cast<std::uint32_t>(wide_crc);
+  crc = std::uint32_t(wide_crc);
   for (const std::byte byte : bytes) crc = _mm_crc32_u8(crc, std::to_integer<std::uint8_t>(byte));
   return crc;
 }
@@ -89,7 +88,7 @@ std::uint32_t update(std::uint32_t crc, std::span<const std::byte> bytes) {
     const std::size_t count = std::min<std::size_t>(bytes.size(), INT_MAX);
     // ISA-L only reads, but its parameter is not const.
     void* data = const_cast<void*>(static_cast<const void*>(bytes.data()));  // NOLINT(*-const-cast)
-    crc = crc32_iscsi(static_cast<unsigned char*>(data), static_cast<int>(count), crc);
+    crc = crc32_iscsi(static_cast<unsigned char*>(data), int(count), crc);
     bytes = bytes.subspan(count);
   }
   return crc;

@@ -32,7 +32,7 @@ inline std::uint32_t crc_update(const CrcTables& tables, std::uint32_t crc,
   while (bytes.size() >= 8) {
     std::array<std::uint8_t, 8> octets{};
     std::memcpy(octets.data(), bytes.data(), octets.size());
-    for (std::size_t i = 0; i < 4; ++i) octets[i] ^= static_cast<std::uint8_t>(crc >> (8 * i));
+    for (std::size_t i = 0; i < 4; ++i) octets[i] ^= std::uint8_t(crc >> (8 * i));
     crc = 0;
     for (std::size_t i = 0; i < 8; ++i) crc ^= tables[7 - i][octets[i]];
     bytes = bytes.subspan(8);

@@ -83,10 +83,9 @@ void Progress::draw(bool force) {
   std::string line = fmt::format("{}{}: ", kEraseLine, title_);
   if (total_ > 0) {
     line += fmt::format("{} of {} {}", format_count(done_items), format_count(total_), unit_);
-    line += fmt::format("  {:3.0f}%", 100.0 * static_cast<double>(done_items) / static_cast<double>(total_));
+    line += fmt::format("  {:3.0f}%", 100.0 * double(done_items) / double(total_));
     if (done_items > 0 && done_items < total_ && seconds > 1.0) {
-      const double left_s =
-          seconds * static_cast<double>(total_ - done_items) / static_cast<double>(done_items);
+      const double left_s = seconds * double(total_ - done_items) / double(done_items);
       line += fmt::format("  {:.0f} s left", left_s);
     }
   } else if (done_items > 0) {

@@ -8,7 +8,7 @@ namespace penstock {
 unsigned worker_threads(std::uint64_t wanted) {
   constexpr std::uint64_t kMaxThreads = 1024;
   if (wanted == 0) wanted = std::max(4U, std::thread::hardware_concurrency());
-  return static_cast<unsigned>(std::min(wanted, kMaxThreads));
+  return unsigned(std::min(wanted, kMaxThreads));
 }
 
 unsigned compute_threads(unsigned wanted) {

@@ -48,7 +48,7 @@ Result<void> for_each_index(std::uint64_t count, unsigned threads, std::uint64_t
   std::atomic<std::uint64_t> next_index{0};
   std::atomic<bool> stopped{false};
   const auto stop = [&stopped] { stopped.store(true, std::memory_order_relaxed); };
-  threads = static_cast<unsigned>(std::min<std::uint64_t>(threads, count));
+  threads = unsigned(std::min<std::uint64_t>(threads, count));
   const auto work = [&](unsigned worker) -> Result<void> {
     while (!stopped.load(std::memory_order_relaxed)) {
       const IndexRun indices = take_run(next_index, count, threads, most);

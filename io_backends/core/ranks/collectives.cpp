@@ -131,7 +131,7 @@ Result<void> all_ok(Communicator& ranks, const std::function<Result<void>()>& wo
   while (true) {
     const std::optional<Result<void>>& own_outcome = background.wait(std::chrono::milliseconds(100));
     std::array<std::uint64_t, 3> state{own_outcome ? 0U : 1U, own_outcome && !own_outcome->ok() ? 1U : 0U,
-                                       static_cast<std::uint64_t>(interrupt_signal())};
+                                       std::uint64_t(interrupt_signal())};
     Result<void> reduced = ranks.all_reduce(std::span<std::uint64_t>(state), Reduction::max);
     // stop() before the return: the destructor of `background` waits for the work.
     if (!reduced.ok()) {
@@ -141,7 +141,7 @@ Result<void> all_ok(Communicator& ranks, const std::function<Result<void>()>& wo
     const auto [working, failed, signal] = state;
     if (failed != 0) stop();
     // Do not replace this rank's own signal, which decides its exit code.
-    if (signal != 0 && !interrupted()) simulate_interrupt(static_cast<int>(signal));
+    if (signal != 0 && !interrupted()) simulate_interrupt(int(signal));
     if (working == 0) return all_ok(ranks, *own_outcome);
   }
 }

@@ -30,7 +30,7 @@ int env_number(const char* name, int fallback) {
   const char* text = std::getenv(name);
   if (text == nullptr) return fallback;
   const Result<std::uint64_t> number = parse_count(text);
-  return number.ok() && *number <= kMostRanks ? static_cast<int>(*number) : fallback;
+  return number.ok() && *number <= kMostRanks ? int(*number) : fallback;
 }
 
 Error no_module_error(std::string_view why) {

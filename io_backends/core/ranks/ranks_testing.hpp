@@ -20,7 +20,7 @@ class RankThreads {
   static void run(int ranks, const std::function<void(Communicator&)>& body) {
     Shared shared(ranks);
     std::vector<std::jthread> threads;
-    threads.reserve(static_cast<std::size_t>(ranks));
+    threads.reserve(std::size_t(ranks));
     for (int rank = 0; rank < ranks; ++rank)
       threads.emplace_back([&shared, &body, rank] {
         Member member(shared, rank);
@@ -32,7 +32,7 @@ class RankThreads {
   using Bytes = std::vector<std::byte>;
 
   struct Shared {
-    explicit Shared(int ranks) : exchanged(static_cast<std::size_t>(ranks)), barrier(ranks) {}
+    explicit Shared(int ranks) : exchanged(std::size_t(ranks)), barrier(ranks) {}
     std::vector<Bytes> exchanged;  // the bytes that each rank gave to exchange()
     std::barrier<> barrier;       // every exchange passes it twice; it makes `exchanged` visible to all ranks
     std::atomic<int> signal = 0;  // the first signal that a rank reported
@@ -43,7 +43,7 @@ class RankThreads {
     Member(Shared& shared, int rank) : shared_(shared), rank_(rank) {}
 
     int rank() const override { return rank_; }
-    int size() const override { return static_cast<int>(shared_.exchanged.size()); }
+    int size() const override { return int(shared_.exchanged.size()); }
     int rank_on_node() const override { return rank_; }
     Result<void> barrier() override {
       shared_.barrier.arrive_and_wait();
@@ -74,7 +74,7 @@ class RankThreads {
     // Returns the bytes of all ranks. The first barrier waits until all ranks have stored theirs. The second
     // one waits until all have copied them, before the next exchange() overwrites them.
     std::vector<Bytes> exchange(Bytes mine) {
-      shared_.exchanged[static_cast<std::size_t>(rank_)] = std::move(mine);
+      shared_.exchanged[std::size_t(rank_)] = std::move(mine);
       shared_.barrier.arrive_and_wait();
       std::vector<Bytes> all = shared_.exchanged;
       shared_.barrier.arrive_and_wait();
@@ -88,7 +88,7 @@ class RankThreads {
       for (std::size_t i = 0; i < values.size(); ++i) {
         for (std::size_t rank = 0; rank < all.size(); ++rank) {
           T other{};
-          std::copy_n(all[rank].begin() + static_cast<std::ptrdiff_t>(i * sizeof(T)), sizeof(T),
+          std::copy_n(all[rank].begin() + std::ptrdiff_t(i * sizeof(T)), sizeof(T),
                       std::as_writable_bytes(std::span(&other, 1)).begin());
           if (rank == 0)
             values[i] = other;

@@ -20,9 +20,9 @@ TEST(StreamingCopy, EveryLengthAndAlignmentGivesTheSameBytesAndNoOthers) {
       for (const std::size_t to : {0U, 1U, 16U, 63U, 100U}) {
         std::vector<std::byte> out(kLeastStreamedBytes + 6000, kUntouched);
         copy_streamed(std::span(out).subspan(to), std::span(source).subspan(from, length));
-        const auto begin = out.begin() + static_cast<std::ptrdiff_t>(to);
-        const auto end = begin + static_cast<std::ptrdiff_t>(length);
-        ASSERT_TRUE(std::equal(begin, end, source.begin() + static_cast<std::ptrdiff_t>(from)))
+        const auto begin = out.begin() + std::ptrdiff_t(to);
+        const auto end = begin + std::ptrdiff_t(length);
+        ASSERT_TRUE(std::equal(begin, end, source.begin() + std::ptrdiff_t(from)))
             << length << " from " << from << " to " << to;
         const auto untouched = [](std::byte byte) { return byte == kUntouched; };
         ASSERT_TRUE(std::all_of(out.begin(), begin, untouched) && std::all_of(end, out.end(), untouched))

@@ -25,7 +25,7 @@ namespace penstock {
 Result<int> wait_for_child(pid_t child, const std::string& name, int stop_signal) {
   // A descriptor that becomes readable when the child ends. Kernels before 5.3 lack it; then poll() is a
   // short sleep.
-  const Fd child_end(static_cast<int>(::syscall(SYS_pidfd_open, child, 0)));
+  const Fd child_end(int(::syscall(SYS_pidfd_open, child, 0)));
   bool signal_sent = stop_signal == kNotSignalled;
   while (true) {
     int status = 0;

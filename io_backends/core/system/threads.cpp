@@ -20,7 +20,7 @@ namespace penstock {
 double thread_seconds() {
   timespec time{};
   ::clock_gettime(CLOCK_THREAD_CPUTIME_ID, &time);
-  return static_cast<double>(time.tv_sec) + static_cast<double>(time.tv_nsec) * 1e-9;
+  return double(time.tv_sec) + double(time.tv_nsec) * 1e-9;
 }
 
 Error no_more_threads(const std::system_error& error, std::size_t wanted) {

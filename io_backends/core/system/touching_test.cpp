@@ -16,7 +16,7 @@ class Touching : public testing::TestWithParam<Touch> {
  protected:
   // The pages that become resident when a part of fresh memory is touched.
   static std::vector<std::size_t> pages_behind(std::size_t offset, std::size_t length) {
-    const auto page = static_cast<std::size_t>(::getpagesize());
+    const auto page = std::size_t(::getpagesize());
     constexpr std::size_t kPages = 16;
     void* const memory =
         ::mmap(nullptr, kPages * page, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
@@ -34,7 +34,7 @@ class Touching : public testing::TestWithParam<Touch> {
 };
 
 TEST_P(Touching, ReachesThePagesOfTheBytesAndNoOthers) {
-  const auto page = static_cast<std::size_t>(::getpagesize());
+  const auto page = std::size_t(::getpagesize());
   using Pages = std::vector<std::size_t>;
   EXPECT_EQ(pages_behind(0, 0), Pages());
   EXPECT_EQ(pages_behind(0, 1), Pages({0}));

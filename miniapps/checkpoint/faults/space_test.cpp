@@ -24,7 +24,7 @@ class FullTier : public FaultMatrix {
   // Runs the fault with each policy: no acknowledged byte may be lost, and the training must get the error.
   void under_each_policy(const std::string& fault) {
     for (const OnFull policy : {OnFull::block, OnFull::skip, OnFull::writethrough}) {
-      SCOPED_TRACE(static_cast<int>(policy));
+      SCOPED_TRACE(int(policy));
       fresh();
       policy_.on_full = policy;
       policy_.block_for = 200ms;
@@ -76,7 +76,7 @@ TEST_F(FullTier, Row14NoSpaceOnSlowMidDrain) {
 
 TEST_F(FullTier, Row15FastFullOfWhatIsNotDurable) {
   for (const OnFull policy : {OnFull::block, OnFull::skip, OnFull::writethrough}) {
-    SCOPED_TRACE(static_cast<int>(policy));
+    SCOPED_TRACE(int(policy));
     fresh();
     policy_.on_full = policy;
     policy_.block_for = 200ms;
@@ -218,7 +218,7 @@ TEST_F(FullTier, Row23SlowTierHangs) {
 std::uint64_t peak_memory_kib() {
   rusage usage{};
   ::getrusage(RUSAGE_SELF, &usage);
-  return static_cast<std::uint64_t>(usage.ru_maxrss);
+  return std::uint64_t(usage.ru_maxrss);
 }
 
 TEST_F(FullTier, Row24SlowTierAHundredTimesSlower) {

@@ -41,8 +41,7 @@ std::string complaint_of(const Result<void>& result) {
 Result<void> append_synced(const std::string& file, const std::string& line) {
   const int fd = ::open(file.c_str(), O_WRONLY | O_CREAT | O_APPEND | O_CLOEXEC, 0644);
   if (fd < 0) return errno_error(errno, "cannot open", file);
-  const bool written =
-      ::write(fd, line.data(), line.size()) == static_cast<ssize_t>(line.size()) && ::fsync(fd) == 0;
+  const bool written = ::write(fd, line.data(), line.size()) == ssize_t(line.size()) && ::fsync(fd) == 0;
   ::close(fd);
   return written ? success() : Result<void>(errno_error(errno, "cannot write", file));
 }
@@ -146,7 +145,7 @@ std::filesystem::path FaultMatrix::file_of(const std::filesystem::path& store, s
 }
 
 std::vector<std::byte> FaultMatrix::state(std::uint64_t step, int rank) const {
-  const RandomStream random(step, static_cast<std::uint64_t>(rank));
+  const RandomStream random(step, std::uint64_t(rank));
   std::vector<std::byte> all(bytes_);
   for (std::size_t at = 0; at < all.size(); at += sizeof(std::uint64_t)) {
     const std::uint64_t bits = random.bits(at);
@@ -253,13 +252,12 @@ Restart FaultMatrix::restart(bool quarantine_wrong) {
 }
 
 void FaultMatrix::expect_bytes(const Restart& chosen) {
-  ASSERT_EQ(chosen.manifest.files.size(), static_cast<std::size_t>(ranks()));
+  ASSERT_EQ(chosen.manifest.files.size(), std::size_t(ranks()));
   for (const CheckpointFile& file : chosen.manifest.files) {
-    const std::vector<std::byte> wanted = state(chosen.manifest.id.step, static_cast<int>(file.rank));
+    const std::vector<std::byte> wanted = state(chosen.manifest.id.step, int(file.rank));
     const Result<void> read = chosen.store->read_file(
         policy_.run, chosen.manifest.id, file, [&](std::uint64_t offset, std::span<const std::byte> bytes) {
-          EXPECT_TRUE(
-              std::equal(bytes.begin(), bytes.end(), wanted.begin() + static_cast<std::ptrdiff_t>(offset)));
+          EXPECT_TRUE(std::equal(bytes.begin(), bytes.end(), wanted.begin() + std::ptrdiff_t(offset)));
           return success();
         });
     EXPECT_TRUE(read.ok()) << (read.ok() ? "" : read.error().message());

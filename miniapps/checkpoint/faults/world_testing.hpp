@@ -57,7 +57,7 @@ class FaultMatrix : public ::testing::Test {
   void TearDown() override;
 
   static int ranks();
-  std::uint64_t bytes_of_all() const { return bytes_ * static_cast<std::uint64_t>(ranks()); }
+  std::uint64_t bytes_of_all() const { return bytes_ * std::uint64_t(ranks()); }
   std::filesystem::path slow_root() const { return root_ / "slow"; }
   std::filesystem::path fast_root() const { return root_ / "fast"; }
   std::filesystem::path checkpoint(const std::filesystem::path& store, std::uint64_t step) const;

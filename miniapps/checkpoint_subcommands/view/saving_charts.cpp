@@ -52,7 +52,7 @@ double saving_length_s(const SavingRuns& arm) {
   double longest = 0;
   for (const std::string_view name : kSavingSeries)
     if (const Series* const series = series_of(arm.first(), name))
-      longest = std::max(longest, static_cast<double>(series->values.size()) * series->interval_s);
+      longest = std::max(longest, double(series->values.size()) * series->interval_s);
   return longest;
 }
 
@@ -69,11 +69,9 @@ SavingCharts saving_charts(const SavingRuns& arm, double until_s, std::vector<st
   charts.rates.y_label = rate_unit(output);
   charts.rates.x_label = charts.steps.x_label = "seconds";
   constexpr double kMostPoints = 100000;
-  const auto interval_count =
-      static_cast<std::size_t>(std::min(until_s / slow->interval_s + 0.5, kMostPoints));
+  const auto interval_count = std::size_t(std::min(until_s / slow->interval_s + 0.5, kMostPoints));
   const std::size_t points = std::max(slow->values.size(), interval_count);
-  for (std::size_t i = 0; i < points; ++i)
-    charts.rates.x.push_back(static_cast<double>(i + 1) * slow->interval_s);
+  for (std::size_t i = 0; i < points; ++i) charts.rates.x.push_back(double(i + 1) * slow->interval_s);
   const auto add = [&](const Series& series, std::string_view role, std::string_view ceiling) {
     const std::string tier = role_name(record, role);
     const std::size_t colour = colour_of(tiers, tier);

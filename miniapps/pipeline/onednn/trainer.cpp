@@ -133,11 +133,10 @@ memory OneDnnTrainer::zeroed(const memory::desc& desc) {
 
 memory OneDnnTrainer::drawn_weights(const Dims& dims, const memory::desc& desc) {
   memory plain_weights(layout(dims, dims.size() == 4 ? Tag::oihw : Tag::oi), engine_);
-  const auto bound = std::sqrt(3.0F / static_cast<float>(product(dims, 1)));
+  const auto bound = std::sqrt(3.0F / float(product(dims, 1)));
   const RandomStream stream = random_.substream(layer_number_);
   std::uint64_t n = 0;
-  for (float& weight : floats_of(plain_weights))
-    weight = bound * (2 * static_cast<float>(stream.uniform(n++)) - 1);
+  for (float& weight : floats_of(plain_weights)) weight = bound * (2 * float(stream.uniform(n++)) - 1);
   memory weights = zeroed(desc);
   dnnl::reorder(plain_weights, weights).execute(stream_, plain_weights, weights);
   stream_.wait();
@@ -313,7 +312,7 @@ void OneDnnTrainer::add_dense(const Layer& layer) {
 // Softmax and cross entropy: returns the mean loss over the samples and sets the gradient of the last layer.
 double OneDnnTrainer::loss_and_gradient(std::span<const std::uint32_t> labels) {
   const std::size_t classes = request_.network.classes();
-  const auto samples = static_cast<double>(labels.size());
+  const auto samples = double(labels.size());
   double loss = 0;
   for (std::size_t i = 0; i < labels.size(); ++i) {
     const std::span<const float> outputs = floats_of(output_.value).subspan(i * classes, classes);
@@ -323,8 +322,7 @@ double OneDnnTrainer::loss_and_gradient(std::span<const std::uint32_t> labels) {
     for (const float output : outputs) sum += std::exp(output - largest);
     loss += std::log(sum) + largest - outputs[labels[i]];
     for (std::size_t c = 0; c < classes; ++c)
-      gradient[c] =
-          static_cast<float>((std::exp(outputs[c] - largest) / sum - (c == labels[i] ? 1.0 : 0.0)) / samples);
+      gradient[c] = float((std::exp(outputs[c] - largest) / sum - (c == labels[i] ? 1.0 : 0.0)) / samples);
   }
   return loss / samples;
 }
@@ -368,7 +366,7 @@ Result<void> set_threads(unsigned threads) {
   if (set_num_threads == nullptr)
     return make_error(Errc::unsupported,
                       "this oneDNN does not say how to set its threads: leave out threads=");
-  reinterpret_cast<void (*)(int)>(set_num_threads)(static_cast<int>(threads));
+  reinterpret_cast<void (*)(int)>(set_num_threads)(int(threads));
   return success();
 }
 

@@ -141,7 +141,7 @@ std::optional<double> input_wait_per_step(const Record& record) {
       sum += sample;
       ++finite_samples;
     }
-    return sum / static_cast<double>(finite_samples);
+    return sum / double(finite_samples);
   }
   const auto steps = metric_value(record, train_metrics::kSteps);
   if (!steps || *steps <= 0) return std::nullopt;

@@ -271,7 +271,7 @@ void describe_bottleneck(const TrainGroup& group, std::vector<Sentence>& out) {
 }
 
 std::string size_text(double bytes) {
-  return format_size(static_cast<std::uint64_t>(std::max(0.0, bytes)));
+  return format_size(std::uint64_t(std::max(0.0, bytes)));
 }
 
 // Describes the time of validation between steps.

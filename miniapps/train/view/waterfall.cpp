@@ -35,9 +35,9 @@ constexpr std::array<LossCause, 10> kLossCauses{{{"read", "opening and reading"}
                                                  {"barrier", "meeting at the barrier"}}};
 
 std::size_t cause_index(std::string_view name) {
-  return static_cast<std::size_t>(std::find_if(kLossCauses.begin(), kLossCauses.end(),
-                                               [&](const LossCause& cause) { return cause.name == name; }) -
-                                  kLossCauses.begin());
+  return std::size_t(std::find_if(kLossCauses.begin(), kLossCauses.end(),
+                                  [&](const LossCause& cause) { return cause.name == name; }) -
+                     kLossCauses.begin());
 }
 
 // Steps that burn processors end when their work is done. Time beyond their nominal time is recorded as lost

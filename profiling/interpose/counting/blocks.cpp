@@ -69,13 +69,13 @@ bool AsyncOperations::find_and_remove(const void* block, Pending& removed) noexc
 void AsyncOperations::count_result(ThreadLog& log, const Pending& pending, std::int64_t result) noexcept {
   Operation operation{.call = pending.call,
                       .layer = layer_,
-                      .failed = result < 0 ? static_cast<int>(-result) : 0,
+                      .failed = result < 0 ? int(-result) : 0,
                       .offset = pending.offset,
                       .begin = pending.begin,
                       .end = ticks()};
   if (result > 0 && (pending.call == PENSTOCK_CALL_READ || pending.call == PENSTOCK_CALL_WRITE)) {
     operation.length = result;
-    const auto bytes = static_cast<std::uint64_t>(result);
+    const auto bytes = std::uint64_t(result);
     penstock_thread& totals = *log.totals;
     if (pending.call == PENSTOCK_CALL_READ) {
       (layer_ == PENSTOCK_POSIX ? totals.kernel_read : totals.ring_read) += bytes;
@@ -126,7 +126,7 @@ bool copy_memory(const void* from, void* to, std::size_t bytes) noexcept {
   iovec target{.iov_base = to, .iov_len = bytes};
   iovec source{.iov_base = const_cast<void*>(from), .iov_len = bytes};
   return system_call(SYS_process_vm_readv, system_call(SYS_getpid), as_argument(&target), 1,
-                     as_argument(&source), 1, 0) == static_cast<long>(bytes);
+                     as_argument(&source), 1, 0) == long(bytes);
 }
 
 }  // namespace penstock::interpose

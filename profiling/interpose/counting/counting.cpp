@@ -234,7 +234,7 @@ namespace {
   }
   auto* name = at_offset<penstock_name>(c.name);
   if (name->kind == PENSTOCK_REGULAR) {
-    __atomic_store_n(&name->kind, static_cast<std::uint16_t>(kind), __ATOMIC_RELAXED);
+    __atomic_store_n(&name->kind, std::uint16_t(kind), __ATOMIC_RELAXED);
   }
 }
 
@@ -258,7 +258,7 @@ void count_name(ThreadLog& log, const AbsoluteName& name, const Operation& opera
   if (kind != PENSTOCK_REGULAR) {
     store_file_kind(log, *c, kind);
   } else if (size > 0) {
-    note_size(*c, static_cast<std::uint64_t>(size));
+    note_size(*c, std::uint64_t(size));
   }
   record_segment(log, name.file, operation);
 }

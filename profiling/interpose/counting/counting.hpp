@@ -81,17 +81,17 @@ template <typename Count>
 [[gnu::always_inline]] inline void add_read(penstock_counters& c, std::int64_t offset, std::int64_t bytes,
                                             std::uint64_t begin, std::uint64_t end) noexcept {
   visit_counters(c, [=](auto& fields) {
-    const auto last_byte = static_cast<std::int64_t>(fields.last_read);
+    const auto last_byte = std::int64_t(fields.last_read);
     add_one(fields.reads);
     add_one(fields.sequential_reads, offset > last_byte);
     add_one(fields.consecutive_reads, offset == last_byte + 1);
-    fields.last_read = static_cast<std::uint64_t>(offset + bytes - 1);
-    fields.bytes_read += static_cast<std::uint64_t>(bytes);
-    const auto end_offset = static_cast<std::uint64_t>(offset + bytes);
+    fields.last_read = std::uint64_t(offset + bytes - 1);
+    fields.bytes_read += std::uint64_t(bytes);
+    const auto end_offset = std::uint64_t(offset + bytes);
     if (end_offset > fields.size && bytes != 0) [[unlikely]] {  // a read of 0 bytes may be past the end
       fields.size = end_offset;
     }
-    add_one(fields.read_sizes[size_bucket(static_cast<std::uint64_t>(bytes))]);
+    add_one(fields.read_sizes[size_bucket(std::uint64_t(bytes))]);
     if constexpr (std::is_same_v<decltype(fields), penstock_counters&>) {
       if (fields.last_was == 2) [[unlikely]] {
         fields.read_write_switches += 1;
@@ -107,17 +107,17 @@ template <typename Count>
 // Only for whole counters: can_count() and counters_of() never choose brief ones for a write.
 inline void add_write(penstock_counters& c, std::int64_t offset, std::int64_t bytes, std::uint64_t begin,
                       std::uint64_t end) noexcept {
-  const auto last_byte = static_cast<std::int64_t>(c.last_written);
+  const auto last_byte = std::int64_t(c.last_written);
   c.writes += 1;
   c.sequential_writes += offset > last_byte ? 1U : 0U;
   c.consecutive_writes += offset == last_byte + 1 ? 1U : 0U;
-  c.last_written = static_cast<std::uint64_t>(offset + bytes - 1);
-  c.bytes_written += static_cast<std::uint64_t>(bytes);
-  const auto end_offset = static_cast<std::uint64_t>(offset + bytes);
+  c.last_written = std::uint64_t(offset + bytes - 1);
+  c.bytes_written += std::uint64_t(bytes);
+  const auto end_offset = std::uint64_t(offset + bytes);
   if (end_offset > c.size && bytes != 0) {
     c.size = end_offset;
   }
-  c.write_sizes[size_bucket(static_cast<std::uint64_t>(bytes))] += 1;
+  c.write_sizes[size_bucket(std::uint64_t(bytes))] += 1;
   c.read_write_switches += c.last_was == 1 ? 1U : 0U;
   c.last_was = 2;
   c.write_ticks += end - begin;
@@ -131,7 +131,7 @@ inline void add_write(penstock_counters& c, std::int64_t offset, std::int64_t by
     c.syncs += 1;  // only whole counters get here (needs_whole_counters()); brief ones have no `syncs`
   } else if (operation.call == PENSTOCK_CALL_MAP) {
     c.maps += 1;
-    c.mapped_bytes += static_cast<std::uint64_t>(operation.length);
+    c.mapped_bytes += std::uint64_t(operation.length);
   }
   visit_counters(c, [&operation](auto& fields) {
     switch (operation.call) {
@@ -277,12 +277,12 @@ class OuterUpdate {
                                                       const Operation& operation) noexcept;
 
 inline std::uint64_t cache_tag(std::uint64_t serial, penstock_layer layer) noexcept {
-  return serial * 8 + static_cast<std::uint64_t>(layer);
+  return serial * 8 + std::uint64_t(layer);
 }
 // The entry of the log's cache for this descriptor and layer. The entry may have counters of another
 // descriptor or layer: its tag shows to which it belongs.
 inline ThreadLog::Cached& cache_entry(ThreadLog& log, int fd, penstock_layer layer) noexcept {
-  return log.cache[(static_cast<unsigned>(fd) + unsigned{layer} * 97U) % ThreadLog::kCacheEntries];
+  return log.cache[(unsigned(fd) + unsigned{layer} * 97U) % ThreadLog::kCacheEntries];
 }
 
 // After this many calls of one kind another entry is started, so that no counter overflows. The limits leave
@@ -419,10 +419,10 @@ template <penstock_call kCall>
 // Add bytes that the kernel adds to rchar or wchar of /proc/PID/io, which it does for every kind of
 // descriptor.
 inline void add_kernel_read(ThreadLog& log, std::int64_t bytes) noexcept {
-  log.totals->kernel_read += static_cast<std::uint64_t>(bytes);
+  log.totals->kernel_read += std::uint64_t(bytes);
 }
 inline void add_kernel_written(ThreadLog& log, std::int64_t bytes) noexcept {
-  log.totals->kernel_written += static_cast<std::uint64_t>(bytes);
+  log.totals->kernel_written += std::uint64_t(bytes);
 }
 
 // Counts an operation on a name. `at` is the directory of a relative name (AT_FDCWD or a descriptor). A

@@ -129,7 +129,7 @@ DescriptorPage* find_page(unsigned number) noexcept {
   if (description_of(fd) == nullptr) {
     return nullptr;
   }
-  const auto number = static_cast<unsigned>(fd);
+  const auto number = unsigned(fd);
   DescriptorPage& page = *find_page(number / kDescriptorsPerPage);
   return page[number % kDescriptorsPerPage].exchange(nullptr, std::memory_order_acq_rel);
 }
@@ -207,12 +207,12 @@ void drop_reference(Description* description) noexcept {
 // The caller's reference moves into the table. If there is no room, the description is dropped, and the
 // descriptor is looked up in /proc at its next use.
 void describe(int fd, Description* description) noexcept {
-  DescriptorPage* page = fd < 0 ? nullptr : find_or_make_page(static_cast<unsigned>(fd));
+  DescriptorPage* page = fd < 0 ? nullptr : find_or_make_page(unsigned(fd));
   if (page == nullptr) [[unlikely]] {
     drop_reference(description);
     return;
   }
-  std::atomic<Description*>& slot = (*page)[static_cast<unsigned>(fd) % kDescriptorsPerPage];
+  std::atomic<Description*>& slot = (*page)[unsigned(fd) % kDescriptorsPerPage];
   if (slot.load(std::memory_order_acquire) == nullptr) [[likely]] {
     // Two threads that describe one free number at once lose one description; the memory stays unused.
     slot.store(description, std::memory_order_release);
@@ -262,7 +262,7 @@ void forget_range(unsigned first, unsigned last) noexcept {
     for (unsigned i = 0; i < kDescriptorsPerPage; ++i) {
       const unsigned fd = page * kDescriptorsPerPage + i;
       if (fd >= first && fd <= last) {
-        forget(static_cast<int>(fd));
+        forget(int(fd));
       }
     }
   }

@@ -54,7 +54,7 @@ extern std::atomic<DescriptorPage*> more_descriptors[kDescriptorPages];
 Description* description_in_later_page(unsigned fd) noexcept;
 // The description of `fd`; null if it is not described (yet). Any thread and any handler; takes no lock.
 inline Description* description_of(int fd) noexcept {
-  const auto number = static_cast<unsigned>(fd);
+  const auto number = unsigned(fd);
   return number < kDescriptorsPerPage ? first_descriptors[number].load(std::memory_order_acquire)
                                       : description_in_later_page(number);
 }

@@ -38,10 +38,8 @@ TEST(FileTable, FindsEveryFileHoweverOftenItHasGrown) {
   std::vector<Entry> entries(kFiles);
   FileTable table;
   for (std::uint64_t i = 0; i < kFiles; ++i) {
-    entries[i] = {.file = (i / 2 + 1) * 0x9e3779b97f4a7c15U,
-                  .name = 0,
-                  .thread = 0,
-                  .layer = static_cast<std::uint16_t>(i % 2)};
+    entries[i] = {
+        .file = (i / 2 + 1) * 0x9e3779b97f4a7c15U, .name = 0, .thread = 0, .layer = std::uint16_t(i % 2)};
     insert(table, entries[i]);
     if (HasFatalFailure()) return;
   }

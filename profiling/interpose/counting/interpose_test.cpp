@@ -52,7 +52,7 @@ TEST(SizeBucket, IsThatOfTheLimits) {
 
 // Asks for the results of reads in both forms of counters.
 struct CountersOfForm {
-  explicit CountersOfForm(penstock_form form) { c.form = static_cast<std::uint8_t>(form); }
+  explicit CountersOfForm(penstock_form form) { c.form = std::uint8_t(form); }
   template <typename Work>
   std::uint64_t ask(Work work) {
     return visit_counters(c, [&work](auto& kept) { return std::uint64_t{work(kept)}; });
@@ -423,8 +423,7 @@ TEST_F(InSession, TheOldestCallsOfAllThreadsGiveWay) {
         ASSERT_NE(log, nullptr);
         for (std::uint64_t i = 0; i < kCalls; ++i) {
           const Update update(*log);
-          add_segment(*log, number,
-                      {.call = PENSTOCK_CALL_READ, .offset = static_cast<std::int64_t>(i), .end = i});
+          add_segment(*log, number, {.call = PENSTOCK_CALL_READ, .offset = std::int64_t(i), .end = i});
         }
       });
   }

@@ -53,7 +53,7 @@ bool append_parts(AbsoluteName& name, const char* path) noexcept {
       ++path;
     }
     const char* end = strchrnul(path, '/');
-    const auto part_bytes = static_cast<std::size_t>(end - path);
+    const auto part_bytes = std::size_t(end - path);
     if (part_bytes == 2 && path[0] == '.' && path[1] == '.') {
       name.had_parent_parts = true;
       while (length != 0 && name.text[--length] != '/') {
@@ -68,7 +68,7 @@ bool append_parts(AbsoluteName& name, const char* path) noexcept {
     }
     path = end;
   }
-  name.length = static_cast<std::uint32_t>(length);
+  name.length = std::uint32_t(length);
   return true;
 }
 
@@ -102,7 +102,7 @@ bool append_path(AbsoluteName& name, const char* path) noexcept {
   if (!copy_simple_path(to + slash_bytes, path, length)) [[unlikely]] {
     return append_parts(name, path);
   }
-  name.length += static_cast<std::uint32_t>(slash_bytes + length);
+  name.length += std::uint32_t(slash_bytes + length);
   return true;
 }
 
@@ -174,8 +174,8 @@ bool name_of_descriptor(int fd, AbsoluteName& name) noexcept {
   char link[32] = "/proc/self/fd/";
   char digits[12];
   std::size_t digit_count = 0;
-  for (unsigned left = static_cast<unsigned>(fd); digit_count == 0 || left != 0; left /= 10) {
-    digits[digit_count++] = static_cast<char>('0' + left % 10);
+  for (unsigned left = unsigned(fd); digit_count == 0 || left != 0; left /= 10) {
+    digits[digit_count++] = char('0' + left % 10);
   }
   for (std::size_t i = 0; i < digit_count; ++i) {
     link[14 + i] = digits[digit_count - 1 - i];
@@ -185,7 +185,7 @@ bool name_of_descriptor(int fd, AbsoluteName& name) noexcept {
   if (n <= 0) {
     return false;
   }
-  name.length = static_cast<std::uint32_t>(n);
+  name.length = std::uint32_t(n);
   name.text[n] = 0;
   constexpr char kDeletedSuffix[] = " (deleted)";
   constexpr std::uint32_t kDeletedSuffixBytes = sizeof(kDeletedSuffix) - 1;

@@ -56,7 +56,7 @@ std::string by_parts(const std::string& path) {
 // Long names are copied in pieces of sixteen bytes. Parts across the border of two pieces must be handled,
 // and no byte after the end may be read.
 TEST(AbsoluteName, IsTheSameWhereverItsPartsLie) {
-  const auto page = static_cast<std::size_t>(::sysconf(_SC_PAGESIZE));
+  const auto page = std::size_t(::sysconf(_SC_PAGESIZE));
   void* memory = ::mmap(nullptr, 2 * page, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
   ASSERT_NE(memory, MAP_FAILED);
   char* const end = static_cast<char*>(memory) + page;

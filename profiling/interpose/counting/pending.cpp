@@ -18,7 +18,7 @@ void PendingTable::allocate(std::uint32_t room) noexcept {
   if (nodes_ != nullptr) {
     return;
   }
-  bucket_bits_ = static_cast<std::uint32_t>(std::bit_width(room));
+  bucket_bits_ = std::uint32_t(std::bit_width(room));
   const std::size_t bucket_count = std::size_t{1} << bucket_bits_;
   nodes_ = static_cast<Pending*>(private_memory((std::size_t{room} + 1) * sizeof(Pending)));
   buckets_ = static_cast<std::uint32_t*>(private_memory(bucket_count * sizeof(std::uint32_t)));
@@ -34,7 +34,7 @@ void PendingTable::free_memory() noexcept {
 }
 
 std::uint32_t PendingTable::bucket_of(std::uint64_t key) const noexcept {
-  return static_cast<std::uint32_t>(key * 0x9e3779b97f4a7c15U >> (64 - bucket_bits_));
+  return std::uint32_t(key * 0x9e3779b97f4a7c15U >> (64 - bucket_bits_));
 }
 
 std::uint32_t PendingTable::add(std::uint64_t key) noexcept {

@@ -48,7 +48,7 @@ HandleFile file_of_request(ThreadLog& log, const Ring& ring, const RingEntry& en
   if ((entry.flags & kEntryFixedFile) == 0) {
     return file_of(log, entry.fd);
   }
-  const auto index = static_cast<std::uint32_t>(entry.fd);
+  const auto index = std::uint32_t(entry.fd);
   return index < ring.file_count ? ring.table[index] : HandleFile{};
 }
 
@@ -59,7 +59,7 @@ std::int64_t vector_bytes(const RingEntry& entry) noexcept {
   for (std::uint32_t i = 0; is_valid && i < entry.length; ++i) {
     bytes += vectors[i].iov_len;
   }
-  return static_cast<std::int64_t>(bytes);
+  return std::int64_t(bytes);
 }
 
 // Sets an entry of this library's copy of the ring's table of registered files.
@@ -76,7 +76,7 @@ void prepare_operation(ThreadLog& log, const Ring& ring, const RingEntry& entry,
   pending.call = call;
   pending.is_counted = true;
   pending.file = file_of_request(log, ring, entry);
-  pending.offset = static_cast<std::int64_t>(entry.offset);
+  pending.offset = std::int64_t(entry.offset);
   pending.length = length;
   if (entry.offset == ~std::uint64_t{0} && (entry.flags & kEntryFixedFile) == 0) {
     pending.uses_position = true;
@@ -135,7 +135,7 @@ void count_success(ThreadLog& log, Ring& ring, Pending& pending, std::int64_t re
     operation.offset = pending.offset;
     operation.length = result;
     (pending.call == PENSTOCK_CALL_READ ? log.totals->ring_read : log.totals->ring_written) +=
-        static_cast<std::uint64_t>(result);
+        std::uint64_t(result);
     if (pending.offset >= 0) {
       pending.offset += result;  // a request may have several completions (multishot)
     }
@@ -143,13 +143,13 @@ void count_success(ThreadLog& log, Ring& ring, Pending& pending, std::int64_t re
       description->advance(result);
     }
   } else if ((pending.flags & kOpensTableEntry) != 0) {
-    set_table_entry(ring, static_cast<std::uint32_t>(result), pending.file);
+    set_table_entry(ring, std::uint32_t(result), pending.file);
   } else if ((pending.flags & kOpensDescriptor) != 0) {
     if (Description* description = make_description()) {
       description->file = pending.file.file;
       description->name = pending.file.name;
       description->appends = (pending.flags & kAppends) != 0;
-      describe(static_cast<int>(result), description);
+      describe(int(result), description);
     }
   }
   count_handle(log, pending.file, operation);

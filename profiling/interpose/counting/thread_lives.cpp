@@ -159,7 +159,7 @@ ThreadLog* take_unowned_log() noexcept {
 // Whether the log's thread exists. A thread that ended by a bare exit system call runs no destructor, so its
 // log keeps its owner.
 bool thread_exists(const ThreadLog& log) noexcept {
-  return system_call(SYS_tgkill, system_call(SYS_getpid), static_cast<long>(log.thread), 0) == 0;
+  return system_call(SYS_tgkill, system_call(SYS_getpid), long(log.thread), 0) == 0;
 }
 
 // Makes the log's thread find no log at its next call. Called by the thread that changes the session, under
@@ -339,7 +339,7 @@ ThreadLog* begin_log() noexcept {
   const int saved_errno = errno;
   ThreadLog* log = former_log != nullptr ? former_log : take_unowned_log();
   if (log != nullptr) {
-    log->thread = static_cast<std::uint32_t>(system_call(SYS_gettid));
+    log->thread = std::uint32_t(system_call(SYS_gettid));
     const Update update(*log);  // moves it to the session that runs now, if it is retired
     if (own_log == nullptr) {
       begin_in_session(*log);

@@ -142,13 +142,12 @@ std::uint64_t add_name(ThreadLog& log, std::uint64_t file, const char* text, std
     return 0;
   }
   char* at = first_free_byte(block);
-  const penstock_name name{
-      .file = file, .length = length, .kind = static_cast<std::uint16_t>(kind), .reserved = 0};
+  const penstock_name name{.file = file, .length = length, .kind = std::uint16_t(kind), .reserved = 0};
   memcpy(at, &name, sizeof(name));
   copy_name(at + sizeof(name), text, length);
   publish_entries(block, bytes);
   prefetch_for_writing(at + bytes, kUsualNameBytes, free_bytes(block));
-  return static_cast<std::uint64_t>(at - log.base);
+  return std::uint64_t(at - log.base);
 }
 
 namespace {
@@ -173,8 +172,8 @@ template <penstock_form kForm>
   c->file = file;
   c->name = name;
   c->thread = log.thread;
-  c->layer = static_cast<std::uint16_t>(layer);
-  c->form = static_cast<std::uint8_t>(kForm);
+  c->layer = std::uint16_t(layer);
+  c->form = std::uint8_t(kForm);
   if constexpr (kIsWhole) {
     c->first_ticks = begin;
   } else {
@@ -289,7 +288,7 @@ Description* describe_from_proc(ThreadLog& log, int fd) noexcept {
       description->name = c->name;
       visit_counters(*c, [](auto& fields) { fields.descriptors += 1; });
       if (description->kind == PENSTOCK_REGULAR) {
-        note_size(*c, static_cast<std::uint64_t>(status.st_size));
+        note_size(*c, std::uint64_t(status.st_size));
       }
     }
   }
@@ -360,14 +359,14 @@ void add_segment(ThreadLog& log, std::uint64_t file, const Operation& operation)
   }
   auto* segment = reinterpret_cast<penstock_segment*>(first_free_byte(block));
   *segment = penstock_segment{.file = file,
-                              .offset = static_cast<std::uint64_t>(operation.offset),
-                              .length = static_cast<std::uint64_t>(operation.length),
+                              .offset = std::uint64_t(operation.offset),
+                              .length = std::uint64_t(operation.length),
                               .begin_ticks = operation.begin,
                               .end_ticks = operation.end,
                               .thread = log.thread,
-                              .call = static_cast<std::uint8_t>(operation.call),
-                              .layer = static_cast<std::uint8_t>(operation.layer),
-                              .failed = static_cast<std::uint16_t>(operation.failed)};
+                              .call = std::uint8_t(operation.call),
+                              .layer = std::uint8_t(operation.layer),
+                              .failed = std::uint16_t(operation.failed)};
   publish_entries(block, sizeof(penstock_segment));
   __builtin_prefetch(segment + 2, 1);  // the cache line that one of the next two calls writes to
 }

@@ -95,13 +95,11 @@ class FileTable {
     return static_cast<penstock_layer>(counters.layer);
   }
   static std::uint64_t hash_of(std::uint64_t file, penstock_layer layer) noexcept {
-    const std::uint64_t h = (file + static_cast<std::uint64_t>(layer)) * 0x9e3779b97f4a7c15U;
+    const std::uint64_t h = (file + std::uint64_t(layer)) * 0x9e3779b97f4a7c15U;
     return h ^ (h >> 32U);
   }
   static std::uint64_t tag_of(std::uint64_t hash) noexcept { return hash & kTagMask; }
-  static std::uint8_t mark_of(std::uint64_t hash) noexcept {
-    return static_cast<std::uint8_t>(hash >> 56U | 1U);
-  }
+  static std::uint8_t mark_of(std::uint64_t hash) noexcept { return std::uint8_t(hash >> 56U | 1U); }
   static penstock_counters* counters_at(std::uint64_t slot) noexcept {
     // NOLINTNEXTLINE(performance-no-int-to-ptr): the slot has an address
     return reinterpret_cast<penstock_counters*>((slot & kAddressMask) * kAddressUnit);

@@ -40,7 +40,7 @@ bool make_absolute(const char* given, char* to, std::size_t room) noexcept {
   }
   std::size_t end = 0;
   if (given[0] != '/') {
-    if (system_call(SYS_getcwd, as_argument(to), static_cast<long>(room)) <= 0) {
+    if (system_call(SYS_getcwd, as_argument(to), long(room)) <= 0) {
       return false;
     }
     end = strlen(to);
@@ -58,7 +58,7 @@ bool make_absolute(const char* given, char* to, std::size_t room) noexcept {
 
 int make_folder(const char* folder) noexcept {
   const long result = system_call(SYS_mkdirat, AT_FDCWD, as_argument(folder), 0700);
-  return result == 0 || result == -EEXIST ? 0 : static_cast<int>(-result);
+  return result == 0 || result == -EEXIST ? 0 : int(-result);
 }
 
 int start_recording(const char* folder) noexcept {
@@ -118,7 +118,7 @@ int stop_window() noexcept {
 
 void read_steps_per_window() noexcept {
   if (const char* steps_text = getenv("PENSTOCK_PROFILE_EVERY"); steps_text != nullptr) {
-    steps_per_window = static_cast<std::uint32_t>(strtoul(steps_text, nullptr, 10));
+    steps_per_window = std::uint32_t(strtoul(steps_text, nullptr, 10));
   }
 }
 

@@ -84,8 +84,7 @@ bool is_held_by_thread(const pthread_mutex_t& mutex) noexcept {
 #ifdef __GLIBC__
   const auto& data = mutex.__data;
   const int owner = __atomic_load_n(&data.__owner, __ATOMIC_RELAXED);
-  return owner == static_cast<int>(system_call(SYS_gettid)) &&
-         __atomic_load_n(&data.__lock, __ATOMIC_RELAXED) != 0 &&
+  return owner == int(system_call(SYS_gettid)) && __atomic_load_n(&data.__lock, __ATOMIC_RELAXED) != 0 &&
          __atomic_load_n(&data.__count, __ATOMIC_RELAXED) != 0 &&
          (data.__kind & 3) == PTHREAD_MUTEX_RECURSIVE_NP;
 #else
@@ -96,7 +95,7 @@ bool is_held_by_thread(const pthread_mutex_t& mutex) noexcept {
 // Called inside the walk, while this thread holds the loader's lock. It only reads memory.
 int find_own_mutex(dl_phdr_info*, std::size_t, void* with) noexcept {
   auto& search = *static_cast<MutexSearch*>(with);
-  const int self = static_cast<int>(system_call(SYS_gettid));
+  const int self = int(system_call(SYS_gettid));
   for (std::uintptr_t at = search.begin; at + sizeof(pthread_mutex_t) <= search.end;
        at += alignof(pthread_mutex_t)) {
     const auto* mutex = reinterpret_cast<const pthread_mutex_t*>(at);

@@ -31,7 +31,7 @@ void* map_and_count(int fd, int flags, std::size_t bytes, off64_t offset, auto c
         {.call = PENSTOCK_CALL_MAP,
          .failed = failed ? errno : 0,
          .offset = offset,
-         .length = static_cast<std::int64_t>(bytes),
+         .length = std::int64_t(bytes),
          .begin = begin,
          .end = end});
   return address;

@@ -55,7 +55,7 @@ void unmap_loader_memory(const penstock_request& request) noexcept {
   static std::uint64_t loader_bytes = 0;
   static long loader_thread = 0;
   if (loader_memory != 0 && system_call(SYS_tgkill, system_call(SYS_getpid), loader_thread, 0) != 0) {
-    system_call(SYS_munmap, static_cast<long>(loader_memory), static_cast<long>(loader_bytes));
+    system_call(SYS_munmap, long(loader_memory), long(loader_bytes));
     loader_memory = 0;
   }
   if (request.memory_to_unmap != 0) {

@@ -114,7 +114,7 @@ void SlotObject::each_slot_in(std::uintptr_t relocations, std::uintptr_t bytes,
   const auto* entries = reinterpret_cast<const ElfW(Rela)*>(relocations);
   const auto* symbols = reinterpret_cast<const ElfW(Sym)*>(symbols_);
   for (std::size_t i = 0; i < bytes / sizeof(ElfW(Rela)); ++i) {
-    const auto type = static_cast<std::uint32_t>(ELF64_R_TYPE(entries[i].r_info));
+    const auto type = std::uint32_t(ELF64_R_TYPE(entries[i].r_info));
     const std::uint64_t index = ELF64_R_SYM(entries[i].r_info);
     if ((type != kCallRelocation && type != kAddressRelocation && type != kDataRelocation) || index == 0 ||
         (type == kDataRelocation && entries[i].r_addend != 0)) {
@@ -158,7 +158,7 @@ bool is_writable(void* at) noexcept {
   // writable, and changes nothing if it is.
   std::uint32_t unused_word = 0;
   auto* word = reinterpret_cast<std::uint32_t*>(reinterpret_cast<std::uintptr_t>(at) & ~std::uintptr_t{3});
-  const long add_zero = static_cast<long>(FUTEX_OP(FUTEX_OP_ADD, 0, FUTEX_OP_CMP_LT, 0));
+  const long add_zero = long(FUTEX_OP(FUTEX_OP_ADD, 0, FUTEX_OP_CMP_LT, 0));
   return system_call(SYS_futex, as_argument(&unused_word), FUTEX_WAKE_OP | FUTEX_PRIVATE_FLAG, 0, 0,
                      as_argument(word), add_zero) >= 0;
 }
@@ -173,8 +173,8 @@ bool SlotObject::is_being_loaded() const noexcept {
 // an aligned word is stored by one instruction. The page is never without read access. Two stores to one page
 // never overlap, because Control is held; the loader does not protect pages of objects that are complete.
 void SlotObject::store(std::uintptr_t* at, std::uintptr_t value) const noexcept {
-  const auto page = static_cast<long>(page_begin(reinterpret_cast<std::uintptr_t>(at)));
-  const auto bytes = static_cast<long>(page_bytes());
+  const auto page = long(page_begin(reinterpret_cast<std::uintptr_t>(at)));
+  const auto bytes = long(page_bytes());
   const bool opened = is_protected(at) && system_call(SYS_mprotect, page, bytes, PROT_READ | PROT_WRITE) == 0;
   if (is_protected(at) && !opened) {
     return;

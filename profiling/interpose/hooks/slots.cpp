@@ -133,7 +133,7 @@ void add_wrapped_name(WrappedFunction& wrapped, std::uintptr_t wrapper) noexcept
     i = (i + 1) % kNameTableSize;
   }
   names[name_count] = {.wrapped = &wrapped, .wrapper = wrapper};
-  name_table[i] = static_cast<std::uint16_t>(++name_count);
+  name_table[i] = std::uint16_t(++name_count);
 }
 
 // Called by the holder of Control, outside of any walk, because dladdr(), dlopen() and dlsym() take the
@@ -203,7 +203,7 @@ std::uint32_t index_of(const dl_phdr_info& about, std::uintptr_t end) noexcept {
                           .end = end,
                           .still_loaded = true,
                           .was_visited = false};
-  return index < objects.count || objects.add(new_object) ? static_cast<std::uint32_t>(index) : ~0U;
+  return index < objects.count || objects.add(new_object) ? std::uint32_t(index) : ~0U;
 }
 
 // Finds a slot by its address and its object; null if it is not known. The address alone is not enough:
@@ -257,7 +257,7 @@ void rewrite_slot(const FoundSlot& found, void* with) noexcept {
   }
   const Slot slot{.address = found.address,
                   .first_value = value,
-                  .name_index = static_cast<std::uint32_t>(index),
+                  .name_index = std::uint32_t(index),
                   .object_index = rewriting.index};
   if (rewriting.index == ~0U ||
       ((!rewriting.is_known || known_slot(found.address, rewriting.index) == nullptr) && !slots.add(slot))) {

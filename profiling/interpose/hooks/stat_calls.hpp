@@ -12,7 +12,7 @@ namespace penstock::interpose {
 
 // Returns the file size in `about`: a struct stat or stat64, or a statx, whose fields have other names.
 inline std::uint64_t size_in(const auto& about) noexcept {
-  return static_cast<std::uint64_t>(about.st_size);
+  return std::uint64_t(about.st_size);
 }
 inline unsigned mode_in(const auto& about) noexcept {
   return about.st_mode;
@@ -54,7 +54,7 @@ int stat_of_name(int at, const char* path, const auto* about, auto call) noexcep
     if (result == 0 && !S_ISLNK(mode_in(*about))) {  // a symbolic link says nothing about its target
       const unsigned mode = mode_in(*about);
       kind = S_ISREG(mode) ? PENSTOCK_REGULAR : S_ISDIR(mode) ? PENSTOCK_DIRECTORY : PENSTOCK_OTHER_FILE;
-      size = static_cast<std::int64_t>(size_in(*about));
+      size = std::int64_t(size_in(*about));
     }
     count_path(log, at, path, operation, kind, size);
     errno = saved;

@@ -27,7 +27,7 @@ constexpr unsigned kStreamMagic = 0xfbad0000U;  // the upper half of _flags in e
 // If two threads make a page at once, the second one's exchange fails and it uses the first one's. Release
 // and acquire order: a thread that finds the page finds it zeroed. Handlers may call this too.
 Stream* stream_at(int fd) noexcept {
-  const auto index = static_cast<unsigned>(fd);
+  const auto index = unsigned(fd);
   if (index >= kStreamPages * kStreamsPerPage) {
     return nullptr;
   }
@@ -105,9 +105,9 @@ void StreamCall::count_macro_bytes(ThreadLog& log, Stream& stream, const FILE& f
   }
   stream.position += operation.length;
   if (operation.call == PENSTOCK_CALL_READ && stream.pushed_back != 0) {
-    const auto pushed_back = static_cast<std::int64_t>(stream.pushed_back);
+    const auto pushed_back = std::int64_t(stream.pushed_back);
     const std::int64_t received_again = pushed_back < operation.length ? pushed_back : operation.length;
-    stream.pushed_back -= static_cast<std::uint32_t>(received_again);
+    stream.pushed_back -= std::uint32_t(received_again);
     operation.offset += received_again;
     operation.length -= received_again;
     if (operation.length == 0) {
@@ -158,13 +158,13 @@ void count_macro_bytes_of_all() noexcept {
     }
     for (unsigned i = 0; i < kStreamsPerPage; ++i) {
       Stream& stream = page->streams[i];
-      const int fd = static_cast<int>(page_index * kStreamsPerPage + i);
+      const int fd = int(page_index * kStreamsPerPage + i);
       FILE copy;
       if (stream.file == nullptr || stream.process != stream_process ||
           !copy_memory(stream.file, &copy, sizeof(copy))) {
         continue;
       }
-      if ((static_cast<unsigned>(copy._flags) & 0xffff0000U) == kStreamMagic && descriptor_of(copy) == fd) {
+      if ((unsigned(copy._flags) & 0xffff0000U) == kStreamMagic && descriptor_of(copy) == fd) {
         StreamCall::count_macro_bytes(*log, stream, copy, fd);
       }
     }

@@ -60,7 +60,7 @@ extern std::atomic<StreamPage*> stream_pages[kStreamPages];
 Stream* stream_at(int fd) noexcept;
 // The Stream of `fd`; null if its page was never created. Takes no lock.
 inline Stream* known_stream(int fd) noexcept {
-  const auto index = static_cast<unsigned>(fd);
+  const auto index = unsigned(fd);
   if (index >= kStreamPages * kStreamsPerPage) [[unlikely]] {
     return nullptr;
   }
@@ -126,13 +126,13 @@ struct BufferState {
         read_end(end_in_buffer(f)),
         offset(f._offset),
         buffer_bytes(f._IO_buf_end - f._IO_buf_base) {
-    if (buffer_bytes >= static_cast<std::int64_t>(sizeof(first_bytes))) {
+    if (buffer_bytes >= std::int64_t(sizeof(first_bytes))) {
       __builtin_memcpy(first_bytes, f._IO_buf_base, sizeof(first_bytes));
     }
   }
   bool is_unchanged(const FILE& f) const noexcept {
     return end_in_buffer(f) == read_end && position_in_buffer(f) >= position && f._offset == offset &&
-           (offset >= 0 || buffer_bytes < static_cast<std::int64_t>(sizeof(first_bytes)) ||
+           (offset >= 0 || buffer_bytes < std::int64_t(sizeof(first_bytes)) ||
             __builtin_memcmp(first_bytes, f._IO_buf_base, sizeof(first_bytes)) == 0);
   }
   const char* position;
@@ -198,12 +198,12 @@ class StreamCall {
   // the time of the last reading, unless segments are recorded.
   void read_clock() noexcept { begin_ticks_ = ticks(); }
   void read_clock_for_read(std::size_t bytes) noexcept {
-    if (static_cast<std::int64_t>(bytes) > unread_before_) {
+    if (std::int64_t(bytes) > unread_before_) {
       read_clock();
     }
   }
   void read_clock_for_write(std::size_t bytes) noexcept {
-    if (static_cast<std::int64_t>(bytes) > file_->_IO_write_end - file_->_IO_write_ptr) {
+    if (std::int64_t(bytes) > file_->_IO_write_end - file_->_IO_write_ptr) {
       read_clock();
     }
   }
@@ -220,10 +220,10 @@ class StreamCall {
                         .layer = PENSTOCK_STDIO,
                         .failed = bytes == 0 ? failure() : 0,
                         .offset = stream_->position};
-    const auto pushed_back = static_cast<std::int64_t>(stream_->pushed_back);
+    const auto pushed_back = std::int64_t(stream_->pushed_back);
     if (pushed_back != 0) [[unlikely]] {
       const std::int64_t received_again = pushed_back < bytes ? pushed_back : bytes;
-      stream_->pushed_back -= static_cast<std::uint32_t>(received_again);
+      stream_->pushed_back -= std::uint32_t(received_again);
       operation.offset += received_again;
       operation.length = bytes - received_again;
       if (received_again != 0 && operation.length == 0) {

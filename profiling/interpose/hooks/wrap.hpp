@@ -186,7 +186,7 @@ auto call_and_count(penstock_call kind, int fd, auto call, std::int64_t size = -
     operation.failed = failure_of(result);
     penstock_counters* counters = count(log, fd, operation);
     if (size >= 0 && result == 0 && counters != nullptr) {
-      note_size(*counters, static_cast<std::uint64_t>(size));
+      note_size(*counters, std::uint64_t(size));
     }
   });
 }

@@ -26,8 +26,7 @@ int start_operation(Block* block, penstock_call call, Call start) noexcept {
   if (log == nullptr) {
     return start();
   }
-  aio_blocks.begin(*log, block, call, block->aio_fildes, block->aio_offset,
-                   static_cast<std::int64_t>(block->aio_nbytes));
+  aio_blocks.begin(*log, block, call, block->aio_fildes, block->aio_offset, std::int64_t(block->aio_nbytes));
   const int result = start();
   if (result != 0) {
     const int saved = errno;
@@ -72,7 +71,7 @@ int start_list(Block* const list[], int count, Call start) noexcept {
     if (Block* block = list[i]; block != nullptr && block->aio_lio_opcode != LIO_NOP) {
       aio_blocks.begin(*log, block,
                        block->aio_lio_opcode == LIO_READ ? PENSTOCK_CALL_READ : PENSTOCK_CALL_WRITE,
-                       block->aio_fildes, block->aio_offset, static_cast<std::int64_t>(block->aio_nbytes));
+                       block->aio_fildes, block->aio_offset, std::int64_t(block->aio_nbytes));
     }
   }
   return start();

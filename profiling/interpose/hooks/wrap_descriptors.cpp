@@ -78,7 +78,7 @@ PENSTOCK_WRAP(int, close_range, (unsigned first, unsigned last, int flags)) {
 }
 PENSTOCK_WRAP(void, closefrom, (int first)) {
   if (!log_suspended()) {
-    forget_range(first < 0 ? 0U : static_cast<unsigned>(first), ~0U);
+    forget_range(first < 0 ? 0U : unsigned(first), ~0U);
   }
   real_closefrom(first);
 }

@@ -41,7 +41,7 @@ std::int64_t selected_bytes(H5Id dataset, H5Id type, H5Id in_memory, H5Id in_fil
     points = selected_points(data_space);
     close_space(data_space);
   }
-  return points < 0 ? 0 : points * static_cast<std::int64_t>(type_size(type));
+  return points < 0 ? 0 : points * std::int64_t(type_size(type));
 }
 
 int transfer_and_count(penstock_call kind, H5Id dataset, H5Id type, H5Id in_memory, H5Id in_file,
@@ -51,14 +51,14 @@ int transfer_and_count(penstock_call kind, H5Id dataset, H5Id type, H5Id in_memo
     operation.failed = result < 0 ? EIO : 0;
     operation.offset = 0;
     operation.length = result < 0 ? 0 : selected_bytes(dataset, type, in_memory, in_file);
-    const HandleFile file = find_handle(kHdf5Handles, static_cast<std::uint64_t>(dataset));
+    const HandleFile file = find_handle(kHdf5Handles, std::uint64_t(dataset));
     if (file.file != 0) {
       count_handle(log, file, operation);
       return;
     }
     char path[4096];
     if (file_name.pointer() != nullptr && file_name(dataset, path, sizeof(path)) > 0) {
-      remember_handle(kHdf5Handles, static_cast<std::uint64_t>(dataset), count_named_file(log, path, operation));
+      remember_handle(kHdf5Handles, std::uint64_t(dataset), count_named_file(log, path, operation));
     }
   });
 }
@@ -69,7 +69,7 @@ H5Id open_and_count(const char* path, auto call) noexcept {
     operation.failed = id < 0 ? EIO : 0;
     const HandleFile file = count_named_file(log, path, operation);
     if (id >= 0) {
-      remember_handle(kHdf5Handles, static_cast<std::uint64_t>(id), file);
+      remember_handle(kHdf5Handles, std::uint64_t(id), file);
     }
   });
 }
@@ -83,7 +83,7 @@ PENSTOCK_WRAP(H5Id, H5Fcreate, (const char* path, unsigned flags, H5Id creation,
   return open_and_count(path, [&] { return real_H5Fcreate(path, flags, creation, access); });
 }
 PENSTOCK_WRAP(int, H5Fclose, (H5Id file)) {
-  const HandleFile closed_file = forget_handle(kHdf5Handles, static_cast<std::uint64_t>(file));
+  const HandleFile closed_file = forget_handle(kHdf5Handles, std::uint64_t(file));
   return call_and_time(
       PENSTOCK_CALL_CLOSE, [&] { return real_H5Fclose(file); },
       [&](ThreadLog& log, int result, Operation& operation) {
@@ -93,7 +93,7 @@ PENSTOCK_WRAP(int, H5Fclose, (H5Id file)) {
       });
 }
 PENSTOCK_WRAP(int, H5Dclose, (H5Id dataset)) {
-  forget_handle(kHdf5Handles, static_cast<std::uint64_t>(dataset));
+  forget_handle(kHdf5Handles, std::uint64_t(dataset));
   return real_H5Dclose(dataset);
 }
 PENSTOCK_WRAP(int, H5Dread,

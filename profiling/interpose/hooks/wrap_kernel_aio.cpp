@@ -42,8 +42,7 @@ void add_kernel_operation(ThreadLog& log, const KernelAioBlock& block) noexcept 
     default:
       return;
   }
-  kernel_blocks.begin(log, &block, call, static_cast<int>(block.fd), block.offset,
-                      static_cast<std::int64_t>(block.bytes));
+  kernel_blocks.begin(log, &block, call, int(block.fd), block.offset, std::int64_t(block.bytes));
 }
 
 void remove_kernel_operation(const KernelAioBlock& block) noexcept {

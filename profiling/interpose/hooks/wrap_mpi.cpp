@@ -35,7 +35,7 @@ std::int64_t transferred_bytes(const void* status, Handle type, int requested_co
       (get_count(status, type, &count) != 0 || count < 0)) {
     count = requested_count;
   }
-  return static_cast<std::int64_t>(count) * type_bytes;
+  return std::int64_t(count) * type_bytes;
 }
 
 // Reads the handle that `file` points to. Its size depends on the implementation: handles of Open MPI are
@@ -43,7 +43,7 @@ std::int64_t transferred_bytes(const void* status, Handle type, int requested_co
 std::uint64_t handle_at(const void* file) noexcept {
   const bool is_pointer = real_ompi_byte.pointer() != nullptr;
   return is_pointer ? *static_cast<const std::uint64_t*>(file)
-                    : static_cast<std::uint64_t>(static_cast<std::int64_t>(*static_cast<const int*>(file)));
+                    : std::uint64_t(std::int64_t(*static_cast<const int*>(file)));
 }
 
 // The offset of calls that use the position of their handle, because only MPI knows that position.
@@ -63,7 +63,7 @@ int count_on_file(penstock_call kind, auto file, std::int64_t offset, auto call,
 }
 
 auto file_of_handle(Handle file) noexcept {
-  return [file]() noexcept { return find_handle(kMpiHandles, static_cast<std::uint64_t>(file)); };
+  return [file]() noexcept { return find_handle(kMpiHandles, std::uint64_t(file)); };
 }
 
 int transfer_and_count(penstock_call kind, Handle file, std::int64_t offset, int count, Handle type,

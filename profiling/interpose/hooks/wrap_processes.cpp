@@ -81,7 +81,7 @@ PENSTOCK_WRAP(pid_t, fork, ()) {
   const pid_t pid = real_fork();  // runs after_fork_in_child() in the child
   if (pid > 0) {
     const int saved = errno;
-    add_event(PENSTOCK_EVENT_FORK, static_cast<std::uint32_t>(pid), nullptr);
+    add_event(PENSTOCK_EVENT_FORK, std::uint32_t(pid), nullptr);
     errno = saved;
   }
   return pid;
@@ -126,7 +126,7 @@ PENSTOCK_WRAP(int, clone, (int (*function)(void*), void* stack, int flags, void*
     after_fork_in_parent();
     if (pid > 0 && !log_suspended()) {
       const int saved = errno;
-      add_event(PENSTOCK_EVENT_FORK, static_cast<std::uint32_t>(pid), nullptr);
+      add_event(PENSTOCK_EVENT_FORK, std::uint32_t(pid), nullptr);
       errno = saved;
     }
     return pid;
@@ -174,11 +174,11 @@ __attribute__((used)) VforkEnd penstock_after_vfork(long result) noexcept {
   restore_log();
   void* return_address = penstock_vfork_back[--penstock_vforks % kMostNestedVforks];
   if (result < 0) {
-    errno = static_cast<int>(-result);
+    errno = int(-result);
     result = -1;
   } else if (!log_suspended()) {
     const bool is_unwatched = penstock_vfork_program[0] != 0;
-    add_event(is_unwatched ? PENSTOCK_EVENT_SPAWN : PENSTOCK_EVENT_FORK, static_cast<std::uint32_t>(result),
+    add_event(is_unwatched ? PENSTOCK_EVENT_SPAWN : PENSTOCK_EVENT_FORK, std::uint32_t(result),
               is_unwatched ? penstock_vfork_program : nullptr);
   }
   return {.result = result, .return_address = return_address};
@@ -229,7 +229,7 @@ bool is_watchable(const char* path) noexcept {
     return false;
   }
   Elf64_Ehdr header{};
-  if (bytes < static_cast<long>(sizeof(header)) || memcmp(first_bytes, ELFMAG, SELFMAG) != 0 ||
+  if (bytes < long(sizeof(header)) || memcmp(first_bytes, ELFMAG, SELFMAG) != 0 ||
       first_bytes[EI_CLASS] != ELFCLASS64) {
     return true;
   }
@@ -237,7 +237,7 @@ bool is_watchable(const char* path) noexcept {
   for (unsigned i = 0; i < header.e_phnum; ++i) {
     const std::uint64_t offset = header.e_phoff + std::uint64_t{i} * sizeof(Elf64_Phdr);
     Elf64_Phdr program_header{};
-    if (offset + sizeof(program_header) > static_cast<std::uint64_t>(bytes)) {
+    if (offset + sizeof(program_header) > std::uint64_t(bytes)) {
       return true;
     }
     memcpy(&program_header, first_bytes + offset, sizeof(program_header));
@@ -299,7 +299,7 @@ long penstock::interpose::execute(const char* path, char* const* arguments,
   before_exec(path);
   const long failed =
       system_call(SYS_execve, as_argument(path), as_argument(arguments), as_argument(watched.get()));
-  errno = static_cast<int>(-failed);
+  errno = int(-failed);
   return after_failed_exec(-1);
 }
 PENSTOCK_WRAP(int, execvpe, (const char* file, char* const arguments[], char* const environment[])) {
@@ -369,7 +369,7 @@ int spawn_and_record(pid_t* pid, const char* path, Spawn spawn) noexcept {
   pid_t child = 0;
   const int result = spawn(&child);
   if (result == 0 && !log_suspended()) {
-    add_event(PENSTOCK_EVENT_SPAWN, static_cast<std::uint32_t>(child), path);
+    add_event(PENSTOCK_EVENT_SPAWN, std::uint32_t(child), path);
   }
   if (result == 0 && pid != nullptr) {
     *pid = child;
@@ -395,7 +395,7 @@ PENSTOCK_SPAWN(posix_spawnp)
 namespace {
 void note_reaped(pid_t pid) noexcept {
   if (pid > 0 && !log_suspended()) {
-    add_event(PENSTOCK_EVENT_REAP, static_cast<std::uint32_t>(pid), nullptr);
+    add_event(PENSTOCK_EVENT_REAP, std::uint32_t(pid), nullptr);
   }
 }
 bool has_ended(int status) noexcept {

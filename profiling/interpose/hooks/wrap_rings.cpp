@@ -63,7 +63,7 @@ int note_registered_files(int result, const LibraryRing& ring, const int* files,
 // list, so its memory is valid.
 int note_updated_files(int result, const LibraryRing& ring, unsigned first, const int* files) noexcept {
   if (result > 0) {
-    update_registered_files(ring.fd, first, files, static_cast<unsigned>(result));
+    update_registered_files(ring.fd, first, files, unsigned(result));
   }
   return result;
 }
@@ -163,20 +163,20 @@ PENSTOCK_WRAP(int, io_uring_setup, (unsigned entries, RingParameters* parameters
 // is held meanwhile.
 PENSTOCK_WRAP(int, io_uring_enter,
               (unsigned fd, unsigned submit, unsigned count, unsigned flags, sigset_t* signals)) {
-  return call_and_inspect(static_cast<int>(fd), flags,
+  return call_and_inspect(int(fd), flags,
                           [&] { return real_io_uring_enter(fd, submit, count, flags, signals); });
 }
 PENSTOCK_WRAP(int, io_uring_enter2,
               (unsigned fd, unsigned submit, unsigned count, unsigned flags, sigset_t* signals,
                size_t bytes)) {
-  return call_and_inspect(static_cast<int>(fd), flags,
+  return call_and_inspect(int(fd), flags,
                           [&] { return real_io_uring_enter2(fd, submit, count, flags, signals, bytes); });
 }
 PENSTOCK_WRAP(int, io_uring_register,
               (unsigned fd, unsigned operation, const void* argument, unsigned count)) {
   const int result = real_io_uring_register(fd, operation, argument, count);
   if (result >= 0) {
-    note_ring_registration(static_cast<int>(fd), operation, argument, count);
+    note_ring_registration(int(fd), operation, argument, count);
   }
   return result;
 }

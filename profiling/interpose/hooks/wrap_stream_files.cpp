@@ -109,7 +109,7 @@ auto close_and_count(FILE* file, bool opens_again, auto call) noexcept {
   }
   std::int64_t wide_bytes = 0;  // written bytes of wide characters
   if (duplicate_fd >= 0) {
-    const std::int64_t end_position = kernel_position(static_cast<int>(duplicate_fd));
+    const std::int64_t end_position = kernel_position(int(duplicate_fd));
     wide_bytes = end_position > begin_position + buffered ? end_position - begin_position - buffered : 0;
     system_call(SYS_close, duplicate_fd);
   }

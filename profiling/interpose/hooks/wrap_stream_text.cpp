@@ -84,7 +84,7 @@ auto write_wide(FILE* file, auto call) noexcept {
 
 // dprintf() writes directly to a descriptor, so it counts as a write of that descriptor.
 int print_to_descriptor(int fd, auto call) noexcept {
-  return static_cast<int>(transfer_at_position<PENSTOCK_CALL_WRITE>(fd, [&] { return ssize_t{call()}; }));
+  return int(transfer_at_position<PENSTOCK_CALL_WRITE>(fd, [&] { return ssize_t{call()}; }));
 }
 
 }  // namespace

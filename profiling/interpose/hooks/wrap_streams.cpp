@@ -58,7 +58,8 @@ class BufferFastPath {
     if (stream == nullptr || description == nullptr || stream->file != file ||
         stream->process != stream_process || stream->read_ptr != file->_IO_read_ptr ||
         stream->write_ptr != file->_IO_write_ptr || stream->pushed_back != 0 ||
-        (file->_flags & kInBackupBuffer) != 0 || log->update_mark != nullptr || segments_wanted()) [[unlikely]] {
+        (file->_flags & kInBackupBuffer) != 0 || log->update_mark != nullptr || segments_wanted())
+        [[unlikely]] {
       return;
     }
     const ThreadLog::Cached& cached = cache_entry(*log, fd, PENSTOCK_STDIO);
@@ -75,17 +76,15 @@ class BufferFastPath {
     memcpy(out, file->_IO_read_ptr, bytes);
     stream_->read_ptr = file->_IO_read_ptr += bytes;
     const Update update(*log_);
-    add_read(*counters_, stream_->position, static_cast<std::int64_t>(bytes), stream_->last_ticks,
-             stream_->last_ticks);
-    stream_->position += static_cast<std::int64_t>(bytes);
+    add_read(*counters_, stream_->position, std::int64_t(bytes), stream_->last_ticks, stream_->last_ticks);
+    stream_->position += std::int64_t(bytes);
   }
   void write(FILE* file, const void* data, size_t bytes) noexcept {
     memcpy(file->_IO_write_ptr, data, bytes);
     stream_->write_ptr = file->_IO_write_ptr += bytes;
     const Update update(*log_);
-    add_write(*counters_, stream_->position, static_cast<std::int64_t>(bytes), stream_->last_ticks,
-              stream_->last_ticks);
-    stream_->position += static_cast<std::int64_t>(bytes);
+    add_write(*counters_, stream_->position, std::int64_t(bytes), stream_->last_ticks, stream_->last_ticks);
+    stream_->position += std::int64_t(bytes);
   }
 
  private:
@@ -96,12 +95,10 @@ class BufferFastPath {
 };
 
 size_t bytes_in_buffer(const FILE* file) noexcept {
-  return static_cast<size_t>(file->_IO_read_end - file->_IO_read_ptr);
+  return size_t(file->_IO_read_end - file->_IO_read_ptr);
 }
 size_t free_in_buffer(const FILE* file) noexcept {  // always 0 for streams that write line by line
-  return file->_IO_write_end > file->_IO_write_ptr
-             ? static_cast<size_t>(file->_IO_write_end - file->_IO_write_ptr)
-             : 0;
+  return file->_IO_write_end > file->_IO_write_ptr ? size_t(file->_IO_write_end - file->_IO_write_ptr) : 0;
 }
 
 // glibc is asked for single bytes, not for items: the program gets the same bytes. So the number of bytes is
@@ -124,7 +121,7 @@ size_t read_items(FILE* file, void* out, size_t room, size_t size, size_t count,
   }
   stream_call.read_clock_for_read(bytes);
   const size_t got = call(1, bytes);
-  stream_call.after_read(static_cast<std::int64_t>(got));
+  stream_call.after_read(std::int64_t(got));
   return got == bytes ? count : got / size;
 }
 
@@ -146,7 +143,7 @@ size_t write_items(FILE* file, const void* data, size_t size, size_t count, auto
   }
   stream_call.read_clock_for_write(bytes);
   const size_t accepted = call(1, bytes);
-  stream_call.after_write(static_cast<std::int64_t>(accepted));
+  stream_call.after_write(std::int64_t(accepted));
   return accepted == bytes ? count : accepted / size;
 }
 
@@ -160,7 +157,7 @@ char* read_line(FILE* file, char* out, size_t size, size_t room, auto call) noex
       const size_t available = bytes_in_buffer(file);
       const void* newline = memchr(file->_IO_read_ptr, '\n', available < room - 1 ? available : room - 1);
       if (newline != nullptr) [[likely]] {
-        const auto bytes = static_cast<size_t>(static_cast<const char*>(newline) - file->_IO_read_ptr) + 1;
+        const auto bytes = size_t(static_cast<const char*>(newline) - file->_IO_read_ptr) + 1;
         fast_path.read(file, out, bytes);
         out[bytes] = 0;
         return out;
@@ -176,9 +173,9 @@ char* read_line(FILE* file, char* out, size_t size, size_t room, auto call) noex
   char* line = call();
   std::int64_t bytes = 0;
   if (line != nullptr) {
-    const auto text_bytes = static_cast<std::int64_t>(strlen(line));
+    const auto text_bytes = std::int64_t(strlen(line));
     bytes = received_bytes(stream_call, *file, buffer_before);
-    bytes = bytes < text_bytes || bytes >= static_cast<std::int64_t>(room) ? text_bytes : bytes;
+    bytes = bytes < text_bytes || bytes >= std::int64_t(room) ? text_bytes : bytes;
   }
   stream_call.after_read(bytes);
   return line;
@@ -218,7 +215,7 @@ int write_byte(FILE* file, int byte, auto call) noexcept {
   if (file->_IO_write_ptr < file->_IO_write_end) [[likely]] {
     const StreamLock lock(file);
     if (file->_IO_write_ptr < file->_IO_write_end) [[likely]] {
-      return static_cast<unsigned char>(*file->_IO_write_ptr++ = static_cast<char>(byte));
+      return static_cast<unsigned char>(*file->_IO_write_ptr++ = char(byte));
     }
   }
   StreamCall stream_call(file);
@@ -240,7 +237,7 @@ int write_text(FILE* file, const char* text, size_t extra_bytes, auto call) noex
   stream_call.read_clock_for_write(bytes);
   const int result = call();
   const std::int64_t buffered = unwritten_bytes(*file) - stream_call.unwritten_before();
-  stream_call.after_write(result != EOF ? static_cast<std::int64_t>(bytes) : buffered > 0 ? buffered : 0);
+  stream_call.after_write(result != EOF ? std::int64_t(bytes) : buffered > 0 ? buffered : 0);
   return result;
 }
 
@@ -259,11 +256,9 @@ PENSTOCK_WRAP_TWINS(size_t, fwrite, fwrite_unlocked,
                                 [&](size_t s, size_t n) { return real(data, s, n, file); }))
 
 PENSTOCK_WRAP_TWINS(char*, fgets, fgets_unlocked, (char* out, int room, FILE* file),
-                    read_line(file, out, SIZE_MAX, static_cast<size_t>(room),
-                              [&] { return real(out, room, file); }))
+                    read_line(file, out, SIZE_MAX, size_t(room), [&] { return real(out, room, file); }))
 PENSTOCK_WRAP_TWINS(char*, __fgets_chk, __fgets_unlocked_chk, (char* out, size_t size, int room, FILE* file),
-                    read_line(file, out, size, static_cast<size_t>(room),
-                              [&] { return real(out, size, room, file); }))
+                    read_line(file, out, size, size_t(room), [&] { return real(out, size, room, file); }))
 PENSTOCK_WRAP(ssize_t, getline, (char** line, size_t* room, FILE* file)) {
   return read_delimited(file, [&] { return real_getline(line, room, file); });
 }

@@ -40,7 +40,7 @@ T* pointer(long argument) noexcept {
 
 long with_errno(long result) noexcept {
   if (result < 0 && result > -4096) {
-    errno = static_cast<int>(-result);
+    errno = int(-result);
     return -1;
   }
   return result;
@@ -50,7 +50,7 @@ long with_errno(long result) noexcept {
 struct Arguments {
   long number, a, b, c, d, e, f;
   long operator()() const noexcept { return with_errno(system_call(number, a, b, c, d, e, f)); }
-  int fd() const noexcept { return static_cast<int>(a); }
+  int fd() const noexcept { return int(a); }
 };
 
 // Makes and records exit_group, execve and forks. In a fork's child only this thread exists. It must release
@@ -83,7 +83,7 @@ long call_on_process(const Arguments& arguments) noexcept {
       after_fork_in_parent();
       if (pid > 0 && !InOtherLibrary::is_active()) {
         const int saved = errno;
-        add_event(PENSTOCK_EVENT_FORK, static_cast<std::uint32_t>(pid), nullptr);
+        add_event(PENSTOCK_EVENT_FORK, std::uint32_t(pid), nullptr);
         errno = saved;
       }
       return pid;
@@ -103,7 +103,7 @@ long call_on_queue(const Arguments& arguments) noexcept {
     case SYS_io_uring_setup: {
       const long fd = arguments();
       if (fd >= 0) {
-        add_program_ring(static_cast<int>(fd), *pointer<const RingParameters>(arguments.b));
+        add_program_ring(int(fd), *pointer<const RingParameters>(arguments.b));
       }
       return fd;
     }
@@ -120,8 +120,8 @@ long call_on_queue(const Arguments& arguments) noexcept {
     case SYS_io_uring_register: {
       const long result = arguments();
       if (result >= 0) {
-        note_ring_registration(arguments.fd(), static_cast<unsigned>(arguments.b),
-                               pointer<const void>(arguments.c), static_cast<unsigned>(arguments.d));
+        note_ring_registration(arguments.fd(), unsigned(arguments.b), pointer<const void>(arguments.c),
+                               unsigned(arguments.d));
       }
       return result;
     }
@@ -137,7 +137,7 @@ long call_on_queue(const Arguments& arguments) noexcept {
 }
 
 int as_int(auto call) noexcept {
-  return static_cast<int>(call());
+  return int(call());
 }
 
 // Makes and counts a call on a name, which is relative to the directory `at`. The path is the program's
@@ -205,7 +205,7 @@ long call_on_descriptor(const Arguments& arguments) noexcept {
   switch (arguments.number) {
 #ifdef SYS_open
     case SYS_open:
-      return open_and_count(AT_FDCWD, pointer<const char>(arguments.a), static_cast<int>(arguments.b), call);
+      return open_and_count(AT_FDCWD, pointer<const char>(arguments.a), int(arguments.b), call);
     case SYS_creat:
       return open_and_count(AT_FDCWD, pointer<const char>(arguments.a), O_CREAT | O_WRONLY | O_TRUNC, call);
     case SYS_dup2:
@@ -215,18 +215,16 @@ long call_on_descriptor(const Arguments& arguments) noexcept {
     case SYS_pipe2:
       return note_pair_without_files(call(), pointer<const int>(arguments.a));
     case SYS_openat:
-      return open_and_count(arguments.fd(), pointer<const char>(arguments.b), static_cast<int>(arguments.c),
-                            call);
+      return open_and_count(arguments.fd(), pointer<const char>(arguments.b), int(arguments.c), call);
 #ifdef SYS_openat2
     case SYS_openat2:
-      return open_and_count(
-          arguments.fd(), pointer<const char>(arguments.b),
-          arguments.c == 0 ? 0 : static_cast<int>(*pointer<const std::uint64_t>(arguments.c)), call);
+      return open_and_count(arguments.fd(), pointer<const char>(arguments.b),
+                            arguments.c == 0 ? 0 : int(*pointer<const std::uint64_t>(arguments.c)), call);
 #endif
 #ifdef SYS_close_range
     case SYS_close_range:
       if (!log_suspended() && (arguments.c & 4) == 0) {  // with CLOSE_RANGE_CLOEXEC (4) nothing is closed yet
-        forget_range(static_cast<unsigned>(arguments.a), static_cast<unsigned>(arguments.b));
+        forget_range(unsigned(arguments.a), unsigned(arguments.b));
       }
       return call();
 #endif
@@ -236,15 +234,14 @@ long call_on_descriptor(const Arguments& arguments) noexcept {
     case SYS_dup3:
       return note_duplicate(arguments.fd(), call());
     case SYS_fcntl:
-      return after_fcntl(arguments.fd(), static_cast<int>(arguments.b), pointer<void>(arguments.c), call());
+      return after_fcntl(arguments.fd(), int(arguments.b), pointer<void>(arguments.c), call());
     case SYS_lseek:
       return seek_and_count(arguments.fd(), arguments);
     case SYS_mmap:
-      return as_argument(map_and_count(static_cast<int>(arguments.e), static_cast<int>(arguments.d),
-                                       static_cast<std::size_t>(arguments.b), arguments.f,
-                                       [&] { return pointer<void>(arguments()); }));
+      return as_argument(map_and_count(int(arguments.e), int(arguments.d), std::size_t(arguments.b),
+                                       arguments.f, [&] { return pointer<void>(arguments()); }));
     case SYS_munmap:
-      return unmap_and_end_rings(pointer<void>(arguments.a), static_cast<std::size_t>(arguments.b), call);
+      return unmap_and_end_rings(pointer<void>(arguments.a), std::size_t(arguments.b), call);
     case SYS_fsync:
     case SYS_fdatasync:
     case SYS_syncfs:
@@ -280,13 +277,13 @@ long call_that_transfers(const Arguments& arguments) noexcept {
     case SYS_pwritev2:
       return transfer_at_if_set<PENSTOCK_CALL_WRITE>(arguments.fd(), arguments.d, arguments);
     case SYS_sendfile:
-      return copy_between(static_cast<int>(arguments.b), pointer<off64_t>(arguments.c), arguments.fd(),
-                          nullptr, true, arguments);
+      return copy_between(int(arguments.b), pointer<off64_t>(arguments.c), arguments.fd(), nullptr, true,
+                          arguments);
     case SYS_copy_file_range:
-      return copy_between(arguments.fd(), pointer<off64_t>(arguments.b), static_cast<int>(arguments.c),
+      return copy_between(arguments.fd(), pointer<off64_t>(arguments.b), int(arguments.c),
                           pointer<off64_t>(arguments.d), true, arguments);
     case SYS_splice:
-      return copy_between(arguments.fd(), pointer<off64_t>(arguments.b), static_cast<int>(arguments.c),
+      return copy_between(arguments.fd(), pointer<off64_t>(arguments.b), int(arguments.c),
                           pointer<off64_t>(arguments.d), false, arguments);
     default:
       return call_on_descriptor(arguments);

@@ -95,7 +95,7 @@ ssize_t copy_between(int in, const off64_t* in_at, int out, const off64_t* out_a
     add_kernel_read(*log, bytes);
     add_kernel_written(*log, bytes);
   } else {
-    log->totals->spliced += static_cast<std::uint64_t>(bytes);
+    log->totals->spliced += std::uint64_t(bytes);
   }
   if (source != nullptr && in_at == nullptr) {
     source->advance(bytes);

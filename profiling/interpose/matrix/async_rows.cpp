@@ -25,7 +25,7 @@ namespace penstock::matrix {
 
 namespace {
 
-constexpr auto kWhole = static_cast<ssize_t>(kBytes);
+constexpr auto kWhole = ssize_t(kBytes);
 
 int open_for(const std::string& path, bool writes) {
   const int fd = ::open(path.c_str(), writes ? O_WRONLY | O_CREAT | O_TRUNC : O_RDONLY, 0600);
@@ -74,7 +74,7 @@ bool never_asked_for(const std::string& path) {
 
 iocb request_of(int fd, bool writes) {
   iocb request{};
-  request.aio_fildes = static_cast<std::uint32_t>(fd);
+  request.aio_fildes = std::uint32_t(fd);
   request.aio_lio_opcode = writes ? IOCB_CMD_PWRITE : IOCB_CMD_PREAD;
   request.aio_buf = reinterpret_cast<std::uint64_t>(block);
   request.aio_nbytes = kBytes;

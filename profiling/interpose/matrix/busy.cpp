@@ -48,7 +48,7 @@ int handlers_file = -1;
 std::string folder;
 
 char content(std::size_t file, std::size_t at) {
-  return static_cast<char>((at * 2654435761U >> 7U) + file * 31);
+  return char((at * 2654435761U >> 7U) + file * 31);
 }
 std::string name_of(std::size_t file) {
   return folder + "/f" + std::to_string(file);
@@ -57,7 +57,7 @@ std::string name_of(std::size_t file) {
 std::int64_t now_ns() {
   timespec time{};
   clock_gettime(CLOCK_MONOTONIC, &time);
-  return static_cast<std::int64_t>(time.tv_sec) * 1'000'000'000 + time.tv_nsec;
+  return std::int64_t(time.tv_sec) * 1'000'000'000 + time.tv_nsec;
 }
 
 void make_files() {
@@ -73,8 +73,8 @@ void make_files() {
 }
 
 void check(const char* bytes, ssize_t count, std::size_t wanted, std::size_t file, std::size_t at) {
-  if (count != static_cast<ssize_t>(wanted)) wrong += wanted;
-  for (std::size_t i = 0; count > 0 && i < static_cast<std::size_t>(count); ++i)
+  if (count != ssize_t(wanted)) wrong += wanted;
+  for (std::size_t i = 0; count > 0 && i < std::size_t(count); ++i)
     if (bytes[i] != content(file, at + i)) ++wrong;
 }
 
@@ -89,14 +89,14 @@ void read_on(std::size_t file, std::vector<Call>& log) {
     if (round % 4 == 3) {
       FILE* in = fopen(name_of(file).c_str(), "r");
       setvbuf(in, nullptr, _IOFBF, kAtOnce);
-      check(bytes.data(), static_cast<ssize_t>(fread(bytes.data(), 1, kAtOnce, in)), kAtOnce, file, 0);
+      check(bytes.data(), ssize_t(fread(bytes.data(), 1, kAtOnce, in)), kAtOnce, file, 0);
       fclose(in);
     } else if (round % 4 == 2) {
       const int fd = open(name_of(file).c_str(), O_RDONLY);
       check(bytes.data(), read(fd, bytes.data(), kAtOnce), kAtOnce, file, 0);
       close(fd);
     } else {
-      check(bytes.data(), pread(kept, bytes.data(), kAtOnce, static_cast<off_t>(at)), kAtOnce, file, at);
+      check(bytes.data(), pread(kept, bytes.data(), kAtOnce, off_t(at)), kAtOnce, file, at);
     }
     call.end_ns = now_ns();
     log.push_back(call);
@@ -144,7 +144,7 @@ void on_alarm(int) {
   char bytes[64];
   const ssize_t count = pread(handlers_file, bytes, sizeof bytes, 0);
   for (ssize_t i = 0; i < count; ++i)
-    if (bytes[i] != content(kFiles - 2, static_cast<std::size_t>(i))) wrong += 1;
+    if (bytes[i] != content(kFiles - 2, std::size_t(i))) wrong += 1;
   handled += 1;
 }
 
@@ -155,7 +155,7 @@ std::size_t batch(std::size_t count) {
   for (std::size_t i = 0; i < count; ++i) {
     const ssize_t got = pread(fd, bytes.data(), bytes.size(), 0);
     check(bytes.data(), got, bytes.size(), 0, 0);
-    all += got > 0 ? static_cast<std::size_t>(got) : 0;
+    all += got > 0 ? std::size_t(got) : 0;
   }
   close(fd);
   return all;

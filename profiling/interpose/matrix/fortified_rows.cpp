@@ -20,7 +20,7 @@ char room[kBytes];
 template <typename Move>
 bool moved(const std::string& path, int flags, Move move) {
   const int fd = ::open(path.c_str(), flags, 0600);
-  MATRIX_CHECK(fd >= 0 && move(fd) == static_cast<ssize_t>(kBytes) && ::close(fd) == 0);
+  MATRIX_CHECK(fd >= 0 && move(fd) == ssize_t(kBytes) && ::close(fd) == 0);
   return true;
 }
 
@@ -50,14 +50,14 @@ constexpr Row kRows[] = {
      [](const std::string& path) {
        const int flags = read_only;
        const int fd = ::open64(path.c_str(), flags);
-       MATRIX_CHECK(fd >= 0 && ::read(fd, block, kBytes) == static_cast<ssize_t>(kBytes));
+       MATRIX_CHECK(fd >= 0 && ::read(fd, block, kBytes) == ssize_t(kBytes));
        return ::close(fd) == 0;
      }},
     {"fortified", "openat_2",
      [](const std::string& path) {
        const int flags = read_only;
        const int fd = ::openat(AT_FDCWD, path.c_str(), flags);
-       MATRIX_CHECK(fd >= 0 && ::read(fd, block, kBytes) == static_cast<ssize_t>(kBytes));
+       MATRIX_CHECK(fd >= 0 && ::read(fd, block, kBytes) == ssize_t(kBytes));
        return ::close(fd) == 0;
      }},
     {"fortified", "fread_chk",
@@ -74,21 +74,20 @@ constexpr Row kRows[] = {
     {"fortified", "fgets_chk",
      [](const std::string& path) {
        return through(path, "r", [](std::FILE* file) {
-         while (std::fgets(room, static_cast<int>(whole), file) != nullptr) {
+         while (std::fgets(room, int(whole), file) != nullptr) {
          }
        });
      }},
     {"fortified", "fprintf_chk_write",
      [](const std::string& path) {
        return through(path, "w", [](std::FILE* file) {
-         MATRIX_CHECK(std::fprintf(file, "%.*s", static_cast<int>(kBytes), block) ==
-                      static_cast<int>(kBytes));
+         MATRIX_CHECK(std::fprintf(file, "%.*s", int(kBytes), block) == int(kBytes));
        });
      }},
     {"fortified", "dprintf_chk_write",
      [](const std::string& path) {
        return moved(path, O_WRONLY | O_CREAT | O_TRUNC,
-                    [](int fd) -> ssize_t { return ::dprintf(fd, "%.*s", static_cast<int>(kBytes), block); });
+                    [](int fd) -> ssize_t { return ::dprintf(fd, "%.*s", int(kBytes), block); });
      }},
 };
 

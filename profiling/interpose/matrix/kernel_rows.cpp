@@ -15,7 +15,7 @@ namespace penstock::matrix {
 
 namespace {
 
-constexpr auto kWhole = static_cast<ssize_t>(kBytes);
+constexpr auto kWhole = ssize_t(kBytes);
 constexpr int kNew = O_RDWR | O_CREAT | O_TRUNC;
 
 bool mapped(const std::string& path, bool writes) {
@@ -50,7 +50,7 @@ ssize_t spliced(int from, int to) {
 template <typename Move>
 bool by_number(const std::string& path, bool writes, Move move) {
   const long fd = ::syscall(SYS_openat, AT_FDCWD, path.c_str(), writes ? kNew : O_RDONLY, 0600);
-  MATRIX_CHECK(fd >= 0 && move(static_cast<int>(fd)) == kWhole && ::syscall(SYS_close, fd) == 0);
+  MATRIX_CHECK(fd >= 0 && move(int(fd)) == kWhole && ::syscall(SYS_close, fd) == 0);
   return true;
 }
 

@@ -16,7 +16,7 @@ PENSTOCK_MADE(void*, mmap, (void* at, size_t bytes, int protection, int flags, i
   return reinterpret_cast<void*>(syscall(SYS_mmap, at, bytes, protection, flags, fd, offset));
 }
 PENSTOCK_MADE(int, munmap, (void* at, size_t bytes)) {
-  return static_cast<int>(syscall(SYS_munmap, at, bytes));
+  return int(syscall(SYS_munmap, at, bytes));
 }
 PENSTOCK_MADE(ssize_t, read, (int fd, void* to, size_t bytes)) {
   return syscall(SYS_read, fd, to, bytes);
@@ -25,19 +25,19 @@ PENSTOCK_MADE(ssize_t, write, (int fd, const void* from, size_t bytes)) {
   return syscall(SYS_write, fd, from, bytes);
 }
 PENSTOCK_MADE(int, close, (int fd)) {
-  return static_cast<int>(syscall(SYS_close, fd));
+  return int(syscall(SYS_close, fd));
 }
 PENSTOCK_MADE(int, openat, (int at, const char* path, int flags, ...)) {
   va_list more;
   va_start(more, flags);
   const int mode = (flags & O_CREAT) != 0 ? va_arg(more, int) : 0;
   va_end(more);
-  return static_cast<int>(syscall(SYS_openat, at, path, flags, mode));
+  return int(syscall(SYS_openat, at, path, flags, mode));
 }
 PENSTOCK_MADE(pid_t, fork, ()) {
   return static_cast<pid_t>(syscall(SYS_fork));
 }
 PENSTOCK_MADE(int, execve, (const char* path, char* const arguments[], char* const environment[])) {
-  return static_cast<int>(syscall(SYS_execve, path, arguments, environment));
+  return int(syscall(SYS_execve, path, arguments, environment));
 }
 }

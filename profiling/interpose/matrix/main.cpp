@@ -26,7 +26,7 @@ void check(bool right, const char* what) {
 
 void open_and_read(const std::string& path) {
   const int fd = ::open(path.c_str(), O_RDONLY | O_CLOEXEC);
-  MATRIX_CHECK(::read(fd, block, kBytes) == static_cast<ssize_t>(kBytes));
+  MATRIX_CHECK(::read(fd, block, kBytes) == ssize_t(kBytes));
   MATRIX_CHECK(::close(fd) == 0);
 }
 
@@ -65,7 +65,7 @@ int main(int count, char** words) {
     return 0;
   }
   if (subcommand != "run" || count < 4) return 2;
-  for (std::size_t i = 0; i < kBytes; ++i) block[i] = static_cast<char>(i % 64 == 63 ? '\n' : 'a' + i % 26);
+  for (std::size_t i = 0; i < kBytes; ++i) block[i] = char(i % 64 == 63 ? '\n' : 'a' + i % 26);
   const std::string folder = words[2];
   for (int i = 3; i < count; ++i) {
     const Row* row = find(words[i]);

@@ -29,7 +29,7 @@ namespace {
 bool stat_of_descriptor(const std::string& path) {
   const int fd = ::open(path.c_str(), O_RDONLY);
   struct stat about {};
-  MATRIX_CHECK(::fstat(fd, &about) == 0 && about.st_size == static_cast<off_t>(kBytes));
+  MATRIX_CHECK(::fstat(fd, &about) == 0 && about.st_size == off_t(kBytes));
   return ::close(fd) == 0;
 }
 
@@ -95,7 +95,7 @@ bool inherited(const std::string& path) {
   MATRIX_CHECK(fd >= 0);
   in_child(
       [&] {
-        MATRIX_CHECK(::read(fd, block, kBytes) == static_cast<ssize_t>(kBytes));
+        MATRIX_CHECK(::read(fd, block, kBytes) == ssize_t(kBytes));
         ::_exit(0);
       },
       0);

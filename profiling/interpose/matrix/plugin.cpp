@@ -11,7 +11,7 @@ extern "C" __attribute__((visibility("default"))) std::size_t penstock_plugin_re
   std::size_t all = 0;
   for (std::size_t i = 0; i < count; ++i) {
     const ssize_t got = pread(fd, bytes, sizeof bytes, 0);
-    all += got > 0 ? static_cast<std::size_t>(got) : 0;
+    all += got > 0 ? std::size_t(got) : 0;
   }
   close(fd);
   return all;

@@ -11,7 +11,7 @@ namespace penstock::matrix {
 
 namespace {
 
-constexpr auto kWhole = static_cast<ssize_t>(kBytes);
+constexpr auto kWhole = ssize_t(kBytes);
 constexpr int kNew = O_WRONLY | O_CREAT | O_TRUNC;
 
 // Opens the file with `open`, reads or writes the block with `move`, and closes it.

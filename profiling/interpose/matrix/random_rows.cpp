@@ -38,7 +38,7 @@ class Dice {
 
 std::vector<char> text(Dice& dice, std::size_t bytes) {
   std::vector<char> made(bytes);
-  for (char& c : made) c = dice.below(20) == 0 ? '\n' : static_cast<char>('a' + dice.below(26));
+  for (char& c : made) c = dice.below(20) == 0 ? '\n' : char('a' + dice.below(26));
   return made;
 }
 
@@ -53,7 +53,7 @@ void read_somehow(std::FILE* file, Dice& dice) {
       static_cast<void>(std::fread(room.data(), 1, dice.below(20000) + 1, file));
       break;
     case 2:
-      static_cast<void>(std::fgets(room.data(), static_cast<int>(dice.below(200) + 2), file));
+      static_cast<void>(std::fgets(room.data(), int(dice.below(200) + 2), file));
       break;
     case 3:
       for (std::size_t n = dice.below(100); n > 0; --n) static_cast<void>(getc_unlocked(file));
@@ -89,7 +89,7 @@ void write_somehow(std::FILE* file, Dice& dice, const std::vector<char>& data) {
   if (dice.below(2) == 0) {
     MATRIX_CHECK(std::fflush(file) == 0);
   }
-  MATRIX_CHECK(std::fseek(file, static_cast<long>(dice.below(kMost * 4 / 3)), SEEK_SET) == 0);
+  MATRIX_CHECK(std::fseek(file, long(dice.below(kMost * 4 / 3)), SEEK_SET) == 0);
 }
 
 bool streams(const std::string& path) {
@@ -101,10 +101,10 @@ bool streams(const std::string& path) {
   for (unsigned i = 0; i < kSteps; ++i) {
     switch (dice.below(6)) {
       case 0:
-        std::fseek(file, static_cast<long>(dice.below(kMost * 4 / 3)), SEEK_SET);
+        std::fseek(file, long(dice.below(kMost * 4 / 3)), SEEK_SET);
         break;
       case 1:
-        std::fseek(file, -static_cast<long>(dice.below(300)), SEEK_CUR);
+        std::fseek(file, -long(dice.below(300)), SEEK_CUR);
         break;
       case 2:
         write_somehow(file, dice, data);
@@ -157,8 +157,8 @@ std::uint64_t read_by_ring(const std::string& path, unsigned kind) {
     for (std::size_t n = dice.below(40) + 1; n > 0 && left > 0; --n) {
       io_uring_sqe* request = ::io_uring_get_sqe(&ring);
       if (request == nullptr) break;
-      ::io_uring_prep_read(request, fd, room.data() + n * kBytes,
-                           static_cast<unsigned>(dice.below(kBytes) + 1), dice.below(kMost * 5 / 4));
+      ::io_uring_prep_read(request, fd, room.data() + n * kBytes, unsigned(dice.below(kBytes) + 1),
+                           dice.below(kMost * 5 / 4));
       ::io_uring_sqe_set_data64(request, dice.below(3));
       --left;
       ++under_way;
@@ -170,7 +170,7 @@ std::uint64_t read_by_ring(const std::string& path, unsigned kind) {
     io_uring_cqe* completion = nullptr;
     io_uring_for_each_cqe(&ring, head, completion) {
       MATRIX_CHECK(completion->res >= 0);
-      bytes += static_cast<std::uint64_t>(completion->res);
+      bytes += std::uint64_t(completion->res);
       ++now;
     }
     ::io_uring_cq_advance(&ring, now);

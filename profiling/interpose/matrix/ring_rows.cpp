@@ -22,7 +22,7 @@ namespace {
 
 #ifdef PENSTOCK_WITH_URING
 
-constexpr auto kWhole = static_cast<int>(kBytes);
+constexpr auto kWhole = int(kBytes);
 
 int open_for(const std::string& path, bool writes) {
   const int fd = ::open(path.c_str(), writes ? O_WRONLY | O_CREAT | O_TRUNC : O_RDONLY, 0600);
@@ -167,7 +167,7 @@ bool bad_addresses(const std::string& path) {
 // requests before it.
 bool by_number(const std::string& path, bool writes) {
   io_uring_params about{};
-  const int ring = static_cast<int>(::syscall(SYS_io_uring_setup, 4U, &about));
+  const int ring = int(::syscall(SYS_io_uring_setup, 4U, &about));
   if (ring < 0) return false;
   const std::size_t bytes = about.cq_off.cqes + about.cq_entries * sizeof(io_uring_cqe) + 4096;
   const auto map = [&](std::size_t length, off_t offset) {

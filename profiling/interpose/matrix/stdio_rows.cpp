@@ -49,14 +49,14 @@ void get_lines(std::FILE* file, int delimiter) {
   char* line = nullptr;
   std::size_t room = 0;
   std::size_t bytes = 0;
-  for (ssize_t n = 0; n >= 0; bytes += static_cast<std::size_t>(n < 0 ? 0 : n))
+  for (ssize_t n = 0; n >= 0; bytes += std::size_t(n < 0 ? 0 : n))
     n = delimiter == '\n' ? ::getline(&line, &room, file) : ::getdelim(&line, &room, delimiter, file);
   std::free(line);
   MATRIX_CHECK(bytes == kBytes);
 }
 void print_lines(std::FILE* file) {
   for (std::size_t i = 0; i < kLines; ++i)
-    MATRIX_CHECK(std::fprintf(file, "%.63s\n", block + i * kLine) == static_cast<int>(kLine));
+    MATRIX_CHECK(std::fprintf(file, "%.63s\n", block + i * kLine) == int(kLine));
 }
 const char* line_of_block() {
   static char line[kLine + 1] = {};

@@ -24,11 +24,11 @@ std::size_t read_text(const char* path, char* to, std::size_t room) noexcept {
   }
   std::size_t total = 0;
   while (total < room) {
-    const long n = system_call(SYS_read, fd, as_argument(to + total), static_cast<long>(room - total));
+    const long n = system_call(SYS_read, fd, as_argument(to + total), long(room - total));
     if (n <= 0) {
       break;
     }
-    total += static_cast<std::size_t>(n);
+    total += std::size_t(n);
   }
   system_call(SYS_close, fd);
   file.own_read_bytes += total;

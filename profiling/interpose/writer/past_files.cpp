@@ -27,8 +27,7 @@ void stop_session() noexcept {
   const LockGuard hold(file_lock);
   // The addresses after the file are unmapped, also pages that were mapped once and then cut off. No thread
   // can use these pages: all blocks end before file.bytes.
-  system_call(SYS_munmap, as_argument(session.base + file.bytes),
-              static_cast<long>(file.reserved_bytes - file.bytes));
+  system_call(SYS_munmap, as_argument(session.base + file.bytes), long(file.reserved_bytes - file.bytes));
   if (past_file_count < kMostPastFiles) {
     past_files[past_file_count++] = {.base = session.base, .bytes = file.bytes};
   }
@@ -36,8 +35,8 @@ void stop_session() noexcept {
 
 void unmap_past_files() noexcept {
   for (std::size_t i = 0; i < past_file_count; ++i) {
-    system_call(SYS_mmap, as_argument(past_files[i].base), static_cast<long>(past_files[i].bytes),
-                PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS | MAP_FIXED | MAP_NORESERVE, -1, 0);
+    system_call(SYS_mmap, as_argument(past_files[i].base), long(past_files[i].bytes), PROT_READ | PROT_WRITE,
+                MAP_PRIVATE | MAP_ANONYMOUS | MAP_FIXED | MAP_NORESERVE, -1, 0);
   }
 }
 
@@ -51,7 +50,7 @@ void reclaim_sessions(bool (*is_needed)(const char* base)) noexcept {
         is_needed(past_files[i].base)) {
       past_files[kept_files++] = past_files[i];
     } else {
-      system_call(SYS_munmap, as_argument(past_files[i].base), static_cast<long>(past_files[i].bytes));
+      system_call(SYS_munmap, as_argument(past_files[i].base), long(past_files[i].bytes));
     }
   }
   past_file_count = kept_files;

@@ -52,8 +52,7 @@ std::uint64_t measure_ticks_per_s() noexcept {
     end_ns = nanoseconds(CLOCK_MONOTONIC);
     end_ticks = __rdtsc();
   }
-  return static_cast<std::uint64_t>(static_cast<double>(end_ticks - begin_ticks) * 1e9 /
-                                    static_cast<double>(end_ns - begin_ns));
+  return std::uint64_t(double(end_ticks - begin_ticks) * 1e9 / double(end_ns - begin_ns));
 }
 #endif
 

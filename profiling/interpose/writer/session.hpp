@@ -72,7 +72,7 @@ penstock_block* new_block(penstock_block_kind kind, std::uint16_t entry_bytes, s
 penstock_block* next_segment_block(penstock_block* full_block) noexcept;
 
 inline std::uint64_t offset_in_session(const void* in_session) noexcept {
-  return static_cast<std::uint64_t>(static_cast<const char*>(in_session) - session.base);
+  return std::uint64_t(static_cast<const char*>(in_session) - session.base);
 }
 template <typename T>
 T* at_offset(std::uint64_t offset) noexcept {
@@ -96,7 +96,7 @@ inline void count_drop(std::uint64_t& counter, std::uint64_t by = 1) noexcept {
 inline std::int64_t nanoseconds(clockid_t clock) noexcept {
   timespec time{};
   clock_gettime(clock, &time);
-  return static_cast<std::int64_t>(time.tv_sec) * 1'000'000'000 + time.tv_nsec;
+  return std::int64_t(time.tv_sec) * 1'000'000'000 + time.tv_nsec;
 }
 
 // The present time in the session's ticks. Any thread and any handler may call this.
@@ -106,7 +106,7 @@ inline std::uint64_t ticks() noexcept {
     return __rdtsc();
   }
 #endif
-  return static_cast<std::uint64_t>(nanoseconds(CLOCK_MONOTONIC));
+  return std::uint64_t(nanoseconds(CLOCK_MONOTONIC));
 }
 
 // Chooses the clock, and returns its ticks per second. They are measured for 0.1 ms.

@@ -59,8 +59,8 @@ bool reserve_addresses() noexcept {
   }
   for (std::uint64_t bytes = most_bytes; bytes >= kLeastReservedBytes;
        bytes = bytes / 4 / PENSTOCK_BLOCK_GRANULE * PENSTOCK_BLOCK_GRANULE) {
-    const long address = system_call(SYS_mmap, 0, static_cast<long>(bytes), PROT_NONE,
-                                     MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);
+    const long address =
+        system_call(SYS_mmap, 0, long(bytes), PROT_NONE, MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);
     if (address > 0 || address < -4095) {
       session.base = reinterpret_cast<char*>(address);
       file.reserved_bytes = bytes;
@@ -114,20 +114,19 @@ bool write_zeros(long fd, std::uint64_t from, std::uint64_t bytes) noexcept {
       pieces[count] = {.iov_base = const_cast<char*>(zeros), .iov_len = piece_bytes};
       left -= piece_bytes;
     }
-    const long n = system_call(SYS_pwritev, fd, as_argument(pieces), static_cast<long>(count),
-                               static_cast<long>(from + done), 0);
+    const long n = system_call(SYS_pwritev, fd, as_argument(pieces), long(count), long(from + done), 0);
     if (n == -EINTR) {
       continue;
     }
     if (n <= 0) {
-      file_errno = n < 0 ? static_cast<int>(-n) : ENOSPC;
+      file_errno = n < 0 ? int(-n) : ENOSPC;
       return false;
     }
-    done += static_cast<std::uint64_t>(n);
-    file.own_written_bytes += static_cast<std::uint64_t>(n);
+    done += std::uint64_t(n);
+    file.own_written_bytes += std::uint64_t(n);
     if (session.header != nullptr && file.bytes != 0) {
       // The kernel counts these bytes, but the program did not write them.
-      session.header->kernel_begin.wchar += static_cast<std::uint64_t>(n);
+      session.header->kernel_begin.wchar += std::uint64_t(n);
     }
   }
   return true;
@@ -148,7 +147,7 @@ void fault_in_pages(char* begin, std::uint64_t bytes) noexcept {
     return;
   }
 #ifdef MADV_POPULATE_WRITE
-  system_call(SYS_madvise, as_argument(begin), static_cast<long>(bytes), MADV_POPULATE_WRITE);
+  system_call(SYS_madvise, as_argument(begin), long(bytes), MADV_POPULATE_WRITE);
 #endif
 }
 
@@ -168,7 +167,7 @@ bool grow_to(std::uint64_t bytes, int flags) noexcept {
   }
   const long fd = open_current_file(flags);
   if (fd < 0) {
-    file_errno = static_cast<int>(-fd);
+    file_errno = int(-fd);
     return false;
   }
   if ((flags & O_CREAT) != 0) {
@@ -180,18 +179,17 @@ bool grow_to(std::uint64_t bytes, int flags) noexcept {
   char* new_part = session.base + file.bytes;
   bool has_grown = write_zeros(fd, file.bytes, growth);
   if (has_grown) {
-    const long address =
-        system_call(SYS_mmap, as_argument(new_part), static_cast<long>(growth), PROT_READ | PROT_WRITE,
-                    MAP_SHARED | MAP_FIXED, fd, static_cast<long>(file.bytes));
+    const long address = system_call(SYS_mmap, as_argument(new_part), long(growth), PROT_READ | PROT_WRITE,
+                                     MAP_SHARED | MAP_FIXED, fd, long(file.bytes));
     has_grown = address > 0 || address < -4095;
-    file_errno = has_grown ? file_errno : static_cast<int>(-address);
+    file_errno = has_grown ? file_errno : int(-address);
   }
   if (has_grown) {
     fault_in_pages(new_part, growth);
     file.bytes = bytes;
   } else {
     system_call(SYS_ftruncate, fd,
-                static_cast<long>(file.bytes));  // frees the space that the zeros have taken
+                long(file.bytes));  // frees the space that the zeros have taken
   }
   system_call(SYS_close, fd);
   return has_grown;
@@ -203,7 +201,7 @@ void trim_file() noexcept {
   const std::uint64_t end = session.header->file_end;
   const long fd = end < file.bytes ? open_current_file(0) : -1;
   if (fd >= 0) {
-    if (system_call(SYS_ftruncate, fd, static_cast<long>(end)) == 0) {
+    if (system_call(SYS_ftruncate, fd, long(end)) == 0) {
       file.bytes = end;
     }
     system_call(SYS_close, fd);
@@ -213,7 +211,7 @@ void trim_file() noexcept {
 // Makes one system call. Called when a block is made and when the session ends, because a child that was
 // forked without a wrapper must not write to its parent's file.
 bool is_own_session() noexcept {
-  return session.header->pid == static_cast<std::uint32_t>(system_call(SYS_getpid));
+  return session.header->pid == std::uint32_t(system_call(SYS_getpid));
 }
 
 // The caller holds file_lock. The file grows by a fraction of its size, or only by the block if there is no
@@ -232,7 +230,7 @@ penstock_block* add_block(penstock_block_kind kind, std::uint16_t entry_bytes, s
     growth = round_up_to_granules(growth > kMostGrowthBytes ? kMostGrowthBytes : growth);
     growth = growth < block_bytes ? block_bytes : growth;
     if (!grow_to(file.bytes + growth, 0) && !grow_to(offset + block_bytes, 0)) {
-      __atomic_store_n(&session.header->no_room, static_cast<std::uint32_t>(file_errno), __ATOMIC_RELAXED);
+      __atomic_store_n(&session.header->no_room, std::uint32_t(file_errno), __ATOMIC_RELAXED);
       return nullptr;
     }
   }
@@ -240,7 +238,7 @@ penstock_block* add_block(penstock_block_kind kind, std::uint16_t entry_bytes, s
   block->bytes = block_bytes;
   block->used = 0;
   block->entry_bytes = entry_bytes;
-  block->kind = static_cast<std::uint16_t>(kind);
+  block->kind = std::uint16_t(kind);
   __atomic_store_n(&block->magic, PENSTOCK_BLOCK_MAGIC, __ATOMIC_RELEASE);
   __atomic_store_n(&session.header->file_end, offset + block_bytes, __ATOMIC_RELEASE);
   return block;

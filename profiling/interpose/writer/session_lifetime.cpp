@@ -39,7 +39,7 @@ void copy_text(char* to, std::size_t room, const char* from) noexcept {
 std::uint32_t number_from_environment(const char* name, const char* other_name) noexcept {
   for (const char* tried_name : {name, other_name}) {
     if (const char* value = getenv(tried_name); value != nullptr && *value != 0) {
-      return static_cast<std::uint32_t>(strtoul(value, nullptr, 10));
+      return std::uint32_t(strtoul(value, nullptr, 10));
     }
   }
   return 0;
@@ -88,8 +88,8 @@ void fill_header(penstock_session_header& h, const penstock_session_header* prev
   h.byte_order = PENSTOCK_SESSION_BYTE_ORDER;
   h.header_bytes = PENSTOCK_HEADER_BYTES;
   h.granule = PENSTOCK_BLOCK_GRANULE;
-  h.pid = static_cast<std::uint32_t>(system_call(SYS_getpid));
-  h.parent_pid = static_cast<std::uint32_t>(system_call(SYS_getppid));
+  h.pid = std::uint32_t(system_call(SYS_getpid));
+  h.parent_pid = std::uint32_t(system_call(SYS_getppid));
   h.clock = session.uses_tsc ? PENSTOCK_CLOCK_TSC : PENSTOCK_CLOCK_MONOTONIC;
   h.forked = forked ? 1 : 0;
   h.process_start = process_start();
@@ -104,7 +104,7 @@ void fill_header(penstock_session_header& h, const penstock_session_header* prev
   system_call(SYS_readlinkat, AT_FDCWD, as_argument("/proc/self/exe"), as_argument(h.executable),
               sizeof(h.executable) - 1);
   system_call(SYS_getcwd, as_argument(h.directory), sizeof(h.directory));
-  h.command_bytes = static_cast<std::uint32_t>(read_text("/proc/self/cmdline", h.command, sizeof(h.command)));
+  h.command_bytes = std::uint32_t(read_text("/proc/self/cmdline", h.command, sizeof(h.command)));
   // What the kernel has counted so far does not belong to the session. In a forked process the kernel's
   // counters began at the fork, and include only this library's own I/O.
   file.own_read_bytes = forked ? file.own_read_bytes : 0;
@@ -145,7 +145,7 @@ bool begin_file(const penstock_session_header* previous, bool forked, bool segme
   file_errno = 0;
   if (!grow_to(kInitialFileBytes, O_CREAT | O_EXCL)) {
     system_call(SYS_unlinkat, AT_FDCWD, as_argument(file.path), 0);
-    system_call(SYS_munmap, as_argument(session.base), static_cast<long>(file.reserved_bytes));
+    system_call(SYS_munmap, as_argument(session.base), long(file.reserved_bytes));
     session.base = old_base;
     return false;
   }
@@ -264,7 +264,7 @@ bool begin_forked_session(void (*copy_names)(const char* parents_base)) noexcept
     copy_names(parents_base);
   }
   if (parents_base != nullptr) {
-    system_call(SYS_munmap, as_argument(parents_base), static_cast<long>(parents_bytes));
+    system_call(SYS_munmap, as_argument(parents_base), long(parents_bytes));
   }
   session.state.store(has_started ? SessionState::running : SessionState::off, std::memory_order_release);
   return has_started;
@@ -290,7 +290,7 @@ void end_session(penstock_process_state state) noexcept {
     __atomic_store_n(&h.kernel_end_known, 1U, __ATOMIC_RELEASE);
   }
   h.end_monotonic_ns = nanoseconds(CLOCK_MONOTONIC);
-  __atomic_store_n(&h.state, static_cast<std::uint32_t>(state), __ATOMIC_RELEASE);
+  __atomic_store_n(&h.state, std::uint32_t(state), __ATOMIC_RELEASE);
   if (hold.has_lock()) {
     trim_file();
   }
@@ -328,10 +328,8 @@ void add_event(penstock_event_kind kind, std::uint32_t pid, const char* text) no
     return;
   }
   char* entry = reinterpret_cast<char*>(block) + sizeof(penstock_block) + block->used;
-  const penstock_event event{.ticks = ticks(),
-                             .pid = pid,
-                             .kind = static_cast<std::uint16_t>(kind),
-                             .length = static_cast<std::uint16_t>(length)};
+  const penstock_event event{
+      .ticks = ticks(), .pid = pid, .kind = std::uint16_t(kind), .length = std::uint16_t(length)};
   memcpy(entry, &event, sizeof(event));
   if (length != 0) {
     memcpy(entry + sizeof(event), text, length);
