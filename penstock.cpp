@@ -61,9 +61,9 @@ Result<void> pin_to_cpus(const CommandInfo& command, const Options& options) {
 
 Error one_process_error(const CommandInfo& command, int ranks) {
   return make_error(Errc::invalid_argument,
-                    fmt::format("'penstock {}' runs as one process and was launched as {} ranks: start it "
-                                "once, without the launcher",
-                                command.name, ranks));
+                    "'penstock {}' runs as one process and was launched as {} ranks: start it "
+                    "once, without the launcher",
+                    command.name, ranks);
 }
 
 // Collective: every rank calls it.

@@ -220,9 +220,8 @@ Result<void> check_ranks(const Options& line, int ranks) {
     return make_error(Errc::invalid_argument,
                       "--rank-shift needs several ranks: start it with mpirun or srun");
   if (shift != 0 && shift % ranks == 0)
-    return make_error(
-        Errc::invalid_argument,
-        fmt::format("--rank-shift {}: over {} ranks each would read its own part again", shift, ranks));
+    return make_error(Errc::invalid_argument,
+                      "--rank-shift {}: over {} ranks each would read its own part again", shift, ranks);
   if (ranks > 1 && !line.text("live-csv").empty())
     return make_error(Errc::invalid_argument,
                       "--live-csv follows one process: leave it out under a launcher");
@@ -233,8 +232,7 @@ Result<void> parse_threads(const Options& line, ReadOptions& options) {
   options.threads.clear();
   for (const std::uint64_t threads : line.list("threads")) {
     if (threads > kMostThreads)
-      return make_error(Errc::invalid_argument,
-                        fmt::format("--threads {}: at most {} are of use", threads, kMostThreads));
+      return make_error(Errc::invalid_argument, "--threads {}: at most {} are of use", threads, kMostThreads);
     const unsigned count = unsigned(threads);
     if (std::find(options.threads.begin(), options.threads.end(), count) == options.threads.end())
       options.threads.push_back(count);
@@ -242,9 +240,8 @@ Result<void> parse_threads(const Options& line, ReadOptions& options) {
   const std::uint64_t most_threads = options.most_threads();
   const std::uint64_t depth = std::uint64_t(line.integer("depth"));
   if (depth > kMostInFlight / most_threads)
-    return make_error(Errc::invalid_argument,
-                      fmt::format("--depth {} with {} threads: at most {} reads in flight in all", depth,
-                                  most_threads, kMostInFlight));
+    return make_error(Errc::invalid_argument, "--depth {} with {} threads: at most {} reads in flight in all",
+                      depth, most_threads, kMostInFlight);
   options.depth = unsigned(depth);
   return success();
 }
@@ -397,10 +394,9 @@ Result<OpenLoop> parse_open_loop(std::string_view text) {
   if (failed == std::errc() && stopped == end && loop.per_second >= kLeastSamplesPerS &&
       loop.per_second <= kMostSamplesPerS)
     return loop;
-  return make_error(
-      Errc::invalid_argument,
-      fmt::format("--rate: '{}' is no number of samples a second, such as 500, 2.5k/s or 500/s,poisson",
-                  text));
+  return make_error(Errc::invalid_argument,
+                    "--rate: '{}' is no number of samples a second, such as 500, 2.5k/s or 500/s,poisson",
+                    text);
 }
 
 Result<ReadOptions> parse_read_options(const CommandContext& context) {

@@ -115,8 +115,8 @@ std::string escape_commas(const std::string& path) {
 // mounted there, the probe would measure another device.
 Result<void> check_exists(const Tier& tier, bool exists) {
   if (exists || !tier.backend->native_path("")) return success();
-  return make_error(Errc::invalid_argument,
-                    fmt::format("no folder '{}' to probe: make it, or name one that is there", tier.root));
+  return make_error(Errc::invalid_argument, "no folder '{}' to probe: make it, or name one that is there",
+                    tier.root);
 }
 
 Result<std::vector<ListedTier>> list_tiers(const std::vector<std::string>& texts, NamedTiers named,
@@ -202,9 +202,8 @@ Result<std::vector<std::uint64_t>> parse_block_sizes(std::string_view text, std:
     const std::string_view word = text.substr(0, text.find(','));
     PENSTOCK_ASSIGN(const std::uint64_t bytes, parse_size(word));
     if (bytes == 0 || bytes > most_bytes)
-      return make_error(Errc::invalid_argument,
-                        fmt::format("--blocks {}: from 1 to a client's share of --probe-size, {}", word,
-                                    format_size(most_bytes)));
+      return make_error(Errc::invalid_argument, "--blocks {}: from 1 to a client's share of --probe-size, {}",
+                        word, format_size(most_bytes));
     blocks.push_back(bytes);
     if (word.size() == text.size()) return blocks;
     text.remove_prefix(word.size() + 1);
@@ -216,8 +215,7 @@ Result<ProbeSettings> probe_settings(const CommandContext& context) {
   ProbeSettings settings;
   for (const std::uint64_t clients : options.list("threads")) {
     if (clients > kMostClients)
-      return make_error(Errc::invalid_argument,
-                        fmt::format("--threads {}: at most {} clients", clients, kMostClients));
+      return make_error(Errc::invalid_argument, "--threads {}: at most {} clients", clients, kMostClients);
     settings.clients.push_back(unsigned(clients));
   }
   settings.bytes = options.size("probe-size");
@@ -225,8 +223,8 @@ Result<ProbeSettings> probe_settings(const CommandContext& context) {
   for (const std::uint64_t depth : options.list("depths")) {
     if (depth > kMostInFlight / most_clients)
       return make_error(Errc::invalid_argument,
-                        fmt::format("--depths {} with {} clients: at most {} reads in flight in all", depth,
-                                    most_clients, kMostInFlight));
+                        "--depths {} with {} clients: at most {} reads in flight in all", depth, most_clients,
+                        kMostInFlight);
     settings.depths.push_back(unsigned(depth));
   }
   PENSTOCK_ASSIGN(settings.block_sizes,
@@ -298,11 +296,10 @@ Result<void> check_ranks(const CommandContext& context) {
   const int ranks = context.communicator.size();
   if (ranks == 1) return success();
   if (!context.options.flag("probe"))
-    return make_error(
-        Errc::invalid_argument,
-        fmt::format("'penstock tiers' describes one node and was launched as {} ranks: start it "
-                    "without the launcher, or with --probe",
-                    ranks));
+    return make_error(Errc::invalid_argument,
+                      "'penstock tiers' describes one node and was launched as {} ranks: start it "
+                      "without the launcher, or with --probe",
+                      ranks);
   if (!context.options.texts("tier").empty()) return success();
   return make_error(Errc::invalid_argument,
                     "what is found by looking differs by node: say what to probe with --tier");

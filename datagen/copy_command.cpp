@@ -113,8 +113,8 @@ Result<void> check_started(const Corpus& corpus, Tier& to) {
     if (existing.error().code != Errc::not_found) return existing.error();
   }
   return make_error(Errc::not_found,
-                    fmt::format("there is no copy of {} in '{}' to resume: leave --resume out to start one",
-                                printable(corpus.name), to.root));
+                    "there is no copy of {} in '{}' to resume: leave --resume out to start one",
+                    printable(corpus.name), to.root);
 }
 
 Result<int> run(const CommandContext& context) {

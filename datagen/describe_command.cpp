@@ -247,10 +247,9 @@ Result<void> check_is_finished(const std::string& file) {
       {kCopyingName, "the beginning of a copy: finish it with the same penstock copy again"}};
   for (const auto& [name, what] : kUnfinishedSigns)
     if (std::filesystem::exists(root / name, failed))
-      return make_error(
-          Errc::invalid_argument,
-          fmt::format("'{}' holds {}, or, to take what lies there for all of it, remove '{}' first",
-                      root.native(), what, (root / name).native()));
+      return make_error(Errc::invalid_argument,
+                        "'{}' holds {}, or, to take what lies there for all of it, remove '{}' first",
+                        root.native(), what, (root / name).native());
   return success();
 }
 
@@ -262,7 +261,7 @@ Result<void> check_replaceable(const std::string& file) {
   const auto status = std::filesystem::status(path, failed);
   if (!std::filesystem::exists(status)) return success();
   if (std::filesystem::is_directory(status))
-    return make_error(Errc::invalid_argument, fmt::format("--save names a file, not the folder '{}'", file));
+    return make_error(Errc::invalid_argument, "--save names a file, not the folder '{}'", file);
   if (std::filesystem::is_regular_file(status)) {
     if (std::filesystem::absolute(path, failed)
             .lexically_normal()
@@ -276,9 +275,9 @@ Result<void> check_replaceable(const std::string& file) {
     if (existing.gcount() == 0 || begin == manifest_layout::kMagic) return success();
   }
   return make_error(Errc::invalid_argument,
-                    fmt::format("'{}' exists and is no manifest, which is all that --save replaces: name "
-                                "another file",
-                                file));
+                    "'{}' exists and is no manifest, which is all that --save replaces: name "
+                    "another file",
+                    file);
 }
 
 // Refuses to replace an object of the corpus. check_replaceable() does not detect an empty sample, or a
@@ -299,9 +298,9 @@ Result<void> check_is_no_object(Corpus& corpus, const std::string& file) {
   for (std::uint64_t i = 0; i < corpus.manifest.objects(); ++i)
     if (corpus.manifest.object_name(i, scratch) == name)
       return make_error(Errc::invalid_argument,
-                        fmt::format("'{}' is an object of the set, which --save does not replace: name "
-                                    "another file, best one outside of '{}'",
-                                    file, corpus.tier.root));
+                        "'{}' is an object of the set, which --save does not replace: name "
+                        "another file, best one outside of '{}'",
+                        file, corpus.tier.root);
   return success();
 }
 
@@ -312,21 +311,20 @@ Result<void> check_save(const Options& options) {
   if (!options.given("save")) return success();
   const std::string& file = options.text("save");
   if (!std::filesystem::path(file).has_filename())
-    return make_error(Errc::invalid_argument, fmt::format("--save names a file, not the folder '{}'", file));
+    return make_error(Errc::invalid_argument, "--save names a file, not the folder '{}'", file);
   PENSTOCK_TRY(check_replaceable(file));
   PENSTOCK_TRY(check_is_finished(file));
   const auto existing = Manifest::open(file);
   if (existing.ok() && existing->facts().recipe != "scan" && existing->check().ok())
-    return make_error(
-        Errc::invalid_argument,
-        fmt::format("'{}' is the manifest of a data set of '{}' with seed {}, and --save would "
-                    "replace it by one that knows neither: name another file, or remove it first",
-                    file, existing->facts().recipe, existing->facts().seed));
+    return make_error(Errc::invalid_argument,
+                      "'{}' is the manifest of a data set of '{}' with seed {}, and --save would "
+                      "replace it by one that knows neither: name another file, or remove it first",
+                      file, existing->facts().recipe, existing->facts().seed);
   if (options.flag("checksum") || !existing.ok() || !existing->facts().checksums) return success();
   return make_error(Errc::already_exists,
-                    fmt::format("'{}' is a manifest with checksums, and without --checksum --save would "
-                                "replace it by one that has none: add --checksum, or name another file",
-                                file));
+                    "'{}' is a manifest with checksums, and without --checksum --save would "
+                    "replace it by one that has none: add --checksum, or name another file",
+                    file);
 }
 
 // Refuses to leave damaged objects out of an existing manifest: without their entries, verify could not
@@ -335,9 +333,9 @@ Result<void> check_nothing_left_out(const Corpus& corpus, const std::string& fil
   if (!corpus.scan || corpus.scan->unreadable_objects == 0 || !std::filesystem::exists(file))
     return success();
   return make_error(Errc::already_exists,
-                    fmt::format("'{}' exists, and --save would replace it by a manifest without the {} "
-                                "that could not be read: mend or remove these, or name another file",
-                                file, count_of(corpus.scan->unreadable_objects, "object")));
+                    "'{}' exists, and --save would replace it by a manifest without the {} "
+                    "that could not be read: mend or remove these, or name another file",
+                    file, count_of(corpus.scan->unreadable_objects, "object"));
 }
 
 Result<void> save(const Manifest& manifest, const std::filesystem::path& file) {
@@ -356,13 +354,12 @@ Result<int> run(const CommandContext& context) {
   const bool scan = options.flag("scan");
   for (const char* name : {"samples", "seed"})
     if (!options.flag("content") && options.given(name))
-      return make_error(Errc::invalid_argument, fmt::format("--{} goes with --content", name));
+      return make_error(Errc::invalid_argument, "--{} goes with --content", name);
   for (const char* name : {"checksum", "save"})
     if (!scan && options.given(name))
-      return make_error(
-          Errc::invalid_argument,
-          fmt::format("--{} goes with --scan (to check a corpus that has a manifest: penstock verify)",
-                      name));
+      return make_error(Errc::invalid_argument,
+                        "--{} goes with --scan (to check a corpus that has a manifest: penstock verify)",
+                        name);
   PENSTOCK_TRY(check_save(options));
   PENSTOCK_ASSIGN(Corpus corpus,
                   open_corpus(context.positionals[0], {.scan = scan,

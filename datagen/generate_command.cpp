@@ -315,12 +315,12 @@ Result<int> run_generate(const CommandContext& context) {
   if (context.positionals.empty()) {
     std::vector<std::string> names;
     for (const RecipeInfo* recipe : recipe_registry().present()) names.emplace_back(recipe->name);
-    return make_error(Errc::invalid_argument,
-                      fmt::format("say which RECIPE: {} (--list describes them)", fmt::join(names, ", ")));
+    return make_error(Errc::invalid_argument, "say which RECIPE: {} (--list describes them)",
+                      fmt::join(names, ", "));
   }
   if (options.given("threads") && options.integer("threads") > kMostThreads)
-    return make_error(Errc::invalid_argument, fmt::format("--threads must be at most {}, not {}",
-                                                          kMostThreads, options.integer("threads")));
+    return make_error(Errc::invalid_argument, "--threads must be at most {}, not {}", kMostThreads,
+                      options.integer("threads"));
   PENSTOCK_TRY(recipe_registry().find(context.positionals[0]));
   if (options.text("out").empty())
     return make_error(Errc::invalid_argument, "say where to with --out TIER|DIR: a new or empty folder");

@@ -50,8 +50,8 @@ Result<std::vector<std::string>> apply_workload(const std::vector<std::string>& 
   PENSTOCK_ASSIGN(const DlioWorkload described, read_dlio_workload(request.workload, overrides));
   if (described.deviation_s > 0 && jitter_of(described) >= described.computation_s)
     return make_error(Errc::invalid_argument,
-                      fmt::format("workload '{}': a stdev of {} s is too wide for a computation_time of {} s",
-                                  request.workload, described.deviation_s, described.computation_s));
+                      "workload '{}': a stdev of {} s is too wide for a computation_time of {} s",
+                      request.workload, described.deviation_s, described.computation_s);
   request.batch = described.batch;
   request.prefetch = described.threads == 0 ? 0 : described.prefetch;
   request.threads = std::max<std::uint64_t>(1, described.threads);
@@ -62,8 +62,8 @@ Result<std::vector<std::string>> apply_workload(const std::vector<std::string>& 
   request.required_utilization = described.au;
   if (__builtin_mul_overflow(described.files, described.samples_per_file, &request.described_samples))
     return make_error(Errc::invalid_argument,
-                      fmt::format("workload '{}': {} files of {} samples are more than can be counted",
-                                  request.workload, described.files, described.samples_per_file));
+                      "workload '{}': {} files of {} samples are more than can be counted", request.workload,
+                      described.files, described.samples_per_file);
   request.described_format = described.format;
   std::vector<std::string> notes;
   if (described.deviation_s > 0)

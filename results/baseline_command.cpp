@@ -70,8 +70,7 @@ Result<int> list(const CommandContext& context) {
   for (const std::string& name : arguments)
     if (std::none_of(baselines.begin(), baselines.end(),
                      [&](const Baseline& one) { return one.name == name; }))
-      return make_error(Errc::not_found,
-                        fmt::format("there is no baseline '{}' in '{}'", name, folder.string()));
+      return make_error(Errc::not_found, "there is no baseline '{}' in '{}'", name, folder.string());
   for (const Baseline& baseline : baselines) {
     if (!arguments.empty() && std::find(arguments.begin(), arguments.end(), baseline.name) == arguments.end())
       continue;

@@ -190,13 +190,12 @@ class Demo {
     std::error_code failed;
     const fs::file_status status = fs::status(out_, failed);
     if ((fs::exists(status) && !fs::is_directory(status)) || failed == std::errc::not_a_directory)
-      return make_error(Errc::invalid_argument,
-                        fmt::format("'{}' is a file or below one; --out takes a folder", out_.string()));
+      return make_error(Errc::invalid_argument, "'{}' is a file or below one; --out takes a folder",
+                        out_.string());
     const bool is_old_demo = fs::exists(out_ / kCommandLog, failed);
     if (fs::exists(out_, failed) && !fs::is_empty(out_, failed) && !is_old_demo) {
-      return make_error(
-          Errc::already_exists,
-          fmt::format("'{}' holds something else: name an empty folder with --out", out_.string()));
+      return make_error(Errc::already_exists, "'{}' holds something else: name an empty folder with --out",
+                        out_.string());
     }
     if (is_old_demo) {
       print(fmt::format("replacing the demo that was in {}\n", out_.string()));
@@ -226,9 +225,8 @@ class Demo {
     const std::optional<DemoTier> disk = find_folder(false, "disk", out_, bytes);
     const std::optional<DemoTier> memory = find_folder(true, "memory", out_, bytes);
     if (!disk && !memory) {
-      return make_error(
-          Errc::no_space,
-          fmt::format("found no folder with {} to spare: name one with --out or --tier", format_size(bytes)));
+      return make_error(Errc::no_space, "found no folder with {} to spare: name one with --out or --tier",
+                        format_size(bytes));
     }
     for (const std::optional<DemoTier>& tier : {disk, memory})
       if (tier) tiers_.push_back(*tier);

@@ -87,13 +87,12 @@ Result<RecordSet> records_in(const std::vector<fs::path>& paths) {
   const std::string paths_text = fmt::format("{}", fmt::join(names, ", "));
   const std::string deeper_folders = folders_with_records(paths);
   if (!deeper_folders.empty())
-    return make_error(Errc::not_found,
-                      fmt::format("no records in {}, but deeper, which is not looked into: {}", paths_text,
-                                  deeper_folders));
+    return make_error(Errc::not_found, "no records in {}, but deeper, which is not looked into: {}",
+                      paths_text, deeper_folders);
   return make_error(Errc::not_found,
-                    fmt::format("no records in {}: read {} there; measuring commands write them into "
-                                "--results DIR as *.jsonl",
-                                paths_text, count_of(set.files.size(), "file")));
+                    "no records in {}: read {} there; measuring commands write them into "
+                    "--results DIR as *.jsonl",
+                    paths_text, count_of(set.files.size(), "file"));
 }
 
 std::string names_of(const std::vector<fs::path>& paths) {
@@ -144,8 +143,8 @@ Result<void> write_sheets(const fs::path& folder, const std::vector<report::Shee
   std::error_code failed;
   fs::create_directories(folder, failed);
   if (failed)
-    return make_error(Errc::invalid_argument,
-                      fmt::format("cannot make the folder '{}': {}", folder.string(), failed.message()));
+    return make_error(Errc::invalid_argument, "cannot make the folder '{}': {}", folder.string(),
+                      failed.message());
   for (const report::Sheet& sheet : sheets) {
     PENSTOCK_TRY(
         write_whole_file((folder / (sheet.name + ".csv")).string(), "the numbers", report::csv_text(sheet)));
@@ -184,8 +183,8 @@ Result<fs::path> output_path(const CommandContext& context, std::string_view to)
   fs::path output = to == "html" ? "report.html" : to == "csv" ? "report-csv" : "google-benchmark.json";
   if (context.options.given("output")) output = context.options.text("output");
   if (output.empty() || (to != "csv" && !output.has_filename()))
-    return make_error(Errc::invalid_argument, fmt::format("--output names a {}, not '{}'",
-                                                          to == "csv" ? "folder" : "file", output.string()));
+    return make_error(Errc::invalid_argument, "--output names a {}, not '{}'",
+                      to == "csv" ? "folder" : "file", output.string());
   return output;
 }
 

@@ -92,7 +92,7 @@ class Sweep {
     if (context_.options.given("budget")) work_.spec.budget = context_.options.duration("budget");
     PENSTOCK_TRY(find_command());
     const auto in_file = [&](const Error& error) {
-      return make_error(error.code, fmt::format("{}: {}", file_, error.what));
+      return make_error(error.code, "{}: {}", file_, error.what);
     };
     if (const auto launcher = check_launcher(spec()); !launcher.ok()) return in_file(launcher.error());
     auto cells = sweep_cells(spec());
@@ -130,8 +130,7 @@ class Sweep {
         std::vector<std::string> words = run_arguments(spec(), cell, arm, *work_.command);
         words.erase(words.begin());
         if (const auto line = parse_command_line(*work_.command, words, {}); !line.ok())
-          return make_error(line.error().code,
-                            fmt::format("{}, cell '{}': {}", file_, cell.title, line.error().what));
+          return make_error(line.error().code, "{}, cell '{}': {}", file_, cell.title, line.error().what);
       }
     return success();
   }
@@ -150,11 +149,10 @@ class Sweep {
       return success();
     }
     if (const auto added = check_only_added(history.identity, identity); !added.ok())
-      return make_error(
-          Errc::invalid_argument,
-          fmt::format("{}: the sweep '{}' was started differently: {}; give it another name, or "
-                      "remove '{}' to start anew (its records stay)",
-                      file_, spec().name, added.error().what, journal().string()));
+      return make_error(Errc::invalid_argument,
+                        "{}: the sweep '{}' was started differently: {}; give it another name, or "
+                        "remove '{}' to start anew (its records stay)",
+                        file_, spec().name, added.error().what, journal().string());
     work_.seed = history.seed;
     work_.suite = history.suite;
     identity["seed"] = work_.seed;

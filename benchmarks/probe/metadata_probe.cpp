@@ -104,8 +104,8 @@ RunTally MetadataProbe::list(const ReadSpec& spec) {
       const std::uint64_t entries_before = entries;
       PENSTOCK_TRY(backend_.names().list(client.folder, [&](const Entry&) { return ++entries != 0; }));
       if (entries - entries_before != client.created_objects)
-        return make_error(Errc::io, fmt::format("'{}' lists {} of its {} objects", client.folder,
-                                                entries - entries_before, client.created_objects));
+        return make_error(Errc::io, "'{}' lists {} of its {} objects", client.folder,
+                          entries - entries_before, client.created_objects);
     } while (!time_is_up());
     return entries;
   });

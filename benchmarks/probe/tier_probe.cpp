@@ -84,9 +84,9 @@ class TierProbe {
     const std::uint64_t needed_bytes = 2 * settings_.bytes * std::uint64_t(ranks_sharing);
     if (*free_bytes / 11 * 10 >= needed_bytes) return success();
     return make_error(Errc::no_space,
-                      fmt::format("'{}' has {} to spare, the probe takes {}: make it smaller with "
-                                  "--probe-size",
-                                  tier_.name, format_size(*free_bytes), format_size(needed_bytes)));
+                      "'{}' has {} to spare, the probe takes {}: make it smaller with "
+                      "--probe-size",
+                      tier_.name, format_size(*free_bytes), format_size(needed_bytes));
   }
 
   // Fails with `interrupted` after a signal. All ranks learn of the signal at the same point, so that all

@@ -1,7 +1,5 @@
 #include "benchmarks/read/block_manifest.hpp"
 
-#include <fmt/format.h>
-
 #include <vector>
 
 #include "io_backends/core/system/interrupt.hpp"
@@ -36,8 +34,8 @@ Result<Manifest> block_manifest(const Manifest& source, std::uint64_t block) {
     largest = std::max(largest, objects.back().second);
   }
   if (largest < block)
-    return make_error(Errc::not_found, fmt::format("no object has {}: the largest has {}", format_size(block),
-                                                   format_size(largest)));
+    return make_error(Errc::not_found, "no object has {}: the largest has {}", format_size(block),
+                      format_size(largest));
   return block_manifest(objects, block);
 }
 

@@ -1,7 +1,5 @@
 #include "benchmarks/read/read_subject.hpp"
 
-#include <fmt/format.h>
-
 #include <algorithm>
 #include <string>
 #include <string_view>
@@ -21,9 +19,8 @@ constexpr std::uint64_t kMostObjectsInspected = 256;
 
 Result<void> check_collective(const Tier& tier) {
   if (tier.backend->caps().collective_reads) return success();
-  return make_error(
-      Errc::invalid_argument,
-      fmt::format("tier '{}' has no collective reads: only the back end mpiio has (mpiio:PATH)", tier.name));
+  return make_error(Errc::invalid_argument,
+                    "tier '{}' has no collective reads: only the back end mpiio has (mpiio:PATH)", tier.name);
 }
 
 // Checks that some objects, spread over the whole corpus, exist on the tier. A tier without a copy of the
@@ -36,15 +33,14 @@ Result<void> look_for_objects(Tier& tier, const SampleList& samples, std::string
     if (!found.ok() && found.error().code == Errc::not_found && tier.backend_name == "mem")
       return make_error(
           Errc::not_found,
-          fmt::format(
-              "tier '{}' is memory of this process, which is empty when a command begins: read from a folder "
-              "in /dev/shm for a tier of memory",
-              tier.name));
+          "tier '{}' is memory of this process, which is empty when a command begins: read from a folder "
+          "in /dev/shm for a tier of memory",
+          tier.name);
     if (!found.ok() && found.error().code == Errc::not_found)
       return make_error(Errc::not_found,
-                        fmt::format("tier '{}' lacks '{}' of the corpus; put a copy there first: "
-                                    "penstock copy {} --to {}",
-                                    tier.name, name, corpus, tier.spec));
+                        "tier '{}' lacks '{}' of the corpus; put a copy there first: "
+                        "penstock copy {} --to {}",
+                        tier.name, name, corpus, tier.spec);
   }
   return success();
 }
@@ -58,9 +54,9 @@ Result<void> check_codec(const Corpus& corpus) {
   // pictures.
   if (corpus.manifest.facts().recipe == "scan") return success();
   return make_error(Errc::invalid_argument,
-                    fmt::format("'{}' holds {} samples; --decode full takes jpeg and png: leave it out, and "
-                                "the bytes alone are read",
-                                corpus.name, codec));
+                    "'{}' holds {} samples; --decode full takes jpeg and png: leave it out, and "
+                    "the bytes alone are read",
+                    corpus.name, codec);
 }
 
 }  // namespace
@@ -88,12 +84,11 @@ Result<ReadSubject> open_subject(const CommandContext& context, const ReadOption
   if (requested.decode) PENSTOCK_TRY(check_codec(corpus));
   PENSTOCK_ASSIGN(SampleList samples, corpus_samples(corpus.manifest));
   if (requested.verify && !corpus.manifest.facts().checksums)
-    return make_error(
-        Errc::unsupported,
-        fmt::format("'{}' has no checksums to verify against: make them with "
-                    "'penstock describe {} --scan --checksum --save FILE' for --manifest FILE, or "
-                    "leave --verify out",
-                    corpus_path, corpus_path));
+    return make_error(Errc::unsupported,
+                      "'{}' has no checksums to verify against: make them with "
+                      "'penstock describe {} --scan --checksum --save FILE' for --manifest FILE, or "
+                      "leave --verify out",
+                      corpus_path, corpus_path);
   if (options.flag("only-tiers") && options.texts("tier").empty())
     return make_error(Errc::invalid_argument, "--only-tiers needs a --tier to measure");
   if (options.flag("only-tiers") && options.given("overlay"))

@@ -24,7 +24,7 @@ Result<std::vector<OptionWord>> parse_settings(const std::vector<std::string>& g
   for (const std::string& word : given) {
     const std::size_t equals_sign = word.find('=');
     if (equals_sign == 0 || equals_sign == std::string::npos)
-      return make_error(Errc::invalid_argument, fmt::format("--set takes KEY=VALUE, not '{}'", word));
+      return make_error(Errc::invalid_argument, "--set takes KEY=VALUE, not '{}'", word);
     words.push_back({word.substr(0, equals_sign), word.substr(equals_sign + 1)});
   }
   return words;
@@ -55,10 +55,10 @@ Result<bool> check_before_run(const Options& options, const Generation& generati
   if (complete) return true;
   if (resume && !started && !gives_sample_count(options))
     return make_error(Errc::not_found,
-                      fmt::format("there is no unfinished data set in '{}' to resume: say how many samples "
-                                  "to make (--samples, --bytes, --scale or --size-for), or leave --resume "
-                                  "out for the whole data set",
-                                  tier.root));
+                      "there is no unfinished data set in '{}' to resume: say how many samples "
+                      "to make (--samples, --bytes, --scale or --size-for), or leave --resume "
+                      "out for the whole data set",
+                      tier.root);
   PENSTOCK_TRY(check_may_write(tier));
   PENSTOCK_TRY(check_free_space(tier, generation, started));
   return false;
@@ -107,8 +107,7 @@ Result<Generation> plan_from_options(const CommandContext& context,
       .scale = options.given("scale") ? options.real("scale") : 0,
       .size_for = {}};
   if (options.given("scale") && !(count_request.scale > 0))
-    return make_error(Errc::invalid_argument,
-                      fmt::format("--scale must be above 0, not {}", count_request.scale));
+    return make_error(Errc::invalid_argument, "--scale must be above 0, not {}", count_request.scale);
   if (options.given("size-for")) {
     PENSTOCK_ASSIGN(count_request.size_for, parse_size_for(options.text("size-for"), memory_bytes()));
   }

@@ -110,9 +110,8 @@ Result<TargetState> Copy::inspect_target() {
   const auto to_path = to_.backend->native_path("");
   if (from_path && to_path ? is_inside(*to_path, *from_path)
                            : from_.tier.backend_name == to_.backend_name && from_.tier.root == to_.root)
-    return make_error(
-        Errc::invalid_argument,
-        fmt::format("'{}' is the corpus itself, or lies in it: copy it somewhere else", to_.root));
+    return make_error(Errc::invalid_argument,
+                      "'{}' is the corpus itself, or lies in it: copy it somewhere else", to_.root);
   PENSTOCK_ASSIGN(const bool is_there, folder_exists(to_, "--to"));
   if (!is_there) return TargetState::fresh;
   const std::string remedy = fmt::format(
@@ -122,7 +121,7 @@ Result<TargetState> Copy::inspect_target() {
   const auto manifest = Manifest::load(*to_.backend, kManifestName);
   if (manifest.ok()) {
     if (std::ranges::equal(manifest->bytes(), manifest_.bytes())) return TargetState::finished;
-    return make_error(Errc::already_exists, fmt::format("'{}' holds another corpus: {}", to_.root, remedy));
+    return make_error(Errc::already_exists, "'{}' holds another corpus: {}", to_.root, remedy);
   }
   if (manifest.error().code != Errc::not_found && manifest.error().code != Errc::corrupt &&
       manifest.error().code != Errc::unsupported)
@@ -133,20 +132,20 @@ Result<TargetState> Copy::inspect_target() {
   // corpus.
   const bool mark_lost = mark.ok() && mark->find_first_not_of('\0') == std::string::npos;
   if (mark.ok() && !mark_lost)
-    return make_error(Errc::already_exists,
-                      fmt::format("a copy of another corpus was begun in '{}': {}", to_.root, remedy));
+    return make_error(Errc::already_exists, "a copy of another corpus was begun in '{}': {}", to_.root,
+                      remedy);
   if (!mark.ok() && mark.error().code != Errc::not_found) return mark.error();
   if (manifest.error().code == Errc::not_found) {
     PENSTOCK_ASSIGN(const std::string found,
                     first_foreign_entry(to_, std::span(&kCopyingName, mark_lost ? 1 : 0)));
     if (found.empty() || options_.may_replace) return TargetState::fresh;
     return make_error(Errc::already_exists,
-                      fmt::format("'{}' is not empty (there is '{}'), and no copy of this corpus was begun "
-                                  "there: choose an empty or a new folder, or say --replace",
-                                  to_.root, found));
+                      "'{}' is not empty (there is '{}'), and no copy of this corpus was begun "
+                      "there: choose an empty or a new folder, or say --replace",
+                      to_.root, found);
   }
-  return make_error(Errc::already_exists, fmt::format("'{}' holds a manifest that cannot be read ({}): {}",
-                                                      to_.root, manifest.error().what, remedy));
+  return make_error(Errc::already_exists, "'{}' holds a manifest that cannot be read ({}): {}", to_.root,
+                    manifest.error().what, remedy);
 }
 
 // The folders of all objects and of the manifest.
@@ -211,16 +210,14 @@ Result<void> Copy::check_free_space() {
     if (target_state_ == TargetState::finished) needed.objects -= syncs(options_.durability) ? 1 : kOwnFiles;
   }
   if (needed.bytes > space->bytes)
-    return make_error(
-        Errc::no_space,
-        fmt::format("the copy needs {} in '{}', where {} are free: make room or choose another tier",
-                    format_size(needed.bytes), to_.root, format_size(space->bytes)));
+    return make_error(Errc::no_space,
+                      "the copy needs {} in '{}', where {} are free: make room or choose another tier",
+                      format_size(needed.bytes), to_.root, format_size(space->bytes));
   if (!objects_fit())
-    return make_error(
-        Errc::no_space,
-        fmt::format("the copy makes {} files and folders in '{}', whose file system has room for {} more: "
-                    "make room or choose another tier",
-                    format_count(needed.objects), to_.root, format_count(*space->inodes)));
+    return make_error(Errc::no_space,
+                      "the copy makes {} files and folders in '{}', whose file system has room for {} more: "
+                      "make room or choose another tier",
+                      format_count(needed.objects), to_.root, format_count(*space->inodes));
   return success();
 }
 
@@ -256,9 +253,8 @@ Result<std::uint32_t> Copy::write_object(Worker& worker, std::uint64_t object, s
   Reader* const reader = source->get();
   PENSTOCK_ASSIGN(const std::uint64_t size, reader->size());
   if (size != bytes)
-    return make_error(Errc::corrupt,
-                      fmt::format("'{}' in '{}' has {} bytes, its manifest says {} (see penstock verify)",
-                                  name, from_.tier.root, format_count(size), format_count(bytes)));
+    return make_error(Errc::corrupt, "'{}' in '{}' has {} bytes, its manifest says {} (see penstock verify)",
+                      name, from_.tier.root, format_count(size), format_count(bytes));
   PENSTOCK_ASSIGN(const auto writer, to_.backend->create(name, bytes));
   std::uint32_t crc = 0;
   for (std::uint64_t offset = 0; offset < bytes;) {
@@ -271,10 +267,9 @@ Result<std::uint32_t> Copy::write_object(Worker& worker, std::uint64_t object, s
     offset += piece.size();
   }
   if (const auto expected = manifest_.object_crc32c(object); expected && crc != *expected)
-    return make_error(
-        Errc::corrupt,
-        fmt::format("'{}' in '{}' has checksum {:08x}, its manifest says {:08x} (see penstock verify)", name,
-                    from_.tier.root, crc, *expected));
+    return make_error(Errc::corrupt,
+                      "'{}' in '{}' has checksum {:08x}, its manifest says {:08x} (see penstock verify)",
+                      name, from_.tier.root, crc, *expected);
   PENSTOCK_TRY(writer->publish(options_.durability));
   return crc;
 }
@@ -295,9 +290,8 @@ Result<void> Copy::copy_and_verify(Worker& worker, std::uint64_t object, std::st
     PENSTOCK_ASSIGN(const ObjectVerdict verdict,
                     check_object(*to_.backend, manifest_, object_index_, object, name, worker.buffer));
     if (verdict.state != ObjectState::right)
-      return make_error(Errc::corrupt,
-                        fmt::format("'{}' in '{}' does not match its manifest: {} (see penstock verify)",
-                                    name, from_.tier.root, verdict.detail));
+      return make_error(Errc::corrupt, "'{}' in '{}' does not match its manifest: {} (see penstock verify)",
+                        name, from_.tier.root, verdict.detail);
   }
   if (crc_of_copy.ok() && *crc_of_copy == crc) {
     bytes_copied_.fetch_add(bytes, std::memory_order_relaxed);
@@ -306,8 +300,8 @@ Result<void> Copy::copy_and_verify(Worker& worker, std::uint64_t object, std::st
   if (!crc_of_copy.ok()) return crc_of_copy.error();
   if (const auto removed = to_.backend->names().remove(name); !removed.ok())
     warn(fmt::format("could not remove the wrong copy: {}", removed.error().message()));
-  return make_error(Errc::corrupt, fmt::format("'{}' came back from '{}' with other bytes than were written",
-                                               name, to_.root));
+  return make_error(Errc::corrupt, "'{}' came back from '{}' with other bytes than were written", name,
+                    to_.root);
 }
 
 // Called once per object, on any thread. After an error, the other threads stop before their next object.

@@ -25,7 +25,7 @@ std::string corpus_name(const Tier& tier) {
 }
 
 Error not_a_folder(const Tier& tier) {
-  return make_error(Errc::invalid_argument, fmt::format("'{}' is a file; a corpus is a folder", tier.root));
+  return make_error(Errc::invalid_argument, "'{}' is a file; a corpus is a folder", tier.root);
 }
 
 Result<void> check_root(Tier& tier) {
@@ -33,7 +33,7 @@ Result<void> check_root(Tier& tier) {
   if (!root.ok()) {
     if (root.error().sys_errno == ENOTDIR) return not_a_folder(tier);
     if (root.error().code != Errc::not_found) return root.error();
-    return make_error(Errc::invalid_argument, fmt::format("there is no folder '{}'", tier.root));
+    return make_error(Errc::invalid_argument, "there is no folder '{}'", tier.root);
   }
   if (root->folder) return success();
   return not_a_folder(tier);
@@ -68,7 +68,7 @@ Error with_remake_advice(Tier& tier, Error error) {
 Error no_manifest(Tier& tier, const CorpusRequest& request) {
   if (Result<void> no_writer = check_no_writer(tier); !no_writer.ok()) return std::move(no_writer).error();
   if (const std::string unfinished = finish_advice(tier); !unfinished.empty())
-    return make_error(Errc::not_found, fmt::format("'{}' {}", tier.root, unfinished));
+    return make_error(Errc::not_found, "'{}' {}", tier.root, unfinished);
   return make_error(
       Errc::not_found,
       fmt::format("no manifest in '{}' ({}): make a corpus with 'penstock generate', or {} for a folder that "
@@ -95,8 +95,7 @@ Result<Manifest> open_manifest(Tier& tier, const CorpusRequest& request) {
     if (!manifest.ok()) return with_remake_advice(tier, std::move(manifest).error());
     if (Result<void> checked = manifest->check(); !checked.ok())
       return with_remake_advice(
-          tier,
-          make_error(checked.error().code, fmt::format("{} ('{}')", checked.error().what, path->native())));
+          tier, make_error(checked.error().code, "{} ('{}')", checked.error().what, path->native()));
     return manifest;
   }
   Result<Manifest> manifest = Manifest::load(*tier.backend, kManifestName);
@@ -105,7 +104,7 @@ Result<Manifest> open_manifest(Tier& tier, const CorpusRequest& request) {
 }
 
 Error no_samples_error(const Tier& tier) {
-  return make_error(Errc::not_found, fmt::format("the corpus '{}' has no samples", tier.root));
+  return make_error(Errc::not_found, "the corpus '{}' has no samples", tier.root);
 }
 
 }  // namespace

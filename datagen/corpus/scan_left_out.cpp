@@ -58,13 +58,12 @@ ScanReport report_left_out(const FolderWalk& walk) {
 Error explain_no_samples(const Tier& tier, const CorpusRequest& request, const ScanReport& report) {
   const std::string types(request.types.empty() ? kDefaultSampleTypes : std::string_view(request.types));
   if (report.text.empty())
-    return make_error(Errc::not_found, fmt::format("no samples: the folder '{}' is empty", tier.root));
+    return make_error(Errc::not_found, "no samples: the folder '{}' is empty", tier.root);
   if (report.dangling_links > 0 || (report.special_files > 0 && report.unwanted_objects == 0))
-    return make_error(Errc::not_found, fmt::format("no samples in '{}' ({})", tier.root, report.text));
-  return make_error(
-      Errc::not_found,
-      fmt::format("no samples in '{}': nothing there ends in {} ({}); --types takes other extensions",
-                  tier.root, types, report.text));
+    return make_error(Errc::not_found, "no samples in '{}' ({})", tier.root, report.text);
+  return make_error(Errc::not_found,
+                    "no samples in '{}': nothing there ends in {} ({}); --types takes other extensions",
+                    tier.root, types, report.text);
 }
 
 }  // namespace penstock

@@ -1,7 +1,5 @@
 #include "datagen/corpus/scanned_object.hpp"
 
-#include <fmt/format.h>
-
 #include <cstddef>
 #include <utility>
 
@@ -96,8 +94,8 @@ Result<void> ScannedObject::scan(Backend& backend, const ScanFormat& scan_format
                        .label = labels.number_of(found.label_name)});
   });
   if (done.ok() && too_many_samples)
-    done = make_error(Errc::unsupported, fmt::format("'{}': more than {} samples in one object: split it",
-                                                     entry.name, kMostSamplesPerObject));
+    done = make_error(Errc::unsupported, "'{}': more than {} samples in one object: split it", entry.name,
+                      kMostSamplesPerObject);
   if (done.ok() || !is_content_error(done.error())) return done;
   content_error = std::move(done).error();
   if (content_error->code == Errc::corrupt || content_error->code == Errc::truncated)

@@ -1,7 +1,5 @@
 #include "datagen/corpus/shared_corpus.hpp"
 
-#include <fmt/format.h>
-
 #include <algorithm>
 #include <cstdint>
 #include <vector>
@@ -15,15 +13,14 @@ Result<void> check_shared_corpus(Communicator& ranks, const Corpus& corpus, std:
   PENSTOCK_ASSIGN(const std::vector<std::uint32_t> crcs,
                   gather<std::uint32_t>(ranks, crc32c(corpus.manifest.bytes())));
   if (std::any_of(crcs.begin(), crcs.end(), [&](std::uint32_t crc) { return crc != crcs.front(); }))
-    return make_error(
-        Errc::corrupt,
-        fmt::format("the ranks see different data sets in '{}': it must be the same on every node, "
-                    "and at rest",
-                    corpus.name));
+    return make_error(Errc::corrupt,
+                      "the ranks see different data sets in '{}': it must be the same on every node, "
+                      "and at rest",
+                      corpus.name);
   if (corpus.manifest.samples() < std::uint64_t(ranks.size()))
     return make_error(Errc::invalid_argument,
-                      fmt::format("{} ranks cannot share the {} {} of '{}': start as many at most",
-                                  ranks.size(), corpus.manifest.samples(), sample_word, corpus.name));
+                      "{} ranks cannot share the {} {} of '{}': start as many at most", ranks.size(),
+                      corpus.manifest.samples(), sample_word, corpus.name);
   return success();
 }
 

@@ -49,11 +49,10 @@ class CifarWriter final : public ObjectWriter {
     }
     const FieldBytes& field = sample.fields.front();
     if (field.bytes != kPictureBytes || sample.label > 255)
-      return make_error(
-          Errc::invalid_argument,
-          fmt::format("'{}' for '{}' has {} bytes and label {}; a CIFAR record has {} and a label up "
-                      "to 255",
-                      sample.key, name_, field.bytes, sample.label, kPictureBytes));
+      return make_error(Errc::invalid_argument,
+                        "'{}' for '{}' has {} bytes and label {}; a CIFAR record has {} and a label up "
+                        "to 255",
+                        sample.key, name_, field.bytes, sample.label, kPictureBytes);
     const std::array label{static_cast<std::byte>(sample.label)};
     PENSTOCK_TRY(writer_->append(label));
     const Placement placement{writer_->offset(), kPictureBytes};
@@ -63,8 +62,7 @@ class CifarWriter final : public ObjectWriter {
 
   Result<PublishedObject> publish(Durability durability, const Approval& approve) override {
     if (!writer_ || writer_->offset() != samples_ * kRecordBytes)
-      return make_error(Errc::internal,
-                        fmt::format("'{}' is not whole: its plan says {} records", name_, samples_));
+      return make_error(Errc::internal, "'{}' is not whole: its plan says {} records", name_, samples_);
     return writer_->publish(durability, approve);
   }
 
@@ -83,11 +81,10 @@ class Cifar final : public Format {
     if (fields.size() == 1 && !fields[0].varies && fields[0].element == Element::u8 &&
         field_bytes(fields[0]) == kPictureBytes)
       return success();
-    return make_error(
-        Errc::invalid_argument,
-        fmt::format("a CIFAR record holds one field of {} bytes (uint8, 3 x 32 x 32), and these "
-                    "samples have {}, the first called {}",
-                    kPictureBytes, fields.size(), fields[0].name));
+    return make_error(Errc::invalid_argument,
+                      "a CIFAR record holds one field of {} bytes (uint8, 3 x 32 x 32), and these "
+                      "samples have {}, the first called {}",
+                      kPictureBytes, fields.size(), fields[0].name);
   }
 
   std::uint64_t objects(std::uint64_t samples) const override {

@@ -1,7 +1,5 @@
 #include "datagen/format/coalescing_writer.hpp"
 
-#include <fmt/format.h>
-
 #include <algorithm>
 #include <string>
 #include <utility>
@@ -84,19 +82,18 @@ class BufferedWriter final : public Writer {
   using Writer::append;
   Result<void> append(std::span<const std::byte> bytes) override {
     if (bytes.size() > kMostBufferedBytes - buffered_.size())
-      return make_error(
-          Errc::unsupported,
-          fmt::format("'{}' must be written over when it is whole, which its back end cannot, and "
-                      "has more than the {} MiB that wait for that in memory: put fewer samples "
-                      "into an object",
-                      name_, kMostBufferedBytes >> 20U));
+      return make_error(Errc::unsupported,
+                        "'{}' must be written over when it is whole, which its back end cannot, and "
+                        "has more than the {} MiB that wait for that in memory: put fewer samples "
+                        "into an object",
+                        name_, kMostBufferedBytes >> 20U);
     buffered_.insert(buffered_.end(), bytes.begin(), bytes.end());
     return success();
   }
 
   Result<void> write_at(std::uint64_t offset, std::span<const std::byte> bytes) override {
     if (offset > buffered_.size() || bytes.size() > buffered_.size() - offset)
-      return make_error(Errc::internal, fmt::format("a patch behind the end of '{}'", name_));
+      return make_error(Errc::internal, "a patch behind the end of '{}'", name_);
     std::copy(bytes.begin(), bytes.end(), buffered_.begin() + std::ptrdiff_t(offset));
     return success();
   }

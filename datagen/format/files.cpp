@@ -1,5 +1,4 @@
 // Format: one file per sample, named after its key.
-#include <fmt/format.h>
 
 #include <memory>
 #include <string>
@@ -31,8 +30,7 @@ class FileWriter final : public ObjectWriter {
   FileWriter(Backend& backend, std::string_view name) : backend_(backend), name_(name) {}
 
   Result<Placement> add(const SampleBytes& sample) override {
-    if (writer_ != nullptr)
-      return make_error(Errc::internal, fmt::format("a second sample for the file '{}'", name_));
+    if (writer_ != nullptr) return make_error(Errc::internal, "a second sample for the file '{}'", name_);
     const FieldBytes& file = sample.fields.front();
     PENSTOCK_ASSIGN(writer_, backend_.create(name_, file.bytes));
     PENSTOCK_TRY(writer_->append(file.pieces));
@@ -41,8 +39,7 @@ class FileWriter final : public ObjectWriter {
   }
 
   Result<PublishedObject> publish(Durability durability, const Approval& approve) override {
-    if (writer_ == nullptr)
-      return make_error(Errc::internal, fmt::format("no sample for the file '{}'", name_));
+    if (writer_ == nullptr) return make_error(Errc::internal, "no sample for the file '{}'", name_);
     if (approve) PENSTOCK_TRY(approve(object_));
     PENSTOCK_TRY(writer_->publish(durability));
     return object_;
@@ -62,8 +59,8 @@ class Files final : public ShardedFormat {
   Result<void> check(std::span<const Field> fields) const override {
     if (fields.size() == 1) return success();
     return make_error(Errc::invalid_argument,
-                      fmt::format("a file holds one field, and these samples have {} ({}, {} ...)",
-                                  fields.size(), fields[0].name, fields[1].name));
+                      "a file holds one field, and these samples have {} ({}, {} ...)", fields.size(),
+                      fields[0].name, fields[1].name);
   }
 
   Result<std::unique_ptr<ObjectWriter>> create(Backend& backend, const ObjectPlan& plan) const override {

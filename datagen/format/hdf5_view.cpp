@@ -1,7 +1,5 @@
 #include "datagen/format/hdf5_view.hpp"
 
-#include <fmt/format.h>
-
 #include <algorithm>
 #include <string>
 #include <utility>
@@ -22,8 +20,8 @@ Result<std::size_t> find_array(const Hdf5Reader& reader, std::string_view name) 
     if (existing == name) return i;
     names += (names.empty() ? "'" : ", '") + existing + "'";
   }
-  return make_error(Errc::not_found, fmt::format("it has no data set '{}'; those of numbers in it: {}", name,
-                                                 names.empty() ? "none" : names));
+  return make_error(Errc::not_found, "it has no data set '{}'; those of numbers in it: {}", name,
+                    names.empty() ? "none" : names);
 }
 
 Result<Hdf5Rows> rows_of(std::span<const std::byte> file, const StoredArray& stored,
@@ -59,14 +57,12 @@ Result<std::vector<Hdf5Rows>> hdf5_arrays(std::span<const std::byte> file,
     PENSTOCK_ASSIGN(const ArrayExtent extent, reader.locate(index));
     if (request.element && (extent.item_bytes != element_bytes(*request.element) ||
                             reader.arrays()[index].is_integer == is_float(*request.element)))
-      return make_error(Errc::unsupported,
-                        fmt::format("the data set '{}' holds {} of {} bytes, not {}", request.array,
-                                    reader.arrays()[index].is_integer ? "integers" : "floats",
-                                    extent.item_bytes, element_name(*request.element)));
+      return make_error(Errc::unsupported, "the data set '{}' holds {} of {} bytes, not {}", request.array,
+                        reader.arrays()[index].is_integer ? "integers" : "floats", extent.item_bytes,
+                        element_name(*request.element));
     if (extent.big_endian || extent.rows_are_split)
-      return make_error(Errc::unsupported,
-                        fmt::format("the data set '{}' {}", request.array,
-                                    extent.big_endian ? "is big endian" : "has chunks that cut its rows"));
+      return make_error(Errc::unsupported, "the data set '{}' {}", request.array,
+                        extent.big_endian ? "is big endian" : "has chunks that cut its rows");
     PENSTOCK_ASSIGN(Hdf5Rows rows, rows_of(file, reader.arrays()[index], extent));
     found.push_back(std::move(rows));
   }

@@ -1,7 +1,5 @@
 #include "datagen/format/hdf5_writer.hpp"
 
-#include <fmt/format.h>
-
 #include <algorithm>
 #include <set>
 
@@ -167,17 +165,16 @@ Result<void> Hdf5Layout::check(std::span<const ArrayPlan> datasets) {
   std::set<std::string> names;
   for (const ArrayPlan& dataset : datasets)
     if (!names.insert(dataset.name).second)
-      return make_error(Errc::invalid_argument, fmt::format("two datasets called '{}'", dataset.name));
+      return make_error(Errc::invalid_argument, "two datasets called '{}'", dataset.name);
   for (const ArrayPlan& dataset : datasets) {
     for (std::size_t slash = dataset.name.find('/'); slash != std::string::npos;
          slash = dataset.name.find('/', slash + 1))
       if (names.contains(dataset.name.substr(0, slash)))
-        return make_error(Errc::invalid_argument, fmt::format("'{}' would be a dataset and the group of '{}'",
-                                                              dataset.name.substr(0, slash), dataset.name));
+        return make_error(Errc::invalid_argument, "'{}' would be a dataset and the group of '{}'",
+                          dataset.name.substr(0, slash), dataset.name);
     if (dataset.shape.size() > kMostDatasetDimensions)
-      return make_error(Errc::invalid_argument,
-                        fmt::format("'{}' would have {} dimensions; HDF5 has {} at most", dataset.name,
-                                    dataset.shape.size(), kMostDatasetDimensions));
+      return make_error(Errc::invalid_argument, "'{}' would have {} dimensions; HDF5 has {} at most",
+                        dataset.name, dataset.shape.size(), kMostDatasetDimensions);
   }
   return success();
 }

@@ -1,5 +1,4 @@
 // Format: NumPy's .npy files. One array has one sample, or several samples stacked along a new first axis.
-#include <fmt/format.h>
 
 #include <memory>
 #include <optional>
@@ -59,16 +58,15 @@ class Npy final : public ShardedFormat {
 
   Result<void> check(std::span<const Field> fields) const override {
     if (fields.size() != 1)
-      return make_error(
-          Errc::invalid_argument,
-          fmt::format("an .npy file holds one array, and these samples have {} ({}, {} ...): npz "
-                      "holds several",
-                      fields.size(), fields[0].name, fields[1].name));
+      return make_error(Errc::invalid_argument,
+                        "an .npy file holds one array, and these samples have {} ({}, {} ...): npz "
+                        "holds several",
+                        fields.size(), fields[0].name, fields[1].name);
     if (fields[0].varies && !shards_.one_sample_per_object())
       return make_error(Errc::invalid_argument,
-                        fmt::format("'{}' varies in length, so its samples cannot be rows of one array: say "
-                                    "--set samples_per_file=1",
-                                    fields[0].name));
+                        "'{}' varies in length, so its samples cannot be rows of one array: say "
+                        "--set samples_per_file=1",
+                        fields[0].name);
     return success();
   }
 

@@ -24,7 +24,7 @@ std::string descr_of(Element element) {
 }
 
 Error header_error(std::string_view what) {
-  return make_error(Errc::corrupt, fmt::format("{} in the header of a NumPy array", what));
+  return make_error(Errc::corrupt, "{} in the header of a NumPy array", what);
 }
 
 // Parses those Python literals that a header may contain.

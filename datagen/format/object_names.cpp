@@ -17,8 +17,8 @@ Result<Dirs> Dirs::parse(const Options& options) {
   std::optional<std::uint64_t> folder_count;
   if (dirs.starts_with(kHash)) folder_count = parse_digits<std::uint64_t>(dirs.substr(kHash.size()));
   if (!folder_count || *folder_count == 0 || *folder_count > 1'000'000)
-    return make_error(Errc::invalid_argument,
-                      fmt::format("dirs={}: say class, flat or hash:K with K from 1 to 1000000", dirs));
+    return make_error(Errc::invalid_argument, "dirs={}: say class, flat or hash:K with K from 1 to 1000000",
+                      dirs);
   return Dirs(false, *folder_count);
 }
 
@@ -42,9 +42,9 @@ Result<Shards> Shards::parse(const Options& options) {
     return make_error(Errc::invalid_argument, "say either shards or samples_per_file, not both");
   if (options.given("dirs") && samples_per_object != 1)
     return make_error(Errc::invalid_argument,
-                      fmt::format("dirs={} has no effect on objects of several samples, which are named by "
-                                  "number: leave it out, or say samples_per_file=1 or --format files",
-                                  options.text("dirs")));
+                      "dirs={} has no effect on objects of several samples, which are named by "
+                      "number: leave it out, or say samples_per_file=1 or --format files",
+                      options.text("dirs"));
   return Shards(dirs, shard_count, samples_per_object);
 }
 

@@ -22,7 +22,7 @@ Result<ObjectWindow> ObjectWindow::open(Backend& backend, const Entry& object) {
 }
 
 Error ObjectWindow::error(Errc code, std::uint64_t offset, std::string_view what) const {
-  return make_error(code, fmt::format("'{}' at byte {}: {}", name_, offset, what));
+  return make_error(code, "'{}' at byte {}: {}", name_, offset, what);
 }
 
 Result<std::span<const std::byte>> ObjectWindow::at(std::uint64_t offset, std::size_t length) {
@@ -36,8 +36,7 @@ Result<std::span<const std::byte>> ObjectWindow::at(std::uint64_t offset, std::s
 
 Result<void> ObjectWindow::slide(std::uint64_t offset, std::size_t length) {
   PENSTOCK_TRY(check_interrupt());
-  if (length > kMostReadBytes)
-    return make_error(Errc::internal, fmt::format("a look of {} bytes at '{}'", length, name_));
+  if (length > kMostReadBytes) return make_error(Errc::internal, "a look of {} bytes at '{}'", length, name_);
   if (buffer_.capacity() == 0) buffer_.grow(std::size_t(std::min<std::uint64_t>(size_, kWindowBytes)));
   const bool is_near = offset >= begin_ && offset - begin_ < 2 * kWindowBytes;
   const std::uint64_t begin = offset / kBufferAlignment * kBufferAlignment;

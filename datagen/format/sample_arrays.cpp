@@ -57,9 +57,8 @@ Result<void> check_array_names(std::span<const Field> fields, std::string_view c
         names.emplace(field.name).second &&
         (!field.varies || names.insert(fmt::format("{}{}", field.name, kOffsetsSuffix)).second);
     if (!is_valid || !is_unused)
-      return make_error(Errc::invalid_argument,
-                        fmt::format("{} cannot hold {} called '{}'", container,
-                                    is_valid ? "two arrays" : "an array", field.name));
+      return make_error(Errc::invalid_argument, "{} cannot hold {} called '{}'", container,
+                        is_valid ? "two arrays" : "an array", field.name);
   }
   return success();
 }
@@ -86,25 +85,22 @@ SampleArrays::SampleArrays(const ObjectPlan& plan, bool is_stacked)
 
 Result<void> SampleArrays::add(const SampleBytes& sample) {
   if (added_ == samples_ || sample.fields.size() != fields_.size())
-    return make_error(Errc::internal,
-                      fmt::format("a sample too many, or with fields of its own, for '{}'", name_));
+    return make_error(Errc::internal, "a sample too many, or with fields of its own, for '{}'", name_);
   for (std::size_t f = 0; f < fields_.size(); ++f) {
     const FieldBytes& field = sample.fields[f];
     if (!fields_[f].varies && field.bytes != field_bytes(fields_[f]))
-      return make_error(Errc::internal,
-                        fmt::format("{} bytes for the {} of '{}' in '{}', not {}", field.bytes,
-                                    fields_[f].name, sample.key, name_, field_bytes(fields_[f])));
+      return make_error(Errc::internal, "{} bytes for the {} of '{}' in '{}', not {}", field.bytes,
+                        fields_[f].name, sample.key, name_, field_bytes(fields_[f]));
     lengths_[f] += field.bytes;
     if (is_stacked_ && fields_[f].varies)
       append_i64(offsets_[f], lengths_[f] / element_bytes(fields_[f].element));
     if (f == 0 || samples_ == 1) continue;
     buffered_bytes_ += field.bytes;
     if (buffered_bytes_ > kMostFieldBytes)
-      return make_error(
-          Errc::unsupported,
-          fmt::format("'{}' would have more than {} MiB in addition to its payload, which stay in memory "
-                      "until its end: put fewer samples into an object",
-                      name_, kMostFieldBytes >> 20U));
+      return make_error(Errc::unsupported,
+                        "'{}' would have more than {} MiB in addition to its payload, which stay in memory "
+                        "until its end: put fewer samples into an object",
+                        name_, kMostFieldBytes >> 20U);
     buffered_crc32c_[f] = crc32c_of(field, buffered_crc32c_[f]);
     for (const std::span<const std::byte> piece : field.pieces)
       buffered_[f].insert(buffered_[f].end(), piece.begin(), piece.end());
@@ -114,7 +110,7 @@ Result<void> SampleArrays::add(const SampleBytes& sample) {
                                                [](const Field& field) { return is_label_name(field.name); });
   if (added_ == 0) has_labels_ = has_label;
   if (has_label != has_labels_)
-    return make_error(Errc::internal, fmt::format("only some samples of '{}' have a label", name_));
+    return make_error(Errc::internal, "only some samples of '{}' have a label", name_);
   if (has_labels_) append_i64(labels_, sample.label);
   ++added_;
   return success();
@@ -122,7 +118,7 @@ Result<void> SampleArrays::add(const SampleBytes& sample) {
 
 Result<void> SampleArrays::check_complete() const {
   if (added_ == samples_ && added_ > 0) return success();
-  return make_error(Errc::internal, fmt::format("{} samples for '{}', not {}", added_, name_, samples_));
+  return make_error(Errc::internal, "{} samples for '{}', not {}", added_, name_, samples_);
 }
 
 std::vector<ArrayPlan> SampleArrays::plans() const {

@@ -1,7 +1,5 @@
 #include "datagen/format/sample_opener.hpp"
 
-#include <fmt/format.h>
-
 #include <algorithm>
 #include <array>
 #include <new>
@@ -47,9 +45,9 @@ Result<SampleOpener> SampleOpener::make(std::string_view codec, std::uint64_t ma
     auto inflater = GzipInflater::start();
     if (!inflater.ok())
       return make_error(inflater.error().code,
-                        fmt::format("the samples are {}, compressed with gzip, and {}: gunzip the files and "
-                                    "add --scan, or build with zlib",
-                                    codec, inflater.error().what));
+                        "the samples are {}, compressed with gzip, and {}: gunzip the files and "
+                        "add --scan, or build with zlib",
+                        codec, inflater.error().what);
     opener.inflater_ = *std::move(inflater);
   }
   return opener;
@@ -84,16 +82,16 @@ Result<std::span<std::byte>> SampleOpener::inflate(std::span<const std::byte> st
     return make_error(Errc::corrupt,
                       "a compressed sample is no TFRecord: the checksum of its length is wrong");
   if (length / kMostGzipInflation > stored.size())
-    return make_error(Errc::truncated, fmt::format("a record of {} bytes, but only {} compressed ones",
-                                                   length, stored.size()));
+    return make_error(Errc::truncated, "a record of {} bytes, but only {} compressed ones", length,
+                      stored.size());
   if (length > max_record_bytes_)
-    return make_error(Errc::unsupported, fmt::format("a record of {} bytes, and at most {} are inflated here",
-                                                     length, max_record_bytes_));
+    return make_error(Errc::unsupported, "a record of {} bytes, and at most {} are inflated here", length,
+                      max_record_bytes_);
   const auto record_bytes = std::size_t(length + kFramingBytes);
   try {
     record_.grow(record_bytes + 1);  // if the extra byte is filled, the record is too long
   } catch (const std::bad_alloc&) {
-    return make_error(Errc::exhausted, fmt::format("no memory for a record of {} bytes", length));
+    return make_error(Errc::exhausted, "no memory for a record of {} bytes", length);
   }
   std::copy(header.begin(), header.end(), record_.data());
   PENSTOCK_ASSIGN(

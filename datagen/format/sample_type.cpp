@@ -1,7 +1,5 @@
 #include "datagen/format/sample_type.hpp"
 
-#include <fmt/format.h>
-
 #include <algorithm>
 #include <utility>
 
@@ -50,7 +48,7 @@ Result<SampleTypes> SampleTypes::parse(std::string_view text) {
     if (extension.starts_with('.')) extension.remove_prefix(1);
     if (extension.empty() || extension.find_first_of("/.* ") != std::string_view::npos)
       return make_error(Errc::invalid_argument,
-                        fmt::format("types '{}': say extensions like jpg,png, or any for every file", text));
+                        "types '{}': say extensions like jpg,png, or any for every file", text);
     types.extensions_.push_back(lower_case(extension));
     types.accepts_any_ = types.accepts_any_ || types.extensions_.back() == "any";
     if (last) return types;

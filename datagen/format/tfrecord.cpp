@@ -96,8 +96,8 @@ class TfRecordWriter final : public ObjectWriter {
     const TfExampleWriter::Message message = example_.finish(pieces_);
     if (message.bytes > kMostExampleBytes)
       return make_error(Errc::invalid_argument,
-                        fmt::format("sample '{}' for '{}' has {} bytes, and a tf.Example at most {}",
-                                    sample.key, name_, message.bytes, kMostExampleBytes));
+                        "sample '{}' for '{}' has {} bytes, and a tf.Example at most {}", sample.key, name_,
+                        message.bytes, kMostExampleBytes);
     const auto header = tfrecord_header(message.bytes);
     const auto footer = tfrecord_footer(message.crc32c);
     if (gzip_ && !size_only_) return add_member(header, footer);
@@ -205,15 +205,14 @@ class TfRecord final : public ShardedFormat {
     for (const Field& field : fields) {
       const std::uint64_t one_field_bytes = field.varies ? 0 : field_bytes(field);
       if (one_field_bytes > kMostExampleBytes || (bytes += one_field_bytes) > kMostExampleBytes)
-        return make_error(
-            Errc::invalid_argument,
-            fmt::format("a tf.Example has at most {} bytes, and these samples have more", kMostExampleBytes));
+        return make_error(Errc::invalid_argument,
+                          "a tf.Example has at most {} bytes, and these samples have more",
+                          kMostExampleBytes);
       if (is_dlio_ && &field != fields.data() && (field.name == kImageName || field.name == kSizeName))
-        return make_error(
-            Errc::invalid_argument,
-            fmt::format("features=dlio has a feature '{}' of its own, and these samples a second field of "
-                        "that name",
-                        field.name));
+        return make_error(Errc::invalid_argument,
+                          "features=dlio has a feature '{}' of its own, and these samples a second field of "
+                          "that name",
+                          field.name);
     }
     return success();
   }

@@ -59,8 +59,8 @@ class TarWriter final : public ObjectWriter {
     // If the key has no '/', npos + 1 is 0 and this is the whole key.
     const std::string_view base = sample.key.substr(sample.key.rfind('/') + 1);
     if (base.empty() || base.find('.') != std::string_view::npos)
-      return make_error(Errc::invalid_argument,
-                        fmt::format("sample '{}': a WebDataset key ends at the first dot", sample.key));
+      return make_error(Errc::invalid_argument, "sample '{}': a WebDataset key ends at the first dot",
+                        sample.key);
     if (sample.label != kNoLabel) {
       const std::string label = std::to_string(sample.label);
       PENSTOCK_TRY(put_header(sample.key, ".cls", label.size()));

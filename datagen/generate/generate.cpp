@@ -14,8 +14,6 @@
 // data set.
 #include "datagen/generate/generate.hpp"
 
-#include <fmt/format.h>
-
 #include <algorithm>
 #include <memory>
 #include <optional>
@@ -61,9 +59,9 @@ Result<void> check_same_target(const Generation& generation, Tier& tier) {
                   read_generation_state(*tier.backend, tier.root));
   if (started && journal_key(*started) == journal_key(generation.state)) return success();
   return make_error(Errc::not_found,
-                    fmt::format("'{}' is not the place where rank 0 began the data set: name one that every "
-                                "rank sees",
-                                tier.root));
+                    "'{}' is not the place where rank 0 began the data set: name one that every "
+                    "rank sees",
+                    tier.root);
 }
 
 // Checks the size of every object of a finished data set. Makes the wrong ones again; the ranks share this

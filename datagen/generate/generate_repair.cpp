@@ -8,8 +8,6 @@
 // durable. The manifest does not change, so another --resume continues.
 #include "datagen/generate/generate_repair.hpp"
 
-#include <fmt/format.h>
-
 #include <algorithm>
 #include <chrono>
 #include <string_view>
@@ -25,9 +23,9 @@ using Clock = std::chrono::steady_clock;
 
 Error other_build_error(std::string_view name, std::string_view why) {
   return make_error(Errc::corrupt,
-                    fmt::format("'{}' {}: the data set was made by another build of penstock; go on with "
-                                "that one, or make all of it anew in another folder",
-                                name, why));
+                    "'{}' {}: the data set was made by another build of penstock; go on with "
+                    "that one, or make all of it anew in another folder",
+                    name, why);
 }
 
 }  // namespace

@@ -137,8 +137,7 @@ Result<GenerationState> parse_generation_state(std::string_view text, std::strin
   try {
     const Json json = Json::parse(text);
     if (unsigned_number(json.at("schema")) != kSchema)
-      return make_error(Errc::unsupported,
-                        fmt::format("'{}' is of another version of penstock: remove the folder", name));
+      return make_error(Errc::unsupported, "'{}' is of another version of penstock: remove the folder", name);
     return GenerationState{.recipe = json.at("recipe").get<std::string>(),
                            .fingerprint = fingerprint_of(json),
                            .format = json.at("format").get<std::string>(),
@@ -147,9 +146,9 @@ Result<GenerationState> parse_generation_state(std::string_view text, std::strin
                            .settings = json.at("settings").get<std::map<std::string, std::string>>()};
   } catch (const std::exception&) {
     return make_error(Errc::corrupt,
-                      fmt::format("'{}' is damaged, and only this file tells what the folder is to "
-                                  "hold: remove the folder and start again",
-                                  name));
+                      "'{}' is damaged, and only this file tells what the folder is to "
+                      "hold: remove the folder and start again",
+                      name);
   }
 }
 
@@ -180,7 +179,7 @@ Result<std::optional<GenerationState>> read_generation_state(Backend& backend, s
     return existing.error();
   }
   if (existing->bytes > kMostStateBytes)
-    return make_error(Errc::corrupt, fmt::format("'{}' is no state file of generate", name));
+    return make_error(Errc::corrupt, "'{}' is no state file of generate", name);
   PENSTOCK_ASSIGN(const std::string text, read_text(backend, kGenerationStateName, kMostStateBytes));
   PENSTOCK_ASSIGN(GenerationState state, parse_generation_state(text, name));
   return std::optional<GenerationState>(std::move(state));

@@ -30,7 +30,7 @@ namespace {
 constexpr std::string_view kOwnNames[] = {kGenerationStateName, kGenerationLockName, kJournalFolder};
 
 Error occupied_error(const Tier& tier, std::string_view why, std::string_view remedy) {
-  return make_error(Errc::already_exists, fmt::format("'{}' {}: {}", tier.root, why, remedy));
+  return make_error(Errc::already_exists, "'{}' {}: {}", tier.root, why, remedy);
 }
 
 // Reads the state of a finished corpus from its manifest.
@@ -38,9 +38,9 @@ Result<GenerationState> load_finished(Tier& tier) {
   const Result<Manifest> existing = Manifest::load(*tier.backend, kManifestName);
   if (!existing.ok() && existing.error().code == Errc::corrupt)
     return make_error(Errc::corrupt,
-                      fmt::format("{}, and without it nothing tells what '{}' holds: penstock describe says "
-                                  "how to make a new one, or remove the folder and start again",
-                                  existing.error().what, tier.root));
+                      "{}, and without it nothing tells what '{}' holds: penstock describe says "
+                      "how to make a new one, or remove the folder and start again",
+                      existing.error().what, tier.root);
   if (!existing.ok()) return existing.error();
   const Manifest& manifest = *existing;
   const ManifestFacts& facts = manifest.facts();
@@ -104,24 +104,23 @@ Result<void> check_free_space(Tier& tier, const Generation& generation, bool sta
     missing_bytes *= double(objects) / double(std::max<std::uint64_t>(generation.objects, 1));
   }
   if (!bytes_fit())
-    return make_error(
-        Errc::no_space,
-        fmt::format("{} samples of '{}' take {} {}{}{}, and '{}' has {} free: make fewer with --samples, "
-                    "--bytes or --scale, make room, or choose another place",
-                    format_count(generation.state.samples), generation.state.recipe, generation.size_prefix(),
-                    format_size(std::uint64_t(sum_bytes())), started ? " more" : "",
-                    sum_bytes() > double(generation.bytes_expected) ? " in whole blocks" : "", tier.root,
-                    format_size(space->bytes)));
+    return make_error(Errc::no_space,
+                      "{} samples of '{}' take {} {}{}{}, and '{}' has {} free: make fewer with --samples, "
+                      "--bytes or --scale, make room, or choose another place",
+                      format_count(generation.state.samples), generation.state.recipe,
+                      generation.size_prefix(), format_size(std::uint64_t(sum_bytes())),
+                      started ? " more" : "",
+                      sum_bytes() > double(generation.bytes_expected) ? " in whole blocks" : "", tier.root,
+                      format_size(space->bytes));
   if (!inodes_fit())
     return make_error(
         Errc::no_space,
-        fmt::format(
-            "{} samples of '{}' make {}{} files and folders ({} objects, {} folders, {} of penstock's "
-            "own), and the file system of '{}' has room for {} more: make fewer, put several samples "
-            "into each object (--format), or choose another place",
-            format_count(generation.state.samples), generation.state.recipe, format_count(needed_inodes()),
-            started ? " more" : "", format_count(objects), format_count(folders), own_files, tier.root,
-            format_count(*space->inodes)));
+        "{} samples of '{}' make {}{} files and folders ({} objects, {} folders, {} of penstock's "
+        "own), and the file system of '{}' has room for {} more: make fewer, put several samples "
+        "into each object (--format), or choose another place",
+        format_count(generation.state.samples), generation.state.recipe, format_count(needed_inodes()),
+        started ? " more" : "", format_count(objects), format_count(folders), own_files, tier.root,
+        format_count(*space->inodes));
   return success();
 }
 
@@ -182,9 +181,9 @@ Result<void> check_no_writer(Tier& tier) {
   std::string_view holder(text.data(), length > 0 ? std::size_t(length) : 0);
   holder = holder.substr(0, holder.find(" boot "));
   return make_error(Errc::busy,
-                    fmt::format("'{}' is being made by another 'penstock generate' now ({}): wait until it "
-                                "ends, or choose another folder",
-                                tier.root, holder.empty() ? "who is not known" : printable(holder)));
+                    "'{}' is being made by another 'penstock generate' now ({}): wait until it "
+                    "ends, or choose another folder",
+                    tier.root, holder.empty() ? "who is not known" : printable(holder));
 }
 
 Result<void> check_may_write(Tier& tier) {

@@ -1,7 +1,5 @@
 #include "datagen/generate/generation.hpp"
 
-#include <fmt/format.h>
-
 #include <algorithm>
 #include <cmath>
 #include <limits>
@@ -66,8 +64,8 @@ Result<SampleCount> count_samples(const RecipeInfo& info, const Options& options
     const double samples = count_request.scale * double(full_recipe->samples());
     if (!(samples > 0 && samples < 9e18))
       return make_error(Errc::invalid_argument,
-                        fmt::format("--scale {}: a positive part or multiple of the {} samples of '{}'",
-                                    count_request.scale, full_recipe->samples(), info.name));
+                        "--scale {}: a positive part or multiple of the {} samples of '{}'",
+                        count_request.scale, full_recipe->samples(), info.name);
     return SampleCount{std::max<std::uint64_t>(1, std::uint64_t(std::llround(samples))), ""};
   }
   if (count_request.bytes == 0 && !count_request.size_for) return SampleCount{full_recipe->samples(), ""};
@@ -83,13 +81,12 @@ Result<void> check_size(const Generation& generation, double bytes) {
   const std::uint64_t samples = generation.state.samples;
   if (!(bytes < double(kMostCorpusBytes)))
     return make_error(Errc::invalid_argument,
-                      fmt::format("{} samples of '{}' are more bytes than a file system counts (2^63)",
-                                  samples, generation.state.recipe));
+                      "{} samples of '{}' are more bytes than a file system counts (2^63)", samples,
+                      generation.state.recipe);
   const std::uint64_t memory = memory_bytes();
   if (generation.objects > kMostObjects || (memory != 0 && samples > memory / kManifestBytesPerSample))
-    return make_error(
-        Errc::invalid_argument,
-        fmt::format("{} samples are too many: their manifest must fit into this machine's memory", samples));
+    return make_error(Errc::invalid_argument,
+                      "{} samples are too many: their manifest must fit into this machine's memory", samples);
   return success();
 }
 

@@ -66,11 +66,11 @@ Result<SizeFor> parse_size_for(std::string_view text, std::uint64_t own_memory_b
   PENSTOCK_ASSIGN(const Options options,
                   Options::parse(kKeys, arguments_after_app(text), "key of --size-for"));
   if (!options.given("accelerators"))
-    return make_error(Errc::invalid_argument, fmt::format("--size-for {}: say accelerators=N", text));
+    return make_error(Errc::invalid_argument, "--size-for {}: say accelerators=N", text);
   for (const char* key : {"accelerators", "hosts", "batch"})
     if (options.has(key) && options.integer(key) > kMostCount)
-      return make_error(Errc::invalid_argument,
-                        fmt::format("--size-for: {}={}: at most {}", key, options.integer(key), kMostCount));
+      return make_error(Errc::invalid_argument, "--size-for: {}={}: at most {}", key, options.integer(key),
+                        kMostCount);
   const auto number = [&](std::string_view key) { return std::uint64_t(options.integer(key)); };
   SizeFor rule{.app = std::string(app),
                .batch = options.given("batch") ? number("batch") : app_row->batch,

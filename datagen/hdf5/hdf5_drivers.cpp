@@ -1,4 +1,3 @@
-#include <fmt/format.h>
 
 #include <algorithm>
 #include <array>
@@ -27,9 +26,9 @@ Result<Hdf5Driver> parse_hdf5_driver(std::string_view name) {
 Result<std::string> path_for_hdf5(const Backend& backend, std::string_view name, Hdf5Driver driver) {
   if (const auto native = backend.native_path(name)) return native->string();
   return make_error(Errc::unsupported,
-                    fmt::format("HDF5's driver {} reads files alone, and '{}' is none: use "
-                                "the driver reader",
-                                hdf5_driver_name(driver), name));
+                    "HDF5's driver {} reads files alone, and '{}' is none: use "
+                    "the driver reader",
+                    hdf5_driver_name(driver), name);
 }
 
 Result<std::unique_ptr<Hdf5Input>> Hdf5Input::open(Backend& backend, std::string_view name,

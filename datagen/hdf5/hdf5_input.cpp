@@ -1,4 +1,3 @@
-#include <fmt/format.h>
 
 #include "datagen/hdf5/by_library.hpp"
 #include "datagen/hdf5/library_input.hpp"
@@ -31,8 +30,8 @@ Result<std::unique_ptr<Hdf5Input>> open_by_library(Backend& backend, std::string
     const herr_t status =
         is_core ? H5Pset_fapl_core(access.get(), kCoreGrowthBytes, 0) : H5Pset_fapl_sec2(access.get());
     if (status < 0)
-      return make_error(Errc::internal, fmt::format("HDF5's library refuses to set up its driver {}",
-                                                    hdf5_driver_name(driver)));
+      return make_error(Errc::internal, "HDF5's library refuses to set up its driver {}",
+                        hdf5_driver_name(driver));
   }
   PENSTOCK_TRY(input->open(path, access.get()));
   return std::unique_ptr<Hdf5Input>(std::move(input));

@@ -38,7 +38,7 @@ Result<void> check_file(const Corpus& corpus, Hdf5Input& file, std::uint64_t fir
   PENSTOCK_ASSIGN(const std::vector<std::uint64_t> shape, file.shape(data_set));
   const bool rows_are_samples = !shape.empty() && shape.front() == count;
   if (!rows_are_samples && count != 1)
-    return make_error(Errc::corrupt, fmt::format("'{}' has not {} rows", data_set, count));
+    return make_error(Errc::corrupt, "'{}' has not {} rows", data_set, count);
   const auto rank_count = std::uint64_t(result.ranks.size());
   std::vector<std::byte> bytes;
   for (std::uint64_t round = 0; round < count; round += rank_count) {
@@ -55,7 +55,7 @@ Result<void> check_file(const Corpus& corpus, Hdf5Input& file, std::uint64_t fir
     PENSTOCK_TRY(file.read(data_set, begin, counts, element, bytes));
     if (!has_row) continue;
     if (crc32c(bytes) != corpus.manifest.sample(first + row).crc32c)
-      return make_error(Errc::corrupt, fmt::format("wrong bytes in row {} of '{}'", row, data_set));
+      return make_error(Errc::corrupt, "wrong bytes in row {} of '{}'", row, data_set);
     ++result.verified;
   }
   return success();
@@ -77,8 +77,7 @@ Result<void> check_driver(Corpus& corpus, Hdf5Driver driver, const std::string& 
   }
   PENSTOCK_TRY(ranks.all_reduce(std::span(&result.verified, 1), Reduction::sum));
   if (result.verified != manifest.samples())
-    return make_error(Errc::internal,
-                      fmt::format("{} samples were read, not {}", result.verified, manifest.samples()));
+    return make_error(Errc::internal, "{} samples were read, not {}", result.verified, manifest.samples());
   if (ranks.root())
     fmt::print("{}: {} samples verified by {} rank{}\n", hdf5_driver_name(driver), result.verified,
                ranks.size(), ranks.size() == 1 ? "" : "s");

@@ -91,7 +91,7 @@ Result<LibraryInput::OpenDataSet> LibraryInput::open_data_set(const std::string&
   opened.handle = Hdf5Id(H5Dopen2(file_.get(), data_set.c_str(), H5P_DEFAULT), &H5Dclose);
   if (!opened.handle) {
     if (source_.failure) return *source_.failure;
-    return make_error(Errc::not_found, fmt::format("'{}' has no data set '{}'", name_, data_set));
+    return make_error(Errc::not_found, "'{}' has no data set '{}'", name_, data_set);
   }
   opened.space = Hdf5Id(H5Dget_space(opened.handle.get()), &H5Sclose);
   const hid_t space = opened.space.get();
@@ -115,13 +115,11 @@ Result<void> LibraryInput::check_block(const std::string& data_set, std::span<co
     elements *= counts[i];
   }
   if (!is_inside)
-    return make_error(Errc::invalid_argument,
-                      fmt::format("'{}' of '{}' has the sides {}: no block of {} at {}", data_set, name_,
-                                  fmt::join(shape, " x "), fmt::join(counts, " x "), fmt::join(begin, ", ")));
+    return make_error(Errc::invalid_argument, "'{}' of '{}' has the sides {}: no block of {} at {}", data_set,
+                      name_, fmt::join(shape, " x "), fmt::join(counts, " x "), fmt::join(begin, ", "));
   if (elements * element_bytes(element) == out_bytes) return success();
-  return make_error(Errc::invalid_argument,
-                    fmt::format("a block of '{}' has {} bytes, and there is room for {}", data_set,
-                                elements * element_bytes(element), out_bytes));
+  return make_error(Errc::invalid_argument, "a block of '{}' has {} bytes, and there is room for {}",
+                    data_set, elements * element_bytes(element), out_bytes);
 }
 
 // Returns the Reader's own error if there is one, otherwise the innermost entry of the library's error stack.
@@ -137,9 +135,8 @@ Error LibraryInput::library_error(std::string_view what, std::string_view data_s
       },
       &why);
   const std::string prefix = data_set.empty() ? "" : fmt::format(" '{}' of", data_set);
-  if (!data_set.empty())
-    return make_error(Errc::corrupt, fmt::format("{}{} '{}': {}", what, prefix, name_, why));
-  return make_error(Errc::corrupt, fmt::format("'{}' {} {}", name_, what, why));
+  if (!data_set.empty()) return make_error(Errc::corrupt, "{}{} '{}': {}", what, prefix, name_, why);
+  return make_error(Errc::corrupt, "'{}' {} {}", name_, what, why);
 }
 
 }  // namespace penstock

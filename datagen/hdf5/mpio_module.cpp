@@ -1,5 +1,4 @@
 // The module libpenstock_hdf5_mpio.so: HDF5's parallel library and its driver mpio.
-#include <fmt/format.h>
 #include <mpi.h>
 
 #include "datagen/hdf5/by_library.hpp"
@@ -18,7 +17,7 @@ bool true_on_all_ranks(bool true_here) {
 Result<std::unique_ptr<Hdf5Input>> open_on_all_ranks(const std::string& path, std::string_view name,
                                                      Hdf5Driver driver) {
   if (!true_on_all_ranks(!path.empty()))
-    return make_error(Errc::io, fmt::format("cannot open '{}': another rank of the job could not", name));
+    return make_error(Errc::io, "cannot open '{}': another rank of the job could not", name);
   auto input = std::make_unique<LibraryInput>(name, nullptr);
   const std::scoped_lock lock(hdf5_mutex());
   const Hdf5Quiet quiet;

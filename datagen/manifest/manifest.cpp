@@ -36,7 +36,7 @@ using manifest_layout::kSections;
 constexpr std::uint64_t kMostBytes = INT64_MAX;
 
 Error damage(std::string_view mistake) {
-  return make_error(Errc::corrupt, fmt::format("the manifest is damaged: {}", mistake));
+  return make_error(Errc::corrupt, "the manifest is damaged: {}", mistake);
 }
 
 Error with_file_name(Error error, std::string_view name) {
@@ -70,11 +70,10 @@ Result<Header> parse_header(std::span<const std::byte> bytes) {
     return damage("its header does not match its checksum");
   const bool has_object_crcs = header.version != manifest_layout::kVersionWithoutObjectCrcs;
   if (has_object_crcs && header.version != manifest_layout::kVersion)
-    return make_error(
-        Errc::unsupported,
-        fmt::format("the manifest has version {}, this penstock reads versions {} and {}: use a "
-                    "newer penstock, or make the manifest again",
-                    header.version, manifest_layout::kVersionWithoutObjectCrcs, manifest_layout::kVersion));
+    return make_error(Errc::unsupported,
+                      "the manifest has version {}, this penstock reads versions {} and {}: use a "
+                      "newer penstock, or make the manifest again",
+                      header.version, manifest_layout::kVersionWithoutObjectCrcs, manifest_layout::kVersion);
   if (header.header_bytes != sizeof header ||
       header.sections != (has_object_crcs ? kSections : kSections - 1))
     return damage("odd header size");
@@ -178,7 +177,7 @@ Result<Manifest> Manifest::open(const std::filesystem::path& file) {
   if (::fstat(descriptor.get(), &status) != 0)
     return errno_error(errno, "cannot map manifest", file.native());
   if (!S_ISREG(status.st_mode))
-    return make_error(Errc::invalid_argument, fmt::format("'{}' is no regular file", file.native()));
+    return make_error(Errc::invalid_argument, "'{}' is no regular file", file.native());
   const auto size = std::size_t(status.st_size);
   if (size < sizeof(Header))
     return with_file_name(damage(fmt::format("it has {} bytes, less than any header", size)), file.native());
@@ -196,8 +195,7 @@ Result<Manifest> Manifest::load(Backend& backend, std::string_view name) {
   try {
     bytes.resize(std::size_t(size));
   } catch (const std::exception&) {
-    return make_error(Errc::exhausted,
-                      fmt::format("no memory for the {} bytes of manifest '{}'", size, name));
+    return make_error(Errc::exhausted, "no memory for the {} bytes of manifest '{}'", size, name);
   }
   PENSTOCK_TRY(reader->read_at(0, bytes));
   auto loaded = from_bytes(std::move(bytes));

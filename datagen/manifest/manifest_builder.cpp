@@ -129,8 +129,7 @@ Result<std::vector<std::byte>> ManifestBuilder::finish() {
   try {
     out.reserve(std::size_t(header.file_bytes));
   } catch (const std::exception&) {
-    return make_error(Errc::exhausted,
-                      fmt::format("no memory for a manifest of {} bytes", header.file_bytes));
+    return make_error(Errc::exhausted, "no memory for a manifest of {} bytes", header.file_bytes);
   }
   const auto append_bytes = [&out](auto piece) {
     const auto bytes = std::as_bytes(piece);

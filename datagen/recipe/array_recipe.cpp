@@ -96,8 +96,7 @@ Result<std::unique_ptr<SampleMaker>> ArrayRecipe::maker() const {
   try {
     return std::make_unique<Maker>(*this);
   } catch (const std::bad_alloc&) {
-    return make_error(Errc::exhausted,
-                      fmt::format("no memory for the stock of recipe '{}' (about 16 MiB)", spec_.recipe));
+    return make_error(Errc::exhausted, "no memory for the stock of recipe '{}' (about 16 MiB)", spec_.recipe);
   }
 }
 
@@ -123,13 +122,12 @@ std::vector<Companion> ArrayRecipe::companions() const {
 Result<void> check_shape(std::span<const std::uint64_t> shape, std::size_t dimensions) {
   constexpr std::uint64_t kMostElements = std::uint64_t{1} << 28U;
   if (shape.size() != dimensions)
-    return make_error(Errc::invalid_argument,
-                      fmt::format("shape={}: {} numbers", fmt::join(shape, ","), dimensions));
+    return make_error(Errc::invalid_argument, "shape={}: {} numbers", fmt::join(shape, ","), dimensions);
   std::uint64_t elements = 1;
   for (const std::uint64_t side : shape) {
     if (side == 0 || side > kMostElements / elements)
-      return make_error(Errc::invalid_argument,
-                        fmt::format("shape={}: from 1 to {} elements", fmt::join(shape, ","), kMostElements));
+      return make_error(Errc::invalid_argument, "shape={}: from 1 to {} elements", fmt::join(shape, ","),
+                        kMostElements);
     elements *= side;
   }
   return success();

@@ -40,8 +40,7 @@ constexpr OptionSpec kOptions[] = {
 Result<std::unique_ptr<Recipe>> make_imagenet(const RecipeRequest& request, const Options& options) {
   PENSTOCK_ASSIGN(PhotoRecipeSpec spec, photo_recipe_spec("imagenet", kSamples, request, options));
   const auto classes = std::uint64_t(options.integer("classes"));
-  if (classes > 1'000'000)
-    return make_error(Errc::invalid_argument, fmt::format("classes={}: at most 1000000", classes));
+  if (classes > 1'000'000) return make_error(Errc::invalid_argument, "classes={}: at most 1000000", classes);
   spec.image.extension = ".JPEG";
   if (options.text("codec") == "png") {
     PENSTOCK_TRY(png_available());

@@ -23,11 +23,10 @@ Result<void> check_full_sizes(const PhotoSizes& sizes) {
     return success();
   return make_error(
       Errc::invalid_argument,
-      fmt::format(
-          "encode=full with median={:.0f} and sigma={}: more than one picture in a hundred would have "
-          "less than {:.0f} bytes, and would come out larger: raise the median, lower sigma, or leave "
-          "encode=full out",
-          sizes.median_bytes, sizes.sigma_of_log, kMinBytes));
+      "encode=full with median={:.0f} and sigma={}: more than one picture in a hundred would have "
+      "less than {:.0f} bytes, and would come out larger: raise the median, lower sigma, or leave "
+      "encode=full out",
+      sizes.median_bytes, sizes.sigma_of_log, kMinBytes);
 }
 
 }  // namespace
@@ -77,8 +76,8 @@ Result<std::unique_ptr<SampleMaker>> PhotoRecipe::maker() const {
                                              fmt::format("{}, seed {}", spec_.recipe, spec_.seed));
     return std::make_unique<PhotoMaker>(*scenery_, stream_, spec_.sizes);
   } catch (const std::bad_alloc&) {
-    return make_error(Errc::exhausted,
-                      fmt::format("no memory for the canvases of recipe '{}' (about 20 MiB)", spec_.recipe));
+    return make_error(Errc::exhausted, "no memory for the canvases of recipe '{}' (about 20 MiB)",
+                      spec_.recipe);
   }
 }
 

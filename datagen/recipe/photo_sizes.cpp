@@ -1,7 +1,5 @@
 #include "datagen/recipe/photo_sizes.hpp"
 
-#include <fmt/format.h>
-
 #include <algorithm>
 #include <cmath>
 
@@ -43,9 +41,9 @@ Result<PhotoSizes> photo_sizes(const Options& options) {
   const std::uint64_t median = options.size("median");
   const double sigma = options.real("sigma");
   if (median > kMostMedianBytes)
-    return make_error(Errc::invalid_argument, fmt::format("median={}: from 4 kB to 64 MB", median));
+    return make_error(Errc::invalid_argument, "median={}: from 4 kB to 64 MB", median);
   if (!(sigma >= 0.0 && sigma <= 1.5))
-    return make_error(Errc::invalid_argument, fmt::format("sigma={}: from 0 to 1.5", sigma));
+    return make_error(Errc::invalid_argument, "sigma={}: from 0 to 1.5", sigma);
   return PhotoSizes(double(median), sigma);
 }
 

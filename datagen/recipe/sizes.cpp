@@ -1,7 +1,5 @@
 #include "datagen/recipe/sizes.hpp"
 
-#include <fmt/format.h>
-
 #include <algorithm>
 #include <cmath>
 
@@ -35,13 +33,12 @@ Result<NormalSizes> normal_sizes(const Options& options, const NormalSizes& real
   NormalSizes sizes;
   sizes.mean = double(options.size("mean"));
   if (sizes.mean > kMostMeanBytes)
-    return make_error(Errc::invalid_argument,
-                      fmt::format("mean={}: from 1 byte to 8 GB", options.size("mean")));
+    return make_error(Errc::invalid_argument, "mean={}: from 1 byte to 8 GB", options.size("mean"));
   sizes.deviation = options.given("deviation") ? double(options.size("deviation"))
                                                : std::floor(sizes.mean * (real.deviation / real.mean) + 0.5);
   if (sizes.deviation > sizes.mean)
-    return make_error(Errc::invalid_argument, fmt::format("deviation={}: at most the mean, {}",
-                                                          options.size("deviation"), sizes.mean));
+    return make_error(Errc::invalid_argument, "deviation={}: at most the mean, {}", options.size("deviation"),
+                      sizes.mean);
   return sizes;
 }
 

@@ -9,8 +9,6 @@
 // Crash: nothing is written.
 #include "datagen/recipe/strip_stock.hpp"
 
-#include <fmt/format.h>
-
 #include <algorithm>
 #include <array>
 #include <atomic>
@@ -256,8 +254,7 @@ class StripStock::ClassSlot {
  public:
   // Allocates all possible errors in advance, so that a lack of memory can be reported later.
   explicit ClassSlot(std::uint32_t width)
-      : class_(
-            make_error(Errc::exhausted, fmt::format("no memory for the stock of pictures {} wide", width))),
+      : class_(make_error(Errc::exhausted, "no memory for the stock of pictures {} wide", width)),
         cuts_(cut_count(width), class_) {}
 
   Result<const StripClass*> get(const StripStock& stock, RandomStream stream, std::uint32_t width,

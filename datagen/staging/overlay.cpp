@@ -130,9 +130,8 @@ Result<std::string> prefix_of(const Corpus& corpus, const Tier& slow) {
     if (prefix == ".") return std::string();
     if (!prefix.empty() && !prefix.starts_with("..")) return prefix;
   }
-  return make_error(
-      Errc::invalid_argument,
-      fmt::format("the corpus '{}' is not inside the plan's slow tier, {}", corpus.tier.root, slow.root));
+  return make_error(Errc::invalid_argument, "the corpus '{}' is not inside the plan's slow tier, {}",
+                    corpus.tier.root, slow.root);
 }
 
 // Checks that each copy exists and matches its original, by size and time.
@@ -145,19 +144,18 @@ Result<void> check_staged(OverlayTiers& tiers, const StagingPlan& plan,
         const auto staged_copy = tiers.fast.backend->names().stat(file.name);
         if (!staged_copy.ok() && staged_copy.error().code != Errc::not_found) return staged_copy.error();
         if (!staged_copy.ok())
-          return make_error(Errc::not_found, fmt::format("'{}' is not on tier '{}' yet: {}", file.name,
-                                                         tiers.fast.name, remedy));
+          return make_error(Errc::not_found, "'{}' is not on tier '{}' yet: {}", file.name, tiers.fast.name,
+                            remedy);
         if (staged_copy->folder || staged_copy->bytes != file.bytes)
           return make_error(Errc::corrupt,
-                            fmt::format("'{}' on tier '{}' is not the copy that the plan speaks of: "
-                                        "take it away, then {}",
-                                        file.name, tiers.fast.name, remedy));
+                            "'{}' on tier '{}' is not the copy that the plan speaks of: "
+                            "take it away, then {}",
+                            file.name, tiers.fast.name, remedy);
         if (const std::string change = describe_change(tiers.slow, file); !change.empty())
-          return make_error(
-              Errc::corrupt,
-              fmt::format("'{}' was changed since the plan was made ({}): its copy is old. penstock "
-                          "stage revert {}, and advise anew",
-                          file.name, change, plan_file.native()));
+          return make_error(Errc::corrupt,
+                            "'{}' was changed since the plan was made ({}): its copy is old. penstock "
+                            "stage revert {}, and advise anew",
+                            file.name, change, plan_file.native());
         return success();
       });
 }
@@ -193,18 +191,17 @@ std::optional<std::filesystem::path> missing_folder(const Tier& tier) {
 Result<Tier> open_planned_tier(const PlannedTier& planned) {
   PENSTOCK_ASSIGN(Tier tier, open_tier(planned.spec, kNoNamedTiers));
   if (real_path(tier.root) != real_path(planned.root))
-    return make_error(
-        Errc::invalid_argument,
-        fmt::format("the plan's tier '{}' is {} here, and was {} when the plan was made: run this "
-                    "from the folder in which the plan was made",
-                    planned.spec, tier.root, planned.root));
+    return make_error(Errc::invalid_argument,
+                      "the plan's tier '{}' is {} here, and was {} when the plan was made: run this "
+                      "from the folder in which the plan was made",
+                      planned.spec, tier.root, planned.root);
   tier.name = planned.name;
   // A missing folder is not created. It may be a mount point that is not mounted: the data on the device
   // would not be found, and copies would fill the file system below.
   if (const auto missing = missing_folder(tier))
     return make_error(Errc::not_found,
-                      fmt::format("there is no folder '{}', the plan's tier '{}': mount it, or make it first",
-                                  missing->native(), tier.name));
+                      "there is no folder '{}', the plan's tier '{}': mount it, or make it first",
+                      missing->native(), tier.name);
   return tier;
 }
 
@@ -215,8 +212,8 @@ std::unique_ptr<Backend> make_overlay(OverlayTiers tiers) {
 Result<void> apply_overlay(Corpus& corpus, const std::filesystem::path& plan_file) {
   PENSTOCK_ASSIGN(const StagingPlan plan, load_staging_plan(plan_file));
   if (!plan.should_stage)
-    return make_error(Errc::invalid_argument,
-                      fmt::format("'{}' says not to stage anything: {}", plan_file.native(), plan.reason));
+    return make_error(Errc::invalid_argument, "'{}' says not to stage anything: {}", plan_file.native(),
+                      plan.reason);
   OverlayTiers tiers;
   PENSTOCK_ASSIGN(tiers.slow, open_planned_tier(plan.slow));
   PENSTOCK_ASSIGN(tiers.fast, open_planned_tier(plan.fast));

@@ -23,7 +23,7 @@ std::string sealed_object_text(std::string_view kind, std::uint64_t format, cons
 Result<Json> parse_sealed_object(std::string_view kind, std::uint64_t format, std::string_view text,
                                  std::string_view where) {
   const auto corrupt_error = [&](std::string_view why) {
-    return make_error(Errc::corrupt, fmt::format("'{}' {}", where, why));
+    return make_error(Errc::corrupt, "'{}' {}", where, why);
   };
   if (text.size() > kMostSealedBytes) return corrupt_error("is too large");
   while (text.ends_with('\n')) text.remove_suffix(1);
@@ -39,8 +39,8 @@ Result<Json> parse_sealed_object(std::string_view kind, std::uint64_t format, st
   if (kind_member == json.end() || *kind_member != kind) return corrupt_error(fmt::format("is no {}", kind));
   if (const auto format_member = json.find("format"); format_member == json.end() || *format_member != format)
     return make_error(Errc::unsupported,
-                      fmt::format("'{}' is a {} of another format than {}: use the penstock that wrote it",
-                                  where, kind, format));
+                      "'{}' is a {} of another format than {}: use the penstock that wrote it", where, kind,
+                      format);
   const auto seal = check_seal(text, json);
   if (!seal.ok() || !seal->has_value())
     return corrupt_error("is not what was written: its checksum does not hold");

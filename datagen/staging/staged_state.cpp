@@ -70,8 +70,7 @@ Result<StagedState> parse_staged_state(std::string_view text, std::string_view w
   try {
     return state_from_json(json);
   } catch (const std::exception& problem) {
-    return make_error(Errc::corrupt,
-                      fmt::format("'{}' is no list of {} ({})", where, kStagedKind, problem.what()));
+    return make_error(Errc::corrupt, "'{}' is no list of {} ({})", where, kStagedKind, problem.what());
   }
 }
 
@@ -88,7 +87,7 @@ Result<StagedState> load_staged_state(Backend& fast, std::string_view plan_id) {
   PENSTOCK_ASSIGN(const std::string text, read_text(fast, name, kMostSealedBytes));
   PENSTOCK_ASSIGN(StagedState state, parse_staged_state(text, name));
   if (state.plan_id != plan_id)
-    return make_error(Errc::corrupt, fmt::format("'{}' is of another plan, {}", name, state.plan_id));
+    return make_error(Errc::corrupt, "'{}' is of another plan, {}", name, state.plan_id);
   return state;
 }
 

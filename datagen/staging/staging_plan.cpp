@@ -19,8 +19,7 @@ namespace {
 constexpr std::string_view kPlanKind = "staging plan";
 
 Error plan_error(std::string_view where, std::string_view why) {
-  return make_error(Errc::corrupt,
-                    fmt::format("'{}' {}: make it anew with penstock stage advise", where, why));
+  return make_error(Errc::corrupt, "'{}' {}: make it anew with penstock stage advise", where, why);
 }
 
 Json tier_to_json(const PlannedTier& tier) {
@@ -130,9 +129,8 @@ Result<StagingPlan> parse_staging_plan(std::string_view text, std::string_view w
 Result<StagingPlan> load_staging_plan(const std::filesystem::path& path) {
   std::error_code failed;
   if (std::filesystem::exists(path, failed) && !std::filesystem::is_regular_file(path, failed))
-    return make_error(
-        Errc::invalid_argument,
-        fmt::format("'{}' is no file: name the plan that 'penstock stage advise -o' wrote", path.native()));
+    return make_error(Errc::invalid_argument,
+                      "'{}' is no file: name the plan that 'penstock stage advise -o' wrote", path.native());
   const std::uintmax_t size = std::filesystem::file_size(path, failed);
   if (failed) return errno_error(failed.value(), "cannot read the plan", path.native());
   if (size > kMostSealedBytes) return plan_error(path.native(), "is too large for a plan");

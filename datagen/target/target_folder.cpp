@@ -1,7 +1,5 @@
 #include "datagen/target/target_folder.hpp"
 
-#include <fmt/format.h>
-
 #include <algorithm>
 #include <cerrno>
 #include <filesystem>
@@ -22,10 +20,9 @@ Result<void> check_no_dangling_link(Tier& tier, std::string_view flag) {
   while (!failed && !std::filesystem::exists(path, failed) && path.has_relative_path()) {
     failed.clear();
     if (std::filesystem::is_symlink(std::filesystem::symlink_status(path, failed)))
-      return make_error(
-          Errc::invalid_argument,
-          fmt::format("'{}' is a link to nothing ('{}'): make that folder first, or give {} another one",
-                      path.native(), std::filesystem::read_symlink(path, failed).native(), flag));
+      return make_error(Errc::invalid_argument,
+                        "'{}' is a link to nothing ('{}'): make that folder first, or give {} another one",
+                        path.native(), std::filesystem::read_symlink(path, failed).native(), flag);
     failed.clear();
     path = path.parent_path();
   }
@@ -38,8 +35,8 @@ Result<bool> folder_exists(Tier& tier, std::string_view flag) {
   const Result<Entry> root = tier.backend->names().stat("");
   if (root.ok() && root->folder) return true;
   if (root.ok() || root.error().sys_errno == ENOTDIR)
-    return make_error(Errc::invalid_argument,
-                      fmt::format("'{}' is a file or below one; {} takes a folder", tier.root, flag));
+    return make_error(Errc::invalid_argument, "'{}' is a file or below one; {} takes a folder", tier.root,
+                      flag);
   if (root.error().code != Errc::not_found) return root.error();
   PENSTOCK_TRY(check_no_dangling_link(tier, flag));
   return false;

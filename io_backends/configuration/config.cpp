@@ -88,7 +88,7 @@ Result<CommandLine> read_command_line(const CommandInfo& command, std::span<cons
     command_line->named_tiers = std::move(merged.tiers);
     command_line->launcher = std::move(merged.launcher);
   } else if (!merged.flags.empty() && parse_command_line(command, words, {}).ok()) {
-    return make_error(command_line.error().code, fmt::format("in {}: {}", files, command_line.error().what));
+    return make_error(command_line.error().code, "in {}: {}", files, command_line.error().what);
   }
   return command_line;
 }

@@ -26,8 +26,8 @@ constexpr std::string_view kRanksPlaceholder = "{ranks}";
 
 template <class... Words>
 Error bad_file(const fs::path& file, fmt::format_string<Words...> why, Words&&... words) {
-  return make_error(Errc::invalid_argument,
-                    fmt::format("'{}': {}", file.string(), fmt::format(why, std::forward<Words>(words)...)));
+  return make_error(Errc::invalid_argument, "'{}': {}", file.string(),
+                    fmt::format(why, std::forward<Words>(words)...));
 }
 
 std::string with_dashes(std::string key) {
@@ -60,8 +60,7 @@ Result<std::vector<OptionWord>> flags_of(const YAML::Node& flags, const fs::path
 Result<YAML::Node> load_yaml(const fs::path& file) {
   std::error_code ignored;
   if (fs::is_directory(file, ignored))
-    return make_error(Errc::invalid_argument,
-                      fmt::format("the configuration file '{}' is a folder", file.string()));
+    return make_error(Errc::invalid_argument, "the configuration file '{}' is a folder", file.string());
   if (::access(file.c_str(), R_OK) != 0)
     return Error{Errc::invalid_argument, errno,
                  fmt::format("cannot read the configuration file '{}'", file.string())};
@@ -179,9 +178,9 @@ namespace {
 
 Error no_yaml_error(const std::filesystem::path& file) {
   return make_error(Errc::unsupported,
-                    fmt::format("cannot read '{}': this build lacks yaml-cpp; give the flags "
-                                "on the line",
-                                file.string()));
+                    "cannot read '{}': this build lacks yaml-cpp; give the flags "
+                    "on the line",
+                    file.string());
 }
 
 }  // namespace

@@ -22,13 +22,13 @@ Result<bool> parse_boolean(std::string_view text) {
     if (text == yes) return true;
   for (const std::string_view no : {"0", "false", "no", "off"})
     if (text == no) return false;
-  return make_error(Errc::invalid_argument, fmt::format("'{}' is neither 1 nor 0", text));
+  return make_error(Errc::invalid_argument, "'{}' is neither 1 nor 0", text);
 }
 
 Result<std::int64_t> as_signed(Result<std::uint64_t> number, std::string_view text) {
   if (!number.ok()) return std::move(number).error();
   if (*number > std::uint64_t(INT64_MAX))
-    return make_error(Errc::invalid_argument, fmt::format("'{}' is too large: at most {}", text, INT64_MAX));
+    return make_error(Errc::invalid_argument, "'{}' is too large: at most {}", text, INT64_MAX);
   return std::int64_t(*number);
 }
 
@@ -68,7 +68,7 @@ Error unknown_name(std::string_view what, std::string_view word, const std::vect
 Result<void> Options::set(Value& value, std::string_view text, std::string_view owner) {
   const OptionSpec& spec = *value.spec;
   const auto refuse = [&](std::string_view why) {
-    return make_error(Errc::invalid_argument, fmt::format("{}: {}", option_text(spec.name, owner), why));
+    return make_error(Errc::invalid_argument, "{}: {}", option_text(spec.name, owner), why);
   };
   const auto take_integer = [&](Result<std::int64_t> parsed) -> Result<void> {
     if (!parsed.ok()) return refuse(parsed.error().what);
@@ -146,8 +146,7 @@ Result<Options> Options::parse(std::span<const OptionTable> tables, std::span<co
       return unknown_name(owner, word.key, valid);
     }
     if (found->given && !found->spec->repeated)
-      return make_error(Errc::invalid_argument,
-                        fmt::format("{} is given twice", option_text(word.key, owner)));
+      return make_error(Errc::invalid_argument, "{} is given twice", option_text(word.key, owner));
     if (!found->given) found->texts.clear();
     found->given = true;
     PENSTOCK_TRY(options.set(*found, word.value, owner));

@@ -2,6 +2,8 @@
 // boundary.
 #pragma once
 
+#include <fmt/core.h>
+
 #include <cstdint>
 #include <exception>
 #include <string>
@@ -50,6 +52,11 @@ struct Error {
 // Builds an Error from errno, which decides its kind. `operation` has the form "cannot open".
 Error errno_error(int sys_errno, std::string_view operation, std::string_view object);
 Error make_error(Errc code, std::string what);
+// The same with the text of fmt::format(format, first, rest...).
+template <class First, class... Rest>
+Error make_error(Errc code, fmt::format_string<First, Rest...> format, First&& first, Rest&&... rest) {
+  return make_error(code, fmt::format(format, std::forward<First>(first), std::forward<Rest>(rest)...));
+}
 // Turns a caught exception into an error, at a place that no exception may cross. If memory or threads ran
 // out, it is `exhausted`. A std::system_error with another errno has the kind that errno_error() chooses. Any
 // other exception is `internal`, because no code throws it on purpose.

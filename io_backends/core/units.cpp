@@ -32,7 +32,7 @@ std::string_view take_number(std::string_view& text) {
 }
 
 Error bad_text(std::string_view what, std::string_view text, std::string_view hint) {
-  return make_error(Errc::invalid_argument, fmt::format("'{}' is not a {}: {}", text, what, hint));
+  return make_error(Errc::invalid_argument, "'{}' is not a {}: {}", text, what, hint);
 }
 
 constexpr std::uint64_t kMaxNumber = std::numeric_limits<std::uint64_t>::max();

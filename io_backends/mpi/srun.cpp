@@ -1,6 +1,5 @@
 #include "io_backends/mpi/srun.hpp"
 
-#include <fmt/format.h>
 #include <mpi.h>
 
 #include <array>
@@ -53,11 +52,10 @@ bool has_older_interface() {
 
 Result<void> ranks_can_join(const Launch& launch) {
   if (!is_task_without_pmix(launch) || has_older_interface()) return success();
-  return make_error(
-      Errc::unsupported,
-      fmt::format("{} says {} ranks, and Open MPI cannot join them without PMIx: say srun --mpi=pmix (srun "
-                  "--mpi=list tells what there is), or start them by mpirun within salloc or sbatch",
-                  launch.size_variable, launch.ranks));
+  return make_error(Errc::unsupported,
+                    "{} says {} ranks, and Open MPI cannot join them without PMIx: say srun --mpi=pmix (srun "
+                    "--mpi=list tells what there is), or start them by mpirun within salloc or sbatch",
+                    launch.size_variable, launch.ranks);
 }
 
 void start_alone_without_pmix(const Launch& launch) {

@@ -30,7 +30,7 @@ bool is_letter_or_digit(char c) {
 }
 
 Error wrong_file(std::string_view object, std::string_view why) {
-  return make_error(Errc::corrupt, fmt::format("'{}' is wrong: {}", object, why));
+  return make_error(Errc::corrupt, "'{}' is wrong: {}", object, why);
 }
 
 // Joins the checksums of all chunks, 8 hexadecimal digits each: a checkpoint of 1 TB has 250,000 of them.
@@ -137,8 +137,8 @@ Result<CheckpointId> parse_checkpoint_folder(std::string_view folder) {
     const auto generation = std::from_chars(step.ptr + 1, end, id.generation);
     if (generation.ec == std::errc{} && generation.ptr == end && folder_of(id) == folder) return id;
   }
-  return make_error(Errc::invalid_argument,
-                    fmt::format("'{}' is no checkpoint: write it as {}", folder, folder_of({120, 0})));
+  return make_error(Errc::invalid_argument, "'{}' is no checkpoint: write it as {}", folder,
+                    folder_of({120, 0}));
 }
 
 Result<void> check_run_name(std::string_view run) {
@@ -148,9 +148,9 @@ Result<void> check_run_name(std::string_view run) {
                         });
   if (is_valid) return success();
   return make_error(Errc::invalid_argument,
-                    fmt::format("'{}' is no name of a run: 1 to {} letters, digits, '-', '_' and '.', "
-                                "and no '.' in front",
-                                run, kLongestRunName));
+                    "'{}' is no name of a run: 1 to {} letters, digits, '-', '_' and '.', "
+                    "and no '.' in front",
+                    run, kLongestRunName);
 }
 
 Result<void> check_checkpoint_file_name(std::string_view name) {
@@ -160,9 +160,9 @@ Result<void> check_checkpoint_file_name(std::string_view name) {
       std::all_of(name.begin(), name.end(), [](char c) { return c > ' ' && c <= '~' && c != '/'; });
   if (is_valid) return check_object_name(name);
   return make_error(Errc::invalid_argument,
-                    fmt::format("'{}' is no name of a file in a checkpoint: 1 to {} printable characters "
-                                "without '/', not {}, and neither '.' nor \"part-\" in front",
-                                name, kLongestFileName, kCheckpointManifest));
+                    "'{}' is no name of a file in a checkpoint: 1 to {} printable characters "
+                    "without '/', not {}, and neither '.' nor \"part-\" in front",
+                    name, kLongestFileName, kCheckpointManifest);
 }
 
 std::uint64_t CheckpointManifest::bytes() const {
@@ -211,11 +211,10 @@ std::uint64_t manifest_entry_bytes(std::string_view name, std::uint64_t bytes) {
 
 Result<void> check_manifest_bytes(std::uint64_t bytes, std::uint64_t entries_bytes, std::uint64_t files) {
   if (entries_bytes <= kMostSealedBytes - kManifestOverhead) return success();
-  return make_error(
-      Errc::unsupported,
-      fmt::format("a checkpoint of {} in {} files has a manifest of up to {}, and no more than {} are read "
-                  "back: save less at a time, each part as a --run of its own",
-                  format_size(bytes), files, format_size(entries_bytes), format_size(kMostSealedBytes)));
+  return make_error(Errc::unsupported,
+                    "a checkpoint of {} in {} files has a manifest of up to {}, and no more than {} are read "
+                    "back: save less at a time, each part as a --run of its own",
+                    format_size(bytes), files, format_size(entries_bytes), format_size(kMostSealedBytes));
 }
 
 Result<CheckpointManifest> parse_checkpoint_manifest(std::string_view text, std::string_view object) {
@@ -268,8 +267,8 @@ Result<std::vector<CheckpointFile>> parse_checkpoint_part(std::string_view text,
 Result<void> check_chunk(const CheckpointFile& file, std::uint64_t index, std::uint32_t crc,
                          std::string_view object) {
   if (index < file.chunks.size() && file.chunks[index] == crc) return success();
-  return make_error(Errc::corrupt, fmt::format("'{}' is not what was saved, from byte {} on", object,
-                                               index * kCheckpointChunk));
+  return make_error(Errc::corrupt, "'{}' is not what was saved, from byte {} on", object,
+                    index * kCheckpointChunk);
 }
 
 }  // namespace penstock

@@ -162,8 +162,8 @@ Result<Payload> find_payload(std::string_view text) {
   const Result<std::uint64_t> divisor = parse_count(text.substr(slash + 1));
   if (!divisor.ok() || *divisor == 0 || *divisor > found->bytes)
     return make_error(Errc::invalid_argument,
-                      fmt::format("payload '{}': behind '/' stands a number from 1 to {}, as in '{}/8'", text,
-                                  found->bytes, word));
+                      "payload '{}': behind '/' stands a number from 1 to {}, as in '{}/8'", text,
+                      found->bytes, word);
   return Payload{std::string(text), found->bytes / *divisor};
 }
 
@@ -187,10 +187,10 @@ struct PayloadState::Memory {
 Result<PayloadState::Memory*> PayloadState::Memory::map(std::uint64_t bytes) {
   const auto no_memory = [&](std::uint64_t left) {
     return make_error(Errc::exhausted,
-                      fmt::format("no memory for {} of trained state{}; take more ranks or an N-th of the "
-                                  "payload, as in 'NAME/8'",
-                                  format_size(bytes),
-                                  left == 0 ? "" : fmt::format(" ({} are available)", format_size(left))));
+                      "no memory for {} of trained state{}; take more ranks or an N-th of the "
+                      "payload, as in 'NAME/8'",
+                      format_size(bytes),
+                      left == 0 ? "" : fmt::format(" ({} are available)", format_size(left)));
   };
   const std::uint64_t left = available_memory();
   if (bytes > std::uint64_t(PTRDIFF_MAX) - kHugePageBytes || (left != 0 && bytes > left))
@@ -267,8 +267,7 @@ std::span<const std::byte> PayloadState::file(std::size_t index) const {
 Result<void> prove_state(std::span<const std::byte> bytes, std::uint64_t offset, std::string_view file,
                          std::uint64_t rank, std::uint64_t seed, std::uint64_t step) {
   if (offset % kPage != 0)
-    return make_error(Errc::internal,
-                      fmt::format("'{}' is proven from byte {}, which is within a page", file, offset));
+    return make_error(Errc::internal, "'{}' is proven from byte {}, which is within a page", file, offset);
   const Content content(seed, rank, file);
   Page page;
   for (std::uint64_t at = 0; at < bytes.size(); at += kPage) {
@@ -277,9 +276,8 @@ Result<void> prove_state(std::span<const std::byte> bytes, std::uint64_t offset,
     if (std::memcmp(piece.data(), page.data(), piece.size()) == 0) continue;
     const auto expected = std::as_bytes(std::span(page));
     const auto wrong_at = std::mismatch(piece.begin(), piece.end(), expected.begin()).first - piece.begin();
-    return make_error(Errc::corrupt,
-                      fmt::format("'{}' is not what rank {} had at step {} (seed {}): byte {} differs", file,
-                                  rank, step, seed, offset + at + std::uint64_t(wrong_at)));
+    return make_error(Errc::corrupt, "'{}' is not what rank {} had at step {} (seed {}): byte {} differs",
+                      file, rank, step, seed, offset + at + std::uint64_t(wrong_at));
   }
   return success();
 }

@@ -1,7 +1,5 @@
 #include "miniapps/checkpoint/prove.hpp"
 
-#include <fmt/format.h>
-
 #include "io_backends/core/system/interrupt.hpp"
 #include "miniapps/checkpoint/payload.hpp"
 
@@ -19,10 +17,9 @@ Result<void> read_and_prove(const CheckpointStore& store, const CheckpointManife
       Result<void> proven =
           prove_state(bytes, offset, file.name, file.rank, manifest.payload_seed, manifest.id.step);
       if (!proven.ok())
-        return make_error(proven.error().code,
-                          fmt::format("'{}/{}' on '{}' has right checksums, but {}",
-                                      CheckpointStore::folder(manifest.run, manifest.id), file.name,
-                                      store.tier().name, proven.error().what));
+        return make_error(proven.error().code, "'{}/{}' on '{}' has right checksums, but {}",
+                          CheckpointStore::folder(manifest.run, manifest.id), file.name, store.tier().name,
+                          proven.error().what);
     }
     return take ? take(offset, bytes) : success();
   };

@@ -28,8 +28,8 @@ bool is_failure_of_this_process(Errc code) {
 Result<void> examine(const ListedCheckpoint& copy, std::string_view run, const RestartRequest& request) {
   if (!copy.manifest) return copy.manifest.error();
   if (request.ranks && copy.manifest->ranks != *request.ranks)
-    return make_error(Errc::invalid_argument,
-                      fmt::format("it is of {} ranks, not {}", copy.manifest->ranks, *request.ranks));
+    return make_error(Errc::invalid_argument, "it is of {} ranks, not {}", copy.manifest->ranks,
+                      *request.ranks);
   return request.read_files ? copy.store->verify(run, *copy.manifest) : success();
 }
 
@@ -85,7 +85,7 @@ Result<Restart> restart_from(const Bytes& bytes, std::span<CheckpointStore* cons
     uuid = json.at("store").get<std::string>();
     manifest = json.at("manifest").get<std::string>();
   } catch (const nlohmann::json::exception& problem) {
-    return make_error(Errc::internal, fmt::format("cannot read what rank 0 chose: {}", problem.what()));
+    return make_error(Errc::internal, "cannot read what rank 0 chose: {}", problem.what());
   }
   if (uuid.empty()) return restart;
   PENSTOCK_ASSIGN(restart.manifest, parse_checkpoint_manifest(manifest, "the manifest that rank 0 chose"));
@@ -97,9 +97,8 @@ Result<Restart> restart_from(const Bytes& bytes, std::span<CheckpointStore* cons
   restart.store = *own_store;
   PENSTOCK_ASSIGN(const bool is_there, restart.store->has(restart.run, restart.manifest.id));
   if (is_there) return restart;
-  return make_error(Errc::not_found, fmt::format("'{}', which rank 0 chose, is not seen here in store '{}'",
-                                                 CheckpointStore::folder(restart.run, restart.manifest.id),
-                                                 restart.store->tier().name));
+  return make_error(Errc::not_found, "'{}', which rank 0 chose, is not seen here in store '{}'",
+                    CheckpointStore::folder(restart.run, restart.manifest.id), restart.store->tier().name);
 }
 
 // Nothing if a listed copy has disappeared: another process has removed it, and may have added others. The
@@ -146,9 +145,10 @@ Result<Restart> choose_restart(std::span<CheckpointStore* const> stores, std::st
     if (found) return *std::move(found);
     PENSTOCK_TRY(check_interrupt());
   }
-  return make_error(Errc::io, fmt::format("checkpoints of run '{}' are taken away faster than they can be "
-                                          "read: let the training or drain that does it end first",
-                                          run));
+  return make_error(Errc::io,
+                    "checkpoints of run '{}' are taken away faster than they can be "
+                    "read: let the training or drain that does it end first",
+                    run);
 }
 
 Result<Restart> choose_restart(std::span<CheckpointStore* const> stores, std::string_view run,

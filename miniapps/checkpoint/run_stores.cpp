@@ -6,8 +6,6 @@
 // Crash: the locks end with the process. The next open_and_lock_run() removes what it left (sweep()).
 #include "miniapps/checkpoint/run_stores.hpp"
 
-#include <fmt/format.h>
-
 #include <optional>
 #include <utility>
 
@@ -23,9 +21,9 @@ Result<std::unique_ptr<CheckpointStore>> open_paired(const std::string& run, con
   if (!opened.ok() && opened.error().code != Errc::not_found) return opened.error();
   if (opened.ok() && (*opened)->uuid() == recorded_uuid) return opened;
   return make_error(Errc::invalid_argument,
-                    fmt::format("run '{}' drains from '{}' to the store {}, which is not at '{}' ({}): mount "
-                                "it there, or take another --run",
-                                run, fast.name, recorded_uuid, slow.name, slow.root));
+                    "run '{}' drains from '{}' to the store {}, which is not at '{}' ({}): mount "
+                    "it there, or take another --run",
+                    run, fast.name, recorded_uuid, slow.name, slow.root);
 }
 
 }  // namespace

@@ -19,7 +19,7 @@ std::string seal_of(std::string_view body) {
 }
 
 Error not_sealed(std::string_view object, std::string_view why) {
-  return make_error(Errc::corrupt, fmt::format("'{}' {}", object, why));
+  return make_error(Errc::corrupt, "'{}' {}", object, why);
 }
 
 }  // namespace
@@ -51,9 +51,10 @@ Result<Json> unseal_json(std::string_view kind, std::string_view text, std::stri
     if (json.at("penstock").get<std::string>() != kind)
       return not_sealed(object, fmt::format("is no {}", kind));
     if (const std::uint64_t format = count_at(json, "format"); format != kSealedFormat)
-      return make_error(Errc::unsupported, fmt::format("'{}' is of format {}, and this penstock reads {}: "
-                                                       "use the version that wrote it",
-                                                       object, format, kSealedFormat));
+      return make_error(Errc::unsupported,
+                        "'{}' is of format {}, and this penstock reads {}: "
+                        "use the version that wrote it",
+                        object, format, kSealedFormat);
   } catch (const std::exception& problem) {
     return not_sealed(object, fmt::format("is no {} ({})", kind, problem.what()));
   }

@@ -69,7 +69,7 @@ std::string text_of(const StoreFacts& facts) {
 Result<StoreFacts> parse_facts(std::string_view text) {
   const Json json = Json::parse(text.begin(), text.end(), nullptr, false);
   const auto not_a_store = [](std::string_view why) {
-    return make_error(Errc::corrupt, fmt::format("'{}' is no checkpoint store's: {}", kStoreFile, why));
+    return make_error(Errc::corrupt, "'{}' is no checkpoint store's: {}", kStoreFile, why);
   };
   if (!json.is_object()) return not_a_store("no JSON object");
   try {
@@ -79,9 +79,9 @@ Result<StoreFacts> parse_facts(std::string_view text) {
     if (!format.is_number_unsigned()) return not_a_store("no format");
     if (format.get<std::uint64_t>() != kStoreFormat)
       return make_error(Errc::unsupported,
-                        fmt::format("'{}' is of format {}, and this penstock reads {}: use the version that "
-                                    "wrote it",
-                                    kStoreFile, format.dump(), kStoreFormat));
+                        "'{}' is of format {}, and this penstock reads {}: use the version that "
+                        "wrote it",
+                        kStoreFile, format.dump(), kStoreFormat);
     StoreFacts facts{.uuid = json.at("uuid").get<std::string>(), .durability = {}};
     if (facts.uuid.size() != kUuidDigits) return not_a_store("no uuid");
     const auto role =
@@ -198,8 +198,8 @@ Result<void> CheckpointStore::still_there() const {
   if (!facts && (facts.error().code == Errc::exhausted || facts.error().code == Errc::interrupted))
     return facts.error();
   const std::string why = facts ? "another store is there now" : facts.error().message();
-  return make_error(Errc::io, fmt::format("store '{}' is gone from '{}' ({}): is it mounted?", tier().name,
-                                          tier().root, why));
+  return make_error(Errc::io, "store '{}' is gone from '{}' ({}): is it mounted?", tier().name, tier().root,
+                    why);
 }
 
 Result<std::unique_ptr<Lock>> CheckpointStore::lock_run(std::string_view run, std::string_view purpose) {
@@ -208,8 +208,8 @@ Result<std::unique_ptr<Lock>> CheckpointStore::lock_run(std::string_view run, st
   PENSTOCK_TRY(still_there());
   auto lock = files_.backend().names().lock(path_in(kStoreLocks, fmt::format("{}.{}", run, purpose)));
   if (!lock && lock.error().code == Errc::busy)
-    return make_error(Errc::busy, fmt::format("run '{}' has somebody else at its {} in store '{}': {}", run,
-                                              purpose, tier().name, lock.error().message()));
+    return make_error(Errc::busy, "run '{}' has somebody else at its {} in store '{}': {}", run, purpose,
+                      tier().name, lock.error().message());
   return files_.named(std::move(lock));
 }
 
@@ -381,7 +381,7 @@ Result<void> check_purpose(std::string_view purpose) {
       !purpose.empty() && purpose.size() <= kLongestPurpose &&
       std::all_of(purpose.begin(), purpose.end(), [](char c) { return c >= 'a' && c <= 'z'; });
   if (is_valid) return success();
-  return make_error(Errc::invalid_argument, fmt::format("'{}' is nothing to do for a run", purpose));
+  return make_error(Errc::invalid_argument, "'{}' is nothing to do for a run", purpose);
 }
 
 std::string new_pending_name(std::string_view run, std::string_view purpose) {

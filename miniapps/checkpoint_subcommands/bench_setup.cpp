@@ -1,7 +1,5 @@
 #include "miniapps/checkpoint_subcommands/bench_setup.hpp"
 
-#include <fmt/format.h>
-
 #include <algorithm>
 #include <chrono>
 #include <iterator>
@@ -28,9 +26,8 @@ Result<std::vector<std::string_view>> arms_of(const std::string& words, bool has
     at = comma + 1;
     const auto* const found = std::find(std::begin(kSavingArms), std::end(kSavingArms), word);
     if (found == std::end(kSavingArms) || std::find(arms.begin(), arms.end(), word) != arms.end())
-      return make_error(
-          Errc::invalid_argument,
-          fmt::format("--arms: '{}': say direct, burst-buffer, snapshot, each at most once", word));
+      return make_error(Errc::invalid_argument,
+                        "--arms: '{}': say direct, burst-buffer, snapshot, each at most once", word);
     if (*found == kBurstBufferArm && !has_fast)
       return make_error(Errc::invalid_argument, "--arms burst-buffer needs one: --burst-buffer TIER");
     arms.push_back(*found);
@@ -58,20 +55,18 @@ Result<BenchSetup> resolve_bench(const CommandContext& context) {
   setup.save_every = std::uint64_t(options.integer("every"));
   setup.step_time = options.duration("step-time");
   if (setup.step_time > kLongestStep)
-    return make_error(Errc::invalid_argument,
-                      fmt::format("--step-time {} is too long: at most {}", format_duration(setup.step_time),
-                                  format_duration(kLongestStep)));
+    return make_error(Errc::invalid_argument, "--step-time {} is too long: at most {}",
+                      format_duration(setup.step_time), format_duration(kLongestStep));
   setup.processors = options.real("burn");
   if (setup.processors > kMostProcessors)
-    return make_error(Errc::invalid_argument, fmt::format("--burn {} is too large: at most {}",
-                                                          format_number(setup.processors), kMostProcessors));
+    return make_error(Errc::invalid_argument, "--burn {} is too large: at most {}",
+                      format_number(setup.processors), kMostProcessors);
   if (setup.processors > 0) {
     PENSTOCK_ASSIGN(setup.burner, Burner::make(setup.processors));
   }
   if (setup.save_every > setup.steps)
-    return make_error(Errc::invalid_argument,
-                      fmt::format("--every {} is more than --steps {}: nothing would be saved",
-                                  setup.save_every, setup.steps));
+    return make_error(Errc::invalid_argument, "--every {} is more than --steps {}: nothing would be saved",
+                      setup.save_every, setup.steps);
   PENSTOCK_TRY(check_mtbf(options.duration("mtbf")));
   setup.repeat = std::uint64_t(options.integer("repeat"));
   setup.mtbf_s = std::chrono::duration<double>(options.duration("mtbf")).count();

@@ -1,7 +1,5 @@
 #include "miniapps/checkpoint_subcommands/content.hpp"
 
-#include <fmt/format.h>
-
 #include <algorithm>
 #include <new>
 #include <utility>
@@ -26,15 +24,14 @@ Result<std::vector<Entry>> files_of(Tier& tier) {
   std::sort(all.begin(), all.end(), [](const Entry& a, const Entry& b) { return a.name < b.name; });
   for (const Entry& entry : all) {
     const auto refuse = [&](std::string_view why) {
-      return make_error(Errc::invalid_argument,
-                        fmt::format("--from '{}': '{}' {}", tier.root, printable(entry.name), why));
+      return make_error(Errc::invalid_argument, "--from '{}': '{}' {}", tier.root, printable(entry.name),
+                        why);
     };
     if (entry.folder) return refuse("is a folder: a checkpoint is files alone");
     if (entry.name == kRestartName)
       return refuse("is what restore writes next to the restored files: remove it first");
     if (const Result<void> named = check_checkpoint_file_name(entry.name); !named.ok())
-      return make_error(named.error().code,
-                        fmt::format("--from '{}': {}", tier.root, printable(named.error().what)));
+      return make_error(named.error().code, "--from '{}': {}", tier.root, printable(named.error().what));
   }
   return all;
 }
@@ -43,7 +40,7 @@ Result<void> read_whole(Tier& tier, const std::string& name, std::uint64_t bytes
   try {
     memory.grow(bytes);
   } catch (const std::bad_alloc&) {
-    return make_error(Errc::exhausted, fmt::format("no memory for the {} of '{}'", format_size(bytes), name));
+    return make_error(Errc::exhausted, "no memory for the {} of '{}'", format_size(bytes), name);
   }
   PENSTOCK_ASSIGN(const std::unique_ptr<Reader> reader, tier.backend->open(name));
   for (std::uint64_t at = 0; at < bytes; at += kReadPieceBytes) {
@@ -74,8 +71,8 @@ Result<SavedContent> SavedContent::of_folder(const std::string& folder, NamedTie
   PENSTOCK_ASSIGN(const std::vector<Entry> all, files_of(tier));
   if (all.size() < ranks || all.empty())
     return make_error(Errc::invalid_argument,
-                      fmt::format("--from '{}' has {} files, and each of {} ranks is to save at least one",
-                                  tier.root, all.size(), ranks));
+                      "--from '{}' has {} files, and each of {} ranks is to save at least one", tier.root,
+                      all.size(), ranks);
   SavedContent content;
   for (std::uint64_t i = rank; i < all.size(); i += ranks) {
     Buffer& memory = content.memory_.emplace_back();

@@ -153,10 +153,9 @@ Result<void> Drain::evict(const std::vector<FoundCheckpoint>& all) {
 Result<void> Drain::drain_all() {
   PENSTOCK_ASSIGN(const std::optional<std::string> recorded_uuid, fast_.recorded_slow_store(run_));
   if (recorded_uuid && *recorded_uuid != slow_.uuid())
-    return make_error(
-        Errc::invalid_argument,
-        fmt::format("run '{}' drains from '{}' to the store {}, and '{}' is another one: name that one", run_,
-                    fast_.tier().name, *recorded_uuid, slow_.tier().name));
+    return make_error(Errc::invalid_argument,
+                      "run '{}' drains from '{}' to the store {}, and '{}' is another one: name that one",
+                      run_, fast_.tier().name, *recorded_uuid, slow_.tier().name);
   PENSTOCK_TRY(slow_.sweep(run_, "drain"));
   const std::vector<CheckpointStore*> both{&fast_, &slow_};
   PENSTOCK_ASSIGN(std::vector<FoundCheckpoint> all, find_checkpoints(both, run_));
@@ -220,8 +219,7 @@ Result<void> check_fast_and_slow(const std::vector<CheckpointStore*>& stores) {
   for (const CheckpointStore* store : stores)
     roles +=
         fmt::format("{}'{}' is {}", roles.empty() ? "" : ", ", store->tier().name, role_name(store->role()));
-  return make_error(Errc::invalid_argument,
-                    fmt::format("drain takes one fast and one slow store: {}", roles));
+  return make_error(Errc::invalid_argument, "drain takes one fast and one slow store: {}", roles);
 }
 
 Result<int> run_drain(const CommandContext& context) {
@@ -240,11 +238,11 @@ Result<int> run_drain(const CommandContext& context) {
   else
     print_drained(run, drained, context.output);
   if (drained.timed_out) {
-    report_failed(context, make_error(Errc::timed_out,
-                                      fmt::format("{} of run '{}' were not durable within {}: the same "
-                                                  "command goes on from there",
-                                                  drained.not_durable, run,
-                                                  format_duration(context.options.duration("timeout")))));
+    report_failed(context,
+                  make_error(Errc::timed_out,
+                             "{} of run '{}' were not durable within {}: the same "
+                             "command goes on from there",
+                             drained.not_durable, run, format_duration(context.options.duration("timeout"))));
     return kNotDurable;
   }
   return drained.problems.empty() ? 0 : 1;

@@ -41,9 +41,9 @@ Result<void> prepare_target(Tier& to, bool replace) {
   PENSTOCK_ASSIGN(const std::string first, first_foreign_entry(to, {}));
   if (!first.empty() && !replace)
     return make_error(Errc::already_exists,
-                      fmt::format("--to '{}' is not empty, there is '{}': name another folder, or --replace "
-                                  "to write over what has a file's name",
-                                  to.root, printable(first)));
+                      "--to '{}' is not empty, there is '{}': name another folder, or --replace "
+                      "to write over what has a file's name",
+                      to.root, printable(first));
   Namespace& names = to.backend->names();
   const Result<void> removed = names.remove(kRestartName);
   if (!removed.ok() && removed.error().code == Errc::not_found) return success();

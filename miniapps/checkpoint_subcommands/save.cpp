@@ -64,15 +64,15 @@ Result<std::vector<Tier>> open_slow_and_fast(const CommandContext& context) {
     PENSTOCK_ASSIGN(const std::unique_ptr<CheckpointStore> store, open_if_there(tier));
     if (store == nullptr)
       return make_error(Errc::invalid_argument,
-                        fmt::format("'{}' is no checkpoint store yet: say which of the two is the fast one: "
-                                    "save SLOW --burst-buffer FAST",
-                                    tier.spec));
+                        "'{}' is no checkpoint store yet: say which of the two is the fast one: "
+                        "save SLOW --burst-buffer FAST",
+                        tier.spec);
     roles.push_back(store->role());
   }
   if (roles[0] == roles[1])
     return make_error(Errc::invalid_argument,
-                      fmt::format("'{}' and '{}' are both {}: save takes a slow store, and at most one fast",
-                                  arguments[0], arguments[1], role_name(roles[0])));
+                      "'{}' and '{}' are both {}: save takes a slow store, and at most one fast",
+                      arguments[0], arguments[1], role_name(roles[0]));
   if (roles[0] == StoreRole::fast) std::swap(tiers[0], tiers[1]);
   return tiers;
 }
@@ -228,12 +228,11 @@ Result<int> run_save(const CommandContext& context) {
   if (!recorded.ok() && ranks.root()) warn(fmt::format("no record is left: {}", recorded.error().message()));
   PENSTOCK_TRY(outcome_of(outcome));
   if (saved) return 0;
-  report_failed(context,
-                make_error(Errc::timed_out,
-                           fmt::format("{} (--timeout {}). It is on the fast tier: penstock checkpoint "
-                                       "drain goes on from there",
-                                       outcome->timeout_error->message(),
-                                       format_duration(context.options.duration("timeout")))));
+  report_failed(context, make_error(Errc::timed_out,
+                                    "{} (--timeout {}). It is on the fast tier: penstock checkpoint "
+                                    "drain goes on from there",
+                                    outcome->timeout_error->message(),
+                                    format_duration(context.options.duration("timeout"))));
   return kNotDurable;
 }
 

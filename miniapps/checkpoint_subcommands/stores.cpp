@@ -20,8 +20,8 @@ Result<void> check_distinct(const NamedStores& stores) {
     for (std::size_t j = 0; j < i; ++j)
       if (all[i]->uuid() == all[j]->uuid())
         return make_error(Errc::invalid_argument,
-                          fmt::format("'{}' and '{}' are the same checkpoint store: name each store once",
-                                      all[j]->tier().spec, all[i]->tier().spec));
+                          "'{}' and '{}' are the same checkpoint store: name each store once",
+                          all[j]->tier().spec, all[i]->tier().spec);
   return success();
 }
 
@@ -50,9 +50,8 @@ Result<std::vector<Tier>> open_store_tiers(std::span<const std::string> argument
     if (spec.name.empty()) spec.name = spec.path;
     for (const Tier& other : tiers)
       if (other.name == spec.name)
-        return make_error(
-            Errc::invalid_argument,
-            fmt::format("two stores are called '{}': name each once, and differently", spec.name));
+        return make_error(Errc::invalid_argument,
+                          "two stores are called '{}': name each once, and differently", spec.name);
     PENSTOCK_ASSIGN(Tier tier, open_tier(spec));
     tiers.push_back(std::move(tier));
   }
@@ -105,8 +104,8 @@ Result<std::string> one_run(std::span<CheckpointStore* const> stores, const Opti
   if (!options.has("run")) std::erase_if(runs, is_bench_run);
   if (runs.empty()) return make_error(Errc::not_found, "no checkpoint of any run is there");
   if (runs.size() > 1)
-    return make_error(Errc::invalid_argument, fmt::format("there are {} runs: say which with --run NAME: {}",
-                                                          runs.size(), fmt::join(runs, ", ")));
+    return make_error(Errc::invalid_argument, "there are {} runs: say which with --run NAME: {}", runs.size(),
+                      fmt::join(runs, ", "));
   return runs[0];
 }
 

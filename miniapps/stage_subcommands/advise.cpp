@@ -24,7 +24,7 @@ constexpr std::uint64_t kMostThreads = 1024;
 Result<std::vector<Tier>> open_both(const Options& options, NamedTiers named) {
   for (const char* name : {"slow", "fast"})
     if (!options.given(name))
-      return make_error(Errc::invalid_argument, fmt::format("say between which tiers: --{} TIER", name));
+      return make_error(Errc::invalid_argument, "say between which tiers: --{} TIER", name);
   if (!options.given("capacity"))
     return make_error(Errc::invalid_argument, "say how much of the fast tier may be used: --capacity SIZE");
   const std::vector<std::string> texts{options.text("slow"), options.text("fast")};
@@ -37,8 +37,8 @@ Result<std::vector<Tier>> open_both(const Options& options, NamedTiers named) {
   const auto b = std::filesystem::weakly_canonical(*fast, failed);
   if (std::ranges::mismatch(a, b).in1 == a.end() || std::ranges::mismatch(b, a).in1 == b.end())
     return make_error(Errc::invalid_argument,
-                      fmt::format("'{}' and '{}': one of them is inside the other; name two separate folders",
-                                  slow->native(), fast->native()));
+                      "'{}' and '{}': one of them is inside the other; name two separate folders",
+                      slow->native(), fast->native());
   return tiers;
 }
 
@@ -47,8 +47,8 @@ Result<void> check_folder(const Tier& tier, std::string_view option) {
   const auto missing = missing_folder(tier);
   if (!missing) return success();
   return make_error(Errc::not_found,
-                    fmt::format("there is no folder '{}', which --{} names: make it first, or mend the name",
-                                missing->native(), option));
+                    "there is no folder '{}', which --{} names: make it first, or mend the name",
+                    missing->native(), option);
 }
 
 // Checks the file that -o would replace. If it is a plan that was applied, its copies could never be reverted
@@ -59,20 +59,20 @@ Result<void> check_replaced(const std::string& path) {
     return success();
   const Result<StagingPlan> plan = load_staging_plan(path);
   if (!plan.ok())
-    return make_error(Errc::already_exists,
-                      fmt::format("'{}' is there and no staging plan: choose another name for -o", path));
+    return make_error(Errc::already_exists, "'{}' is there and no staging plan: choose another name for -o",
+                      path);
   if (!plan->should_stage) return success();
   const Result<bool> started = is_started(*plan);
   if (!started.ok())
     return make_error(started.error().code,
-                      fmt::format("whether the plan '{}' is in place cannot be told: choose another name for "
-                                  "-o, or remove it; {}",
-                                  path, started.error().message()));
+                      "whether the plan '{}' is in place cannot be told: choose another name for "
+                      "-o, or remove it; {}",
+                      path, started.error().message());
   if (!*started) return success();
   return make_error(Errc::already_exists,
-                    fmt::format("the plan '{0}' is in place on tier '{1}', and copies are taken back by it: "
-                                "'penstock stage revert {0}' first, or choose another name for -o",
-                                path, plan->fast.name));
+                    "the plan '{0}' is in place on tier '{1}', and copies are taken back by it: "
+                    "'penstock stage revert {0}' first, or choose another name for -o",
+                    path, plan->fast.name);
 }
 
 PlannedTier planned_tier(const Tier& tier) {
@@ -121,7 +121,7 @@ Result<AdviceRequest> request_of(const CommandContext& context) {
   if (!options.given("threads")) return request;
   const auto threads = std::uint64_t(options.integer("threads"));
   if (threads > kMostThreads)
-    return make_error(Errc::invalid_argument, fmt::format("--threads {}: at most {}", threads, kMostThreads));
+    return make_error(Errc::invalid_argument, "--threads {}: at most {}", threads, kMostThreads);
   request.threads = unsigned(threads);
   return request;
 }

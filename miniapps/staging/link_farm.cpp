@@ -1,7 +1,5 @@
 #include "miniapps/staging/link_farm.hpp"
 
-#include <fmt/format.h>
-
 #include <algorithm>
 #include <array>
 #include <set>
@@ -128,22 +126,19 @@ void remove_links(const fs::path& path, const Tier& slow, const Tier& fast, std:
 Result<void> check_farm(const fs::path& farm, const Tier& slow, const Tier& fast, bool made_by_plan) {
   for (const Tier* tier : {&slow, &fast}) {
     if (!tier->backend->native_path(""))
-      return make_error(
-          Errc::invalid_argument,
-          fmt::format("links lead to files, and tier '{}' is no folder of this machine", tier->name));
+      return make_error(Errc::invalid_argument,
+                        "links lead to files, and tier '{}' is no folder of this machine", tier->name);
     if (is_inside(farm, tier->root))
-      return make_error(
-          Errc::invalid_argument,
-          fmt::format("'{}' is inside tier '{}': put the links somewhere else", farm.native(), tier->name));
+      return make_error(Errc::invalid_argument, "'{}' is inside tier '{}': put the links somewhere else",
+                        farm.native(), tier->name);
   }
   std::error_code failed;
   if (made_by_plan || !fs::exists(fs::symlink_status(farm, failed))) return success();
   if (fs::is_directory(fs::symlink_status(farm, failed)) && fs::is_empty(farm, failed) && !failed)
     return success();
-  return make_error(
-      Errc::already_exists,
-      fmt::format("'{}' is there already, and was not made by this plan: name a new folder for the links",
-                  farm.native()));
+  return make_error(Errc::already_exists,
+                    "'{}' is there already, and was not made by this plan: name a new folder for the links",
+                    farm.native());
 }
 
 Result<FarmOutcome> make_farm(const fs::path& farm, const StagingPlan& plan,
@@ -155,9 +150,8 @@ Result<FarmOutcome> make_farm(const fs::path& farm, const StagingPlan& plan,
     std::vector<std::string> kept;
     remove_links(path, slow, fast, kept);
     if (kept.empty()) return success();
-    return make_error(Errc::already_exists,
-                      fmt::format("'{}' holds what is no link of ours: '{}'", path.native(),
-                                  *std::min_element(kept.begin(), kept.end())));
+    return make_error(Errc::already_exists, "'{}' holds what is no link of ours: '{}'", path.native(),
+                      *std::min_element(kept.begin(), kept.end()));
   };
   PENSTOCK_TRY(clear(new_path));
   PENSTOCK_TRY(clear(old_path));

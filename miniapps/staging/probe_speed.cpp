@@ -231,9 +231,9 @@ Result<void> check_room(Tier& fast, const std::vector<SampleList>& parts) {
   const auto free = fast.backend->names().free_bytes();
   if (!free.ok() || *free >= needed_bytes) return success();
   return make_error(Errc::no_space,
-                    fmt::format("measuring tier '{}' writes {} there, and {} are free: make room, or "
-                                "take --speeds from records of `penstock tiers --probe`",
-                                fast.name, format_size(needed_bytes), format_size(*free)));
+                    "measuring tier '{}' writes {} there, and {} are free: make room, or "
+                    "take --speeds from records of `penstock tiers --probe`",
+                    fast.name, format_size(needed_bytes), format_size(*free));
 }
 
 const Metric* metric_of(const Record& record, const char* name) {
@@ -300,9 +300,9 @@ Result<SpeedTable> recorded_table(const Tier& tier, std::span<const Record> reco
       add_record(*tier_records[i], table);
   if (!table.threads.empty()) return table;
   return make_error(Errc::not_found,
-                    fmt::format("no record of `tiers` among these is of tier '{}': make one with "
-                                "penstock tiers --probe --tier {}",
-                                tier.name, tier.spec));
+                    "no record of `tiers` among these is of tier '{}': make one with "
+                    "penstock tiers --probe --tier {}",
+                    tier.name, tier.spec);
 }
 
 }  // namespace

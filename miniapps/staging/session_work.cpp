@@ -84,9 +84,9 @@ Error nothing_read_error(const Tier& slow, const std::map<std::string, std::uint
   const std::string hint =
       most == folders.end() ? "it read no files" : fmt::format("most was read in '{}'", most->first);
   return make_error(Errc::not_found,
-                    fmt::format("the session read nothing below {}, the root of tier '{}' ({}): "
-                                "name with --slow the tier that holds what it read",
-                                slow.root, slow.name, hint));
+                    "the session read nothing below {}, the root of tier '{}' ({}): "
+                    "name with --slow the tier that holds what it read",
+                    slow.root, slow.name, hint);
 }
 
 Result<FoundFiles> find_files(const FileSums& sums, const SessionFilter& filter, const Tier& slow) {
@@ -110,9 +110,9 @@ Result<FoundFiles> find_files(const FileSums& sums, const SessionFilter& filter,
       });
   if (found.empty() && left_out)
     return make_error(Errc::not_found,
-                      fmt::format("all that the session read below {}, the root of tier '{}', is left out: "
-                                  "mend --include or --exclude",
-                                  slow.root, slow.name));
+                      "all that the session read below {}, the root of tier '{}', is left out: "
+                      "mend --include or --exclude",
+                      slow.root, slow.name);
   if (found.empty()) return nothing_read_error(slow, elsewhere);
   return found;
 }
@@ -198,20 +198,18 @@ double SessionWork::cached_bytes() const {
 Result<SessionWork> work_of(const Session& session, const SessionFilter& filter, const Tier& slow,
                             bool look_in_cache) {
   if (!slow.backend->native_path(""))
-    return make_error(
-        Errc::invalid_argument,
-        fmt::format("tier '{}' is no folder of this machine: a session tells of files alone", slow.name));
+    return make_error(Errc::invalid_argument,
+                      "tier '{}' is no folder of this machine: a session tells of files alone", slow.name);
   const FileSums sums(session);
   PENSTOCK_ASSIGN(const FoundFiles found, find_files(sums, filter, slow));
   SessionWork work;
   work.epochs = epochs_of(found);
   for (const auto& [name, file] : found) take_file(name, file, slow, work);
   if (work.files.empty())
-    return make_error(
-        Errc::not_found,
-        fmt::format("of the {} files that the session read below {} none is there as it was: {} are "
-                    "gone, {} are shorter, {} were written by the program itself",
-                    found.size(), slow.root, work.gone_files, work.shrunk_files, work.written_files));
+    return make_error(Errc::not_found,
+                      "of the {} files that the session read below {} none is there as it was: {} are "
+                      "gone, {} are shorter, {} were written by the program itself",
+                      found.size(), slow.root, work.gone_files, work.shrunk_files, work.written_files);
   std::uint64_t bytes_read = 0;
   for (const auto& [name, file] : found) bytes_read += file.bytes;
   work.epoch_bytes = std::uint64_t(double(bytes_read) / work.epochs);

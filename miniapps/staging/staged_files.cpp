@@ -77,8 +77,8 @@ Result<std::optional<std::uint64_t>> bytes_there(Tier& tier, const std::string& 
   if (!there.ok() && there.error().code == Errc::not_found) return std::optional<std::uint64_t>();
   if (!there.ok()) return there.error();
   if (there->folder)
-    return make_error(Errc::already_exists,
-                      fmt::format("'{}' is a folder on tier '{}', and a file in the plan", name, tier.name));
+    return make_error(Errc::already_exists, "'{}' is a folder on tier '{}', and a file in the plan", name,
+                      tier.name);
   return std::optional(there->bytes);
 }
 
@@ -129,15 +129,14 @@ Result<void> Apply::check_room() {
     if (!existing_bytes) needed += file.bytes;
   }
   if (plan_.bytes() > plan_.capacity_bytes)
-    return make_error(Errc::no_space,
-                      fmt::format("the plan's files take {}, and its capacity is {}",
-                                  format_size(plan_.bytes()), format_size(plan_.capacity_bytes)));
+    return make_error(Errc::no_space, "the plan's files take {}, and its capacity is {}",
+                      format_size(plan_.bytes()), format_size(plan_.capacity_bytes));
   const auto free = fast_.backend->names().free_bytes();
   if (!free.ok() || needed <= *free) return success();
   return make_error(Errc::no_space,
-                    fmt::format("the copies need {} on tier '{}', where {} are free: make room, or "
-                                "advise anew with a smaller --capacity",
-                                format_size(needed), fast_.name, format_size(*free)));
+                    "the copies need {} on tier '{}', where {} are free: make room, or "
+                    "advise anew with a smaller --capacity",
+                    format_size(needed), fast_.name, format_size(*free));
 }
 
 // Called after the state with the names is saved: a folder that the state does not name would never be
@@ -190,10 +189,9 @@ void Apply::report_changed(const PlannedFile& file, const std::string& why) {
 // Reads without the lock: each file of the plan belongs to one thread.
 Result<void> Apply::inspect_copy(Buffer& buffer, const PlannedFile& file, std::uint64_t bytes) {
   const auto other_bytes = [&](std::string_view whose) {
-    return make_error(
-        Errc::already_exists,
-        fmt::format("'{}' is on tier '{}' already, with other bytes{}: take it away, or advise anew",
-                    file.name, fast_.name, whose));
+    return make_error(Errc::already_exists,
+                      "'{}' is on tier '{}' already, with other bytes{}: take it away, or advise anew",
+                      file.name, fast_.name, whose);
   };
   std::optional<std::uint32_t> expected_crc;
   bool found = false;
@@ -266,9 +264,8 @@ Result<void> Apply::copy(Buffer& buffer, const PlannedFile& file) {
       forget_copied(file);
     else
       warn(fmt::format("could not remove the wrong copy: {}", removed.error().message()));
-    return make_error(Errc::corrupt,
-                      fmt::format("'{}' came back from tier '{}' with other bytes than were written",
-                                  file.name, fast_.name));
+    return make_error(Errc::corrupt, "'{}' came back from tier '{}' with other bytes than were written",
+                      file.name, fast_.name);
   }
   const std::lock_guard lock(mutex_);
   ++outcome_.copied;
@@ -436,8 +433,7 @@ Result<StagedTiers> StagedTiers::open(const StagingPlan& plan) {
   PENSTOCK_ASSIGN(Tier fast, open_planned_tier(plan.fast));
   auto lock = fast.backend->names().lock(staged_lock_name(plan.id));
   if (!lock.ok() && lock.error().code == Errc::busy)
-    return make_error(Errc::busy,
-                      fmt::format("another process is at work on this plan on tier '{}'", fast.name));
+    return make_error(Errc::busy, "another process is at work on this plan on tier '{}'", fast.name);
   if (!lock.ok()) return lock.error();
   return StagedTiers{std::move(slow), std::move(fast), *std::move(lock)};
 }

@@ -1,6 +1,5 @@
 #include "miniapps/train/dlio_workload.hpp"
 
-#include <fmt/format.h>
 #include <unistd.h>
 #include <yaml-cpp/yaml.h>
 
@@ -28,9 +27,8 @@ struct Key {
 };
 
 Error wrong_value(std::string_view what, const Value& value) {
-  return make_error(
-      Errc::invalid_argument,
-      fmt::format("needs {}, not '{}'", what, value.IsScalar() ? value.Scalar() : "a mapping or a list"));
+  return make_error(Errc::invalid_argument, "needs {}, not '{}'", what,
+                    value.IsScalar() ? value.Scalar() : "a mapping or a list");
 }
 
 template <std::uint64_t DlioWorkload::*kMember>

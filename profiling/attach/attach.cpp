@@ -137,17 +137,16 @@ Result<penstock_request> wait_for_answer(const Target& target, std::uint64_t req
         loader.failed != 0) {
       std::string error(kErrorTextBytes, '\0');
       target.read(loader_address + offsetof(LoaderData, error_text), error.data(), error.size());
-      return make_error(Errc::unsupported,
-                        fmt::format("process {} cannot load the library: {}", target.pid(), error.c_str()));
+      return make_error(Errc::unsupported, "process {} cannot load the library: {}", target.pid(),
+                        error.c_str());
     }
     if (!target.is_running()) return ended_meanwhile(target);
     ::usleep(200);
   }
-  return make_error(
-      Errc::timed_out,
-      fmt::format("process {} does not answer: it is stopped, or one of its threads is loading a "
-                  "library and does not come to an end; what was asked of it may still come",
-                  target.pid()));
+  return make_error(Errc::timed_out,
+                    "process {} does not answer: it is stopped, or one of its threads is loading a "
+                    "library and does not come to an end; what was asked of it may still come",
+                    target.pid());
 }
 
 // Sends a request to a library that the target has loaded already. The request is written before the thread
@@ -159,11 +158,10 @@ Result<penstock_request> send_request(const Target& target, const penstock_reque
   const auto request_address = target.library_symbol(kRequestMemory);
   if (!request_address && !target.is_running()) return ended_meanwhile(target);
   if (!function || !request_address || request_address->bytes != sizeof request)
-    return make_error(
-        Errc::unsupported,
-        fmt::format("process {} has the library of another version of Penstock loaded; only that "
-                    "one can ask it, or the process is begun anew",
-                    target.pid()));
+    return make_error(Errc::unsupported,
+                      "process {} has the library of another version of Penstock loaded; only that "
+                      "one can ask it, or the process is begun anew",
+                      target.pid());
   if (!target.write(request_address->address, &request, sizeof request)) return ended_meanwhile(target);
   PENSTOCK_ASSIGN(const StartedThread started,
                   start_thread_in(target, {function->address, request_address->address}, kAttachTimeout));
@@ -187,11 +185,10 @@ Result<void> find_functions(const Target& target, LoaderData& loader) {
       find("pthread_detach", nullptr, loader.pthread_detach_address))
     return success();
   if (!target.is_running()) return ended_meanwhile(target);
-  return make_error(
-      Errc::unsupported,
-      fmt::format("cannot attach to process {}: its libc (before 2.34) has nothing loaded that loads "
-                  "libraries; begin it with 'penstock profile run'",
-                  target.pid()));
+  return make_error(Errc::unsupported,
+                    "cannot attach to process {}: its libc (before 2.34) has nothing loaded that loads "
+                    "libraries; begin it with 'penstock profile run'",
+                    target.pid());
 }
 
 // Used for the first attach to a process. Maps memory in the target: a page of code, then LoaderData. `fill`
@@ -207,7 +204,7 @@ Result<penstock_request> load_library(const Target& target, const std::string& l
   LoaderData loader{};
   PENSTOCK_TRY(find_functions(target, loader));
   if (library.size() >= kPathBytes)
-    return make_error(Errc::invalid_argument, fmt::format("the path of '{}' is too long", library));
+    return make_error(Errc::invalid_argument, "the path of '{}' is too long", library);
   loader.dlopen_mode = RTLD_NOW;
   loader.request_data = request;
   library.copy(loader.path_text, library.size());
@@ -248,7 +245,7 @@ Result<AttachOutcome> attach_to(const Target& target, const std::string& library
   request.trace = trace ? 1 : 0;
   if (trace_limit) request.trace_limit = *trace_limit == 0 ? PENSTOCK_NO_TRACE_LIMIT : *trace_limit;
   if (folder.string().size() >= sizeof request.folder)
-    return make_error(Errc::invalid_argument, fmt::format("the path of '{}' is too long", folder.string()));
+    return make_error(Errc::invalid_argument, "the path of '{}' is too long", folder.string());
   folder.string().copy(request.folder, sizeof request.folder - 1);
   AttachOutcome outcome;
   PENSTOCK_ASSIGN(const penstock_request response,
@@ -256,10 +253,8 @@ Result<AttachOutcome> attach_to(const Target& target, const std::string& library
                                        : load_library(target, library, request, outcome.stopped_for));
   if (response.failed == EALREADY)
     return make_error(
-        Errc::already_exists,
-        fmt::format("process {} is watched already: {}", target.pid(),
-                    std::string_view(response.error_text,
-                                     ::strnlen(response.error_text, sizeof response.error_text))));
+        Errc::already_exists, "process {} is watched already: {}", target.pid(),
+        std::string_view(response.error_text, ::strnlen(response.error_text, sizeof response.error_text)));
   if (response.failed != 0)
     return errno_error(response.failed, fmt::format("process {} cannot write to", target.pid()),
                        folder.string());
@@ -271,9 +266,8 @@ Result<AttachOutcome> attach_to(const Target& target, const std::string& library
 // Sends a detach request. The library stays loaded, because threads of the target may be inside its code.
 Result<AttachOutcome> detach_from(const Target& target) {
   const auto not_attached = [&] {
-    return make_error(
-        Errc::not_found,
-        fmt::format("nobody has attached to process {}: there is nothing to end", target.pid()));
+    return make_error(Errc::not_found, "nobody has attached to process {}: there is nothing to end",
+                      target.pid());
   };
   if (!target.has_library()) return not_attached();
   penstock_request request{};

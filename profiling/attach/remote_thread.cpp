@@ -153,9 +153,9 @@ Result<StartedThread> start_thread_from_helper(const Target& inspected_target, R
   if (!create_function && !target.is_running()) return ended_meanwhile(target);
   if (!create_function)
     return make_error(Errc::unsupported,
-                      fmt::format("cannot attach to process {}: its libc is older than 2.34 and it has no "
-                                  "threads; begin it with 'penstock profile run'",
-                                  target.pid()));
+                      "cannot attach to process {}: its libc is older than 2.34 and it has no "
+                      "threads; begin it with 'penstock profile run'",
+                      target.pid());
   const auto until = Clock::now() + patience;
   for (bool any_thread = false; Clock::now() < until; any_thread = true) {
     PENSTOCK_TRY(target.reread_mappings());
@@ -176,11 +176,10 @@ Result<StartedThread> start_thread_from_helper(const Target& inspected_target, R
     if (!target.is_running()) return ended_meanwhile(target);
     ::usleep(1000);
   }
-  return make_error(
-      Errc::timed_out,
-      fmt::format("no thread of process {} came to a call from which another thread may be begun; "
-                  "try again when it reads, writes or waits",
-                  target.pid()));
+  return make_error(Errc::timed_out,
+                    "no thread of process {} came to a call from which another thread may be begun; "
+                    "try again when it reads, writes or waits",
+                    target.pid());
 }
 
 // What the helper reports to the command. One write() sends this struct and the text of the error after it.
@@ -259,20 +258,18 @@ Result<StartedThread> start_thread_in(const Target& target, RemoteThread thread,
   }
   HelperReport report;
   if (received.size() < sizeof report)
-    return make_error(
-        Errc::io,
-        fmt::format("what attaches to process {} was killed, and may have left it broken", target.pid()));
+    return make_error(Errc::io, "what attaches to process {} was killed, and may have left it broken",
+                      target.pid());
   std::memcpy(&report, received.data(), sizeof report);
   if (report.succeeded) return report.started;
   return Error{report.code, report.sys_errno, received.substr(sizeof report, report.text_bytes)};
 }
 #else
 Result<StartedThread> start_thread_in(const Target& target, RemoteThread, std::chrono::milliseconds) {
-  return make_error(
-      Errc::unsupported,
-      fmt::format("cannot attach to process {}: attaching knows x86-64 alone; the program may call "
-                  "penstock_profile_start() itself",
-                  target.pid()));
+  return make_error(Errc::unsupported,
+                    "cannot attach to process {}: attaching knows x86-64 alone; the program may call "
+                    "penstock_profile_start() itself",
+                    target.pid());
 }
 #endif
 

@@ -59,7 +59,7 @@ Result<std::vector<TargetMapping>> read_mappings(pid_t pid) {
   errno = 0;
   std::ifstream in(proc_path(pid, "maps"));
   if (!in)
-    return errno == ENOENT ? make_error(Errc::not_found, fmt::format("there is no process {}", pid))
+    return errno == ENOENT ? make_error(Errc::not_found, "there is no process {}", pid)
                            : not_traceable(pid, errno);
   std::vector<TargetMapping> mappings;
   for (std::string line; std::getline(in, line);) {
@@ -88,7 +88,7 @@ Result<std::vector<TargetMapping>> read_mappings(pid_t pid) {
   }
   if (mappings.empty()) {
     if (::kill(pid, 0) != 0 && errno == ESRCH)
-      return make_error(Errc::not_found, fmt::format("there is no process {}", pid));
+      return make_error(Errc::not_found, "there is no process {}", pid);
     // If this user may not inspect the process, the kernel returns an empty /proc/PID/maps.
     if (::access(proc_path(pid, "mem").c_str(), R_OK) != 0) return not_traceable(pid, errno);
   }
@@ -117,7 +117,7 @@ std::string user_name(uid_t uid) {
 }
 
 Error not_attachable(pid_t pid, std::string_view why, Errc code = Errc::invalid_argument) {
-  return make_error(code, fmt::format("cannot attach to process {}: {}", pid, why));
+  return make_error(code, "cannot attach to process {}: {}", pid, why);
 }
 
 bool is_running_session(const penstock_session_header& header, pid_t pid) {
@@ -132,12 +132,12 @@ bool is_session_of(std::string_view path, pid_t pid) {
 }  // namespace
 
 Error ended_meanwhile(const Target& target) {
-  return make_error(Errc::not_found, fmt::format("process {} has ended meanwhile", target.pid()));
+  return make_error(Errc::not_found, "process {} has ended meanwhile", target.pid());
 }
 
 Error not_traceable(pid_t pid, int sys_errno) {
   const std::string uid = status_field(pid, "Uid:");
-  if (uid.empty()) return make_error(Errc::not_found, fmt::format("there is no process {}", pid));
+  if (uid.empty()) return make_error(Errc::not_found, "there is no process {}", pid);
   const auto owner = static_cast<uid_t>(std::strtoul(uid.c_str(), nullptr, 10));
   if (sys_errno != EPERM && sys_errno != EACCES)
     return errno_error(sys_errno, "cannot attach to process", std::to_string(pid));
@@ -147,9 +147,10 @@ Error not_traceable(pid_t pid, int sys_errno) {
                                  : fmt::format("process {} is {}'s: only {} and root may watch it", pid,
                                                user_name(owner), user_name(owner)));
   if (const std::string tracer = status_field(pid, "TracerPid:"); !tracer.empty() && tracer != "0")
-    return make_error(Errc::busy, fmt::format("cannot attach to process {}: process {} is tracing it (a "
-                                              "debugger, strace); end that first",
-                                              pid, tracer));
+    return make_error(Errc::busy,
+                      "cannot attach to process {}: process {} is tracing it (a "
+                      "debugger, strace); end that first",
+                      pid, tracer);
   std::string scope;
   std::ifstream("/proc/sys/kernel/yama/ptrace_scope") >> scope;
   std::string why =
@@ -165,11 +166,10 @@ Error not_traceable(pid_t pid, int sys_errno) {
         "the system does not allow it, not even to root: this container was given no CAP_SYS_PTRACE, or a "
         "security module protects that process";
   if (scope == "3") why = "kernel.yama.ptrace_scope is 3: nobody may, until this machine starts anew";
-  return make_error(
-      Errc::permission_denied,
-      fmt::format("cannot attach to process {}: {}; or begin the program with 'penstock profile "
-                  "run'",
-                  pid, why));
+  return make_error(Errc::permission_denied,
+                    "cannot attach to process {}: {}; or begin the program with 'penstock profile "
+                    "run'",
+                    pid, why);
 }
 
 // The process may end between two of these checks, and another process may then get its id. is_running()
@@ -178,7 +178,7 @@ Result<Target> Target::inspect(pid_t pid) {
   Target target;
   target.pid_ = pid;
   if (pid <= 0 || (::kill(pid, 0) != 0 && errno == ESRCH))
-    return make_error(Errc::not_found, fmt::format("there is no process {}", pid));
+    return make_error(Errc::not_found, "there is no process {}", pid);
   if (pid == ::getpid()) return not_attachable(pid, "that is this command itself");
   const std::string thread_group = status_field(pid, "Tgid:");
   if (!thread_group.empty() && thread_group != std::to_string(pid))
@@ -189,14 +189,14 @@ Result<Target> Target::inspect(pid_t pid) {
   target.gid_ = static_cast<gid_t>(std::strtoul(status_field(pid, "Gid:").c_str(), nullptr, 10));
   const std::string state = status_field(pid, "State:");
   if (state.starts_with("Z") || state.starts_with("X"))
-    return make_error(Errc::not_found, fmt::format("process {} has ended", pid));
+    return make_error(Errc::not_found, "process {} has ended", pid);
   if (const std::string tracer = status_field(pid, "TracerPid:"); !tracer.empty() && tracer != "0")
     return not_traceable(pid, EPERM);
   if (state.starts_with("T") || state.starts_with("t"))
-    return make_error(
-        Errc::busy, fmt::format("process {} is stopped, and would do nothing that it is asked: let it go on "
-                                "first ('kill -CONT {}')",
-                                pid, pid));
+    return make_error(Errc::busy,
+                      "process {} is stopped, and would do nothing that it is asked: let it go on "
+                      "first ('kill -CONT {}')",
+                      pid, pid);
   PENSTOCK_TRY(target.reread_mappings());
   PENSTOCK_TRY(target.check_program());
   return target;

@@ -100,7 +100,7 @@ Result<Tracee> Tracee::seize(const Target& target, pid_t thread) {
     const int sys_errno = errno;
     const std::string folder = fmt::format("/proc/{}/task/{}", target.pid(), thread);
     if (target.is_running() && (sys_errno == ESRCH || ::access(folder.c_str(), F_OK) != 0))
-      return make_error(Errc::busy, fmt::format("thread {} has ended", thread));
+      return make_error(Errc::busy, "thread {} has ended", thread);
     return not_traceable(target.pid(), sys_errno);
   }
   return Tracee(target, thread);
@@ -126,7 +126,7 @@ Tracee::~Tracee() {
 
 Error Tracee::thread_lost_error(std::string_view what) const {
   if (!target_->is_running()) return ended_meanwhile(*target_);
-  return make_error(Errc::io, fmt::format("thread {} of process {} {}", thread_, target_->pid(), what));
+  return make_error(Errc::io, "thread {} of process {} {}", thread_, target_->pid(), what);
 }
 
 // Polls until `until`, so that a thread that never stops cannot block the helper. With __WALL, waitpid() also
@@ -147,7 +147,7 @@ Result<void> Tracee::wait_for_stop(int& status, Clock::time_point until, std::st
       thread_ = -1;
       return thread_lost_error("has ended");
     case Wait::timed_out:
-      return make_error(Errc::timed_out, fmt::format("thread {} {}", thread_, timeout_text));
+      return make_error(Errc::timed_out, "thread {} {}", thread_, timeout_text);
     case Wait::stopped:
       break;
   }

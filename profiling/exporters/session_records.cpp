@@ -153,7 +153,7 @@ std::string missing_data_reason(const Session& session) {
 Result<NamedTier> parse_named_tier(std::string_view text) {
   const std::size_t equals_sign = text.find('=');
   if (equals_sign == std::string_view::npos || equals_sign == 0 || equals_sign + 1 == text.size())
-    return make_error(Errc::invalid_argument, fmt::format("--tier '{}' is not NAME=PATH", text));
+    return make_error(Errc::invalid_argument, "--tier '{}' is not NAME=PATH", text);
   std::error_code failed;
   const fs::path path = fs::absolute(text.substr(equals_sign + 1), failed).lexically_normal();
   std::string root = path.string();

@@ -65,14 +65,14 @@ RecordingProcess describe_process(const penstock_session_header& header, const s
 
 Error other_machine_error(const RecordingProcess& process) {
   return make_error(Errc::unsupported,
-                    fmt::format("process {} runs on '{}': give the command there (ssh {}, or within a job of "
-                                "Slurm: srun --overlap -w {})",
-                                process.pid, process.host, process.host, process.host));
+                    "process {} runs on '{}': give the command there (ssh {}, or within a job of "
+                    "Slurm: srun --overlap -w {})",
+                    process.pid, process.host, process.host, process.host);
 }
 
 Error not_recording_error(const RecordingProcess& process) {
-  return make_error(Errc::not_found, fmt::format("process {} has ended, or does not write to '{}' any more",
-                                                 process.pid, process.file));
+  return make_error(Errc::not_found, "process {} has ended, or does not write to '{}' any more", process.pid,
+                    process.file);
 }
 
 // Maps (host, pid) of a process to the pid from which it inherited its trace switch.
@@ -93,10 +93,10 @@ Error not_watched_error(int pid) {
       (target.error().code == Errc::not_found || target.error().code == Errc::permission_denied))
     return target.error();
   if (const auto removed = target.ok() ? removed_session(*target) : std::nullopt)
-    return make_error(Errc::not_found,
-                      fmt::format("process {} is watched, but {}", pid, session_gone_text(pid, *removed)));
-  return make_error(Errc::not_found,
-                    fmt::format("process {} is not watched: 'penstock profile attach {}' does it", pid, pid));
+    return make_error(Errc::not_found, "process {} is watched, but {}", pid,
+                      session_gone_text(pid, *removed));
+  return make_error(Errc::not_found, "process {} is not watched: 'penstock profile attach {}' does it", pid,
+                    pid);
 }
 
 void sort_by_rank(std::vector<RecordingProcess>& processes) {
@@ -170,21 +170,21 @@ Result<void> set_trace(const RecordingProcess& process, bool on) {
   const Fd fd(retry_eintr([&] { return ::open(process.file.c_str(), O_RDWR | kSessionOpenFlags); }));
   if (!fd && errno == ENOENT) return not_recording_error(process);
   if (!fd && errno == ELOOP)
-    return make_error(Errc::corrupt, fmt::format("'{}' is a symbolic link, and no session's file: nothing "
-                                                 "is written there",
-                                                 process.file));
+    return make_error(Errc::corrupt,
+                      "'{}' is a symbolic link, and no session's file: nothing "
+                      "is written there",
+                      process.file);
   if (!fd) return errno_error(errno, "cannot write", process.file);
   struct stat status {};
   if (::fstat(fd.get(), &status) != 0) return errno_error(errno, "cannot look at", process.file);
   if (status.st_uid != ::geteuid() && ::geteuid() != 0)
     return make_error(Errc::permission_denied,
-                      fmt::format("'{}' is another user's: only its owner and root may say what process {} "
-                                  "keeps",
-                                  process.file, process.pid));
+                      "'{}' is another user's: only its owner and root may say what process {} "
+                      "keeps",
+                      process.file, process.pid);
   penstock_session_header header{};
   if (!S_ISREG(status.st_mode) || !read_header(fd.get(), header) || header.pid != process.pid)
-    return make_error(Errc::corrupt,
-                      fmt::format("'{}' is no session's file of process {}", process.file, process.pid));
+    return make_error(Errc::corrupt, "'{}' is no session's file of process {}", process.file, process.pid);
   const bool is_running = header.state == PENSTOCK_RUNNING && process_runs(header.pid, header.process_start);
   if (!is_running && on) return not_recording_error(process);
   const std::uint32_t control = on ? header.control | 1U : header.control & ~1U;

@@ -85,8 +85,8 @@ Error no_target_error(const TraceTargets& targets) {
   std::string quoted_folders;
   for (const fs::path& folder : targets.folders)
     quoted_folders += fmt::format("{}'{}'", quoted_folders.empty() ? "" : ", ", folder.string());
-  return make_error(Errc::not_found, fmt::format("nothing runs now in {}{}", quoted_folders,
-                                                 targets.ranks.empty() ? "" : " of these ranks"));
+  return make_error(Errc::not_found, "nothing runs now in {}{}", quoted_folders,
+                    targets.ranks.empty() ? "" : " of these ranks");
 }
 
 bool is_target(const TraceTargets& targets, const RecordingProcess& process) {
@@ -148,8 +148,8 @@ Result<TraceTargets> trace_targets(std::span<const std::string> arguments) {
     fs::path folder = fs::absolute(argument, failed).lexically_normal();
     if (!folder.has_filename()) folder = folder.parent_path();
     if (failed || !fs::is_directory(folder, failed))
-      return make_error(Errc::not_found,
-                        fmt::format("'{}' is neither a process's number nor a session's folder", argument));
+      return make_error(Errc::not_found, "'{}' is neither a process's number nor a session's folder",
+                        argument);
     targets.folders.push_back(std::move(folder));
   }
   return targets;

@@ -76,9 +76,8 @@ Result<HttpServer> HttpServer::listen(std::uint16_t port) {
   if (::bind(fd.get(), generic_address, address_bytes) != 0 || ::listen(fd.get(), 64) != 0 ||
       ::getsockname(fd.get(), generic_address, &address_bytes) != 0) {
     if (errno == EADDRINUSE)
-      return make_error(
-          Errc::already_exists,
-          fmt::format("port {} is somebody's already: give another one, or none (--port 0)", port));
+      return make_error(Errc::already_exists,
+                        "port {} is somebody's already: give another one, or none (--port 0)", port);
     return errno_error(errno, "cannot listen on", fmt::format("127.0.0.1:{}", port));
   }
   return HttpServer(std::move(fd), ntohs(address.sin_port));

@@ -7,7 +7,6 @@
 // Signals: no handler calls this code.
 #include "profiling/serve/live_view.hpp"
 
-#include <fmt/format.h>
 #include <sys/stat.h>
 
 #include <algorithm>
@@ -128,8 +127,7 @@ Result<void> LiveView::try_inspect() {
   } catch (const std::exception& problem) {
     previous_progress_.reset();
     run_inspected_ = false;
-    return make_error(Errc::exhausted,
-                      fmt::format("cannot look at '{}': {}", folder_.string(), problem.what()));
+    return make_error(Errc::exhausted, "cannot look at '{}': {}", folder_.string(), problem.what());
   }
 }
 

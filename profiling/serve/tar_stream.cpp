@@ -1,7 +1,6 @@
 #include "profiling/serve/tar_stream.hpp"
 
 #include <fcntl.h>
-#include <fmt/format.h>
 #include <sys/stat.h>
 
 #include <algorithm>
@@ -58,8 +57,7 @@ Result<void> TarStream::add_member(const fs::path& file, const std::string& name
       tar_header(name, {.bytes = member.size,
                         .mode = 0600,
                         .time_s = std::uint64_t(std::max<std::int64_t>(about.st_mtim.tv_sec, 0))});
-  if (!header)
-    return make_error(Errc::invalid_argument, fmt::format("'{}' is too long for an archive", name));
+  if (!header) return make_error(Errc::invalid_argument, "'{}' is too long for an archive", name);
   member.header.assign(header->data(), header->size());
   bytes_ += kTarBlockBytes + padded_size(member.size);
   members_.push_back(std::move(member));
@@ -72,7 +70,7 @@ Result<std::unique_ptr<TarStream>> TarStream::of_session(const fs::path& folder,
   for (const fs::path& file : files)
     PENSTOCK_TRY(stream->add_member(file, prefix + "/" + file.filename().string(), false));
   if (stream->members_.empty())
-    return make_error(Errc::not_found, fmt::format("no process left a file in '{}'", folder.string()));
+    return make_error(Errc::not_found, "no process left a file in '{}'", folder.string());
   PENSTOCK_TRY(stream->add_member(folder / kNoteFile, prefix + "/" + std::string(kNoteFile), true));
   stream->bytes_ += kEndBytes;
   return stream;
@@ -84,7 +82,7 @@ Result<void> TarStream::open_member(const Member& member) {
   struct stat about {};
   if (::fstat(fd_.get(), &about) != 0) return errno_error(errno, "cannot look at", member.path);
   if (about.st_dev != member.device || about.st_ino != member.inode)
-    return make_error(Errc::corrupt, fmt::format("'{}' is another file now", member.path));
+    return make_error(Errc::corrupt, "'{}' is another file now", member.path);
   return success();
 }
 

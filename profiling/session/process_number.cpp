@@ -1,7 +1,5 @@
 #include "profiling/session/process_number.hpp"
 
-#include <fmt/format.h>
-
 #include <algorithm>
 
 #include "io_backends/core/text.hpp"
@@ -15,7 +13,7 @@ bool is_process_number(std::string_view word) {
 Result<int> process_number(std::string_view word) {
   const auto pid = parse_digits<int>(word);
   if (!is_process_number(word) || !pid || *pid == 0)
-    return make_error(Errc::invalid_argument, fmt::format("'{}' is no process's number", word));
+    return make_error(Errc::invalid_argument, "'{}' is no process's number", word);
   return *pid;
 }
 

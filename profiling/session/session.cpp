@@ -102,7 +102,7 @@ Result<std::set<fs::path>> files_of(std::span<const fs::path> paths) {
     std::error_code failed;
     const fs::file_status status = fs::status(path, failed);
     if (status.type() == fs::file_type::not_found)
-      return make_error(Errc::not_found, fmt::format("there is no session '{}'", path.string()));
+      return make_error(Errc::not_found, "there is no session '{}'", path.string());
     if (failed) return errno_error(failed.value(), "cannot read the session", path.string());
     if (fs::is_directory(status)) {
       PENSTOCK_ASSIGN(const std::vector<fs::path> found, session_files(path));
@@ -234,7 +234,7 @@ Result<std::unique_ptr<ProcessFile>> ProcessFile::open(const fs::path& path) {
   struct stat status {};
   if (::fstat(fd.get(), &status) != 0) return errno_error(errno, "cannot look at", path.string());
   if (!S_ISREG(status.st_mode))
-    return make_error(Errc::corrupt, fmt::format("'{}' is no file of a session", path.string()));
+    return make_error(Errc::corrupt, "'{}' is no file of a session", path.string());
   const auto size = std::uint64_t(status.st_size);
   std::unique_ptr<ProcessFile> process_file(new ProcessFile);
   process_file->path_ = path;

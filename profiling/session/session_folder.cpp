@@ -58,12 +58,13 @@ Result<fs::path> make_session_folder(const fs::path& wanted) {
   if (errno != EEXIST) return errno_error(errno, "cannot make the session", folder.string());
   const bool is_empty = fs::is_empty(folder, failed);
   if (failed || !fs::is_directory(folder, failed))
-    return make_error(Errc::already_exists,
-                      fmt::format("cannot make the session '{}': something else is there", folder.string()));
+    return make_error(Errc::already_exists, "cannot make the session '{}': something else is there",
+                      folder.string());
   if (!is_empty)
-    return make_error(Errc::already_exists, fmt::format("the folder '{}' is not empty: name another one with "
-                                                        "-o, or remove it if it is an old session",
-                                                        folder.string()));
+    return make_error(Errc::already_exists,
+                      "the folder '{}' is not empty: name another one with "
+                      "-o, or remove it if it is an old session",
+                      folder.string());
   if (::chmod(folder.c_str(), 0700) != 0)
     return errno_error(errno, "cannot keep to its owner the session", folder.string());
   return folder;

@@ -31,9 +31,8 @@ Result<void> check_output_outside_sessions(const std::string& output, ProfileArg
   for (const std::string& argument : sessions) {
     const std::filesystem::path session = std::filesystem::weakly_canonical(argument, failed);
     if (!failed && std::ranges::mismatch(session, target).in1 == session.end())
-      return make_error(
-          Errc::invalid_argument,
-          fmt::format("'{}' is of the session '{}' itself: write to another place", output, argument));
+      return make_error(Errc::invalid_argument, "'{}' is of the session '{}' itself: write to another place",
+                        output, argument);
   }
   return success();
 }
@@ -92,9 +91,9 @@ SessionFilter filter_of(const Options& options, ProfileArguments arguments) {
 Result<int> parse_pid(const std::string& argument) {
   if (std::error_code failed; std::filesystem::is_directory(argument, failed))
     return make_error(Errc::invalid_argument,
-                      fmt::format("this takes one PID, and '{}' is a folder; if it is a session, 'penstock "
-                                  "profile status {}' names its processes",
-                                  argument, argument));
+                      "this takes one PID, and '{}' is a folder; if it is a session, 'penstock "
+                      "profile status {}' names its processes",
+                      argument, argument);
   return process_number(argument);
 }
 
@@ -104,8 +103,7 @@ Result<std::string> profile_library() {
     std::error_code failed;
     path = std::filesystem::absolute(value, failed).string();
     if (!std::filesystem::exists(path, failed))
-      return make_error(Errc::not_found,
-                        fmt::format("PENSTOCK_PROFILE_LIBRARY names '{}', which is not there", path));
+      return make_error(Errc::not_found, "PENSTOCK_PROFILE_LIBRARY names '{}', which is not there", path);
   } else {
     PENSTOCK_ASSIGN(path, module_path("libpenstock_profile.so"));
   }

@@ -71,11 +71,11 @@ Result<int> attach(const CommandContext& context) {
   PENSTOCK_ASSIGN(const int pid, parse_pid(context.positionals[0]));
   PENSTOCK_ASSIGN(const Target target, Target::inspect(pid));
   if (const auto running = running_session(pid))
-    return make_error(Errc::already_exists, fmt::format("process {} is watched already: its session is '{}'",
-                                                        pid, fs::path(running->file).parent_path().string()));
+    return make_error(Errc::already_exists, "process {} is watched already: its session is '{}'", pid,
+                      fs::path(running->file).parent_path().string());
   if (const auto removed = removed_session(target))
-    return make_error(Errc::already_exists, fmt::format("process {} is watched already, but {}", pid,
-                                                        session_gone_text(pid, *removed)));
+    return make_error(Errc::already_exists, "process {} is watched already, but {}", pid,
+                      session_gone_text(pid, *removed));
   PENSTOCK_ASSIGN(const std::string library, profile_library());
   PENSTOCK_ASSIGN(const auto trace_limit, trace_limit_of(context.options));
   PENSTOCK_ASSIGN(const fs::path folder, folder_for(target, context.options));
@@ -86,7 +86,7 @@ Result<int> attach(const CommandContext& context) {
     return attached.error();
   }
   if (interrupted() && undo_attach(target, folder))
-    return make_error(Errc::interrupted, fmt::format("process {} is not attached", pid));
+    return make_error(Errc::interrupted, "process {} is not attached", pid);
   update_note(folder, new_note(context.options, command_line_of(pid)));
   if (context.output.json) {
     print_json(Json{{"pid", pid},

@@ -36,16 +36,15 @@ Result<int> run_export(const CommandContext& context) {
   const Options& options = context.options;
   const std::string& output = options.text("output");
   if (!options.given("to"))
-    return make_error(Errc::invalid_argument,
-                      fmt::format("'export' needs a format: --to {}", exporter_names()));
+    return make_error(Errc::invalid_argument, "'export' needs a format: --to {}", exporter_names());
   PENSTOCK_ASSIGN(const ExporterInfo* const exporter, exporter_registry().find(options.text("to")));
   if (!exporter->accepts_tiers && !options.texts("tier").empty())
-    return make_error(Errc::invalid_argument, fmt::format("--to {} takes no --tier", exporter->name));
+    return make_error(Errc::invalid_argument, "--to {} takes no --tier", exporter->name);
   const SessionFilter filter = filter_of(options, context.positionals);
   if (options.given("output")) PENSTOCK_TRY(check_output_outside_sessions(output, context.positionals));
   if (output.empty() && !exporter->output.empty())
-    return make_error(Errc::invalid_argument, fmt::format("'export --to {}' needs a place to write to: {}",
-                                                          exporter->name, exporter->output));
+    return make_error(Errc::invalid_argument, "'export --to {}' needs a place to write to: {}",
+                      exporter->name, exporter->output);
   PENSTOCK_ASSIGN(const ExportOutcome outcome, exporter->write({.context = context,
                                                                 .output = output,
                                                                 .sessions = context.positionals,

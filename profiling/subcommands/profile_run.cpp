@@ -48,11 +48,10 @@ std::vector<std::string> command_of(const CommandContext& context) {
 Result<std::string> preloadable_library() {
   PENSTOCK_ASSIGN(std::string path, profile_library());
   if (path.find_first_of(" :$") != std::string::npos)
-    return make_error(
-        Errc::unsupported,
-        fmt::format("'{}' cannot be preloaded: LD_PRELOAD takes no blank, ':' or '$' in a path; "
-                    "name a copy or a link elsewhere in PENSTOCK_PROFILE_LIBRARY",
-                    path));
+    return make_error(Errc::unsupported,
+                      "'{}' cannot be preloaded: LD_PRELOAD takes no blank, ':' or '$' in a path; "
+                      "name a copy or a link elsewhere in PENSTOCK_PROFILE_LIBRARY",
+                      path);
   return path;
 }
 

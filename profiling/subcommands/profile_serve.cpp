@@ -57,8 +57,7 @@ void print_address(const CommandContext& context, const ServeOptions& options) {
 
 Result<int> run_serve(const CommandContext& context) {
   const std::int64_t port = context.options.integer("port");
-  if (port > kMostPort)
-    return make_error(Errc::invalid_argument, fmt::format("--port is at most {}", kMostPort));
+  if (port > kMostPort) return make_error(Errc::invalid_argument, "--port is at most {}", kMostPort);
   ServeOptions options;
   PENSTOCK_ASSIGN(options.folder, session_folder_of(context.positionals));
   PENSTOCK_ASSIGN(options.token, make_token());

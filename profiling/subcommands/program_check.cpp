@@ -28,7 +28,7 @@ struct Loader {
 };
 
 Error not_watchable(const std::string& program, std::string_view error) {
-  return make_error(Errc::invalid_argument, fmt::format("'{}' cannot be profiled: {}", program, error));
+  return make_error(Errc::invalid_argument, "'{}' cannot be profiled: {}", program, error);
 }
 
 bool is_loader(std::string_view path) {
@@ -74,12 +74,11 @@ Result<void> check_elf(const std::string& program, int fd, const std::string& fi
     return not_watchable(program, "it is a 32-bit program, and the library for it is a 64-bit one");
   Elf64_Ehdr elf_header{};
   if (first_bytes.size() < sizeof elf_header)
-    return make_error(Errc::permission_denied, fmt::format("'{}' is no program: it ends too soon", program));
+    return make_error(Errc::permission_denied, "'{}' is no program: it ends too soon", program);
   std::memcpy(&elf_header, first_bytes.data(), sizeof elf_header);
   const std::optional<Loader> loader = loader_of(fd, elf_header);
   if (!loader)
-    return make_error(Errc::permission_denied,
-                      fmt::format("'{}' is no program: its headers are wrong", program));
+    return make_error(Errc::permission_denied, "'{}' is no program: its headers are wrong", program);
   if (!loader->has_loader && is_loader(program)) return success();
   if (!loader->has_loader)
     return not_watchable(program,
@@ -114,9 +113,8 @@ Result<void> check_program(const std::string& program, int depth) {
                                                             : check_program(interpreter, depth + 1);
   }
   if (!first_bytes.starts_with(ELFMAG))
-    return make_error(
-        Errc::permission_denied,
-        fmt::format("'{}' is neither a program nor a script that names its interpreter", program));
+    return make_error(Errc::permission_denied,
+                      "'{}' is neither a program nor a script that names its interpreter", program);
   if (has_more_rights)
     return not_watchable(program,
                          "it runs with more rights than its caller (setuid, setgid or capabilities), and "
@@ -160,7 +158,7 @@ Result<std::string> find_program(std::string_view word) {
     rest = rest.substr(colon + 1);
   }
   if (was_denied) return errno_error(EACCES, "cannot run", word);
-  return make_error(Errc::not_found, fmt::format("there is no program '{}' on PATH", word));
+  return make_error(Errc::not_found, "there is no program '{}' on PATH", word);
 }
 
 Result<void> check_watchable(const std::string& program) {

@@ -108,11 +108,10 @@ Result<std::pair<std::string, std::string>> choose_arms(const std::string& named
     if (arms.size() == 2 && arms.contains("base"))
       return std::pair{std::string("base"), *std::find_if(arms.begin(), arms.end(),
                                                           [](const auto& arm) { return arm != "base"; })};
-    return make_error(
-        Errc::invalid_argument,
-        fmt::format("the records have {}: --arms BASE,NEW names two of them, and two arguments compare "
-                    "two sets of results",
-                    arms_text(arms)));
+    return make_error(Errc::invalid_argument,
+                      "the records have {}: --arms BASE,NEW names two of them, and two arguments compare "
+                      "two sets of results",
+                      arms_text(arms));
   }
   const std::size_t comma = named.find(',');
   if (comma == std::string::npos || comma == 0 || comma + 1 == named.size() ||
@@ -121,9 +120,8 @@ Result<std::pair<std::string, std::string>> choose_arms(const std::string& named
   const std::pair arm_pair{named.substr(0, comma), named.substr(comma + 1)};
   for (const std::string& arm : {arm_pair.first, arm_pair.second})
     if (!arms.contains(arm))
-      return make_error(
-          Errc::invalid_argument,
-          fmt::format("no record is of the arm '{}'; the records have {}", arm, arms_text(arms)));
+      return make_error(Errc::invalid_argument, "no record is of the arm '{}'; the records have {}", arm,
+                        arms_text(arms));
   if (arm_pair.first == arm_pair.second)
     return make_error(Errc::invalid_argument, "--arms takes two different names");
   return arm_pair;
@@ -141,8 +139,7 @@ Result<RecordSet> read_complete(std::span<const fs::path> paths) {
   if (set.problems.empty()) return set;
   const std::string more_text =
       set.problems.size() > 1 ? fmt::format(", and {} more like it", set.problems.size() - 1) : "";
-  return make_error(Errc::corrupt,
-                    fmt::format("{}{}; move it away to compare what is left", set.problems[0], more_text));
+  return make_error(Errc::corrupt, "{}{}; move it away to compare what is left", set.problems[0], more_text);
 }
 
 // Removes from the candidate the records that the base has too, such as a baseline and the folder that it
@@ -248,7 +245,7 @@ Result<int> compare(const CommandContext& context) {
 Result<int> history(const CommandContext& context) {
   for (const std::string_view name : {"arms", "junit"})
     if (context.options.given(name))
-      return make_error(Errc::invalid_argument, fmt::format("--{} does not go with --history", name));
+      return make_error(Errc::invalid_argument, "--{} does not go with --history", name);
   if (context.positionals.empty())
     return make_error(Errc::invalid_argument,
                       "--history takes results: penstock compare --history RESULTS...");

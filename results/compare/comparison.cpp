@@ -290,8 +290,8 @@ Result<void> check(const RecordSet& base, const RecordSet& candidate, const Comp
     return make_error(Errc::invalid_argument, "the least effect is a share between 0 and 1");
   for (const auto& [set, name] : {std::pair{&base, "base"}, std::pair{&candidate, "candidate"}})
     if (set->records.empty())
-      return make_error(Errc::invalid_argument, fmt::format("the {} has no record ({})", name,
-                                                            count_text(set->files.size(), "file")));
+      return make_error(Errc::invalid_argument, "the {} has no record ({})", name,
+                        count_text(set->files.size(), "file"));
   return success();
 }
 
@@ -337,11 +337,10 @@ Result<Comparison> compare_records(const RecordSet& base, const RecordSet& candi
   comparator.decide();
   if (!settings.metrics.empty() && comparison.rows.empty())
     return make_error(
-        Errc::invalid_argument,
-        fmt::format("nothing to compare by --metric {}{}; the base has {}",
-                    fmt::join(std::set(settings.metrics.begin(), settings.metrics.end()), ", "),
-                    comparator.without_direction().empty() ? "" : " (neither more nor less of it is better)",
-                    fmt::join(comparator.metric_names(), ", ")));
+        Errc::invalid_argument, "nothing to compare by --metric {}{}; the base has {}",
+        fmt::join(std::set(settings.metrics.begin(), settings.metrics.end()), ", "),
+        comparator.without_direction().empty() ? "" : " (neither more nor less of it is better)",
+        fmt::join(comparator.metric_names(), ", "));
   if (!share_cells) comparison.remarks.emplace_back("base and candidate have no cell in common");
   if (comparator.unpaired())
     comparison.remarks.emplace_back(

@@ -27,7 +27,7 @@ constexpr std::size_t kReadBlockBytes = 1U << 16;
 Result<void> check_name(const std::string& name) {
   if (is_plain_word(name)) return success();
   return make_error(Errc::invalid_argument,
-                    fmt::format("'{}' is no name for a baseline: letters, digits, '_', '-' and '.'", name));
+                    "'{}' is no name for a baseline: letters, digits, '_', '-' and '.'", name);
 }
 
 // The current size and checksum of a file; its path is left empty.
@@ -70,9 +70,8 @@ Result<Baseline> read_baseline(const fs::path& folder, const std::string& name) 
   const fs::path path = folder / kBaselinesFolder / name;
   std::ifstream in(path, std::ios::binary);
   if (!in && errno == ENOENT)
-    return make_error(
-        Errc::not_found,
-        fmt::format("there is no baseline '{}' in '{}' (penstock baseline list)", name, folder.string()));
+    return make_error(Errc::not_found, "there is no baseline '{}' in '{}' (penstock baseline list)", name,
+                      folder.string());
   if (!in) return errno_error(errno, "cannot open", path.string());
   std::ostringstream text;
   text << in.rdbuf();
@@ -89,7 +88,7 @@ bool is_plain_word(std::string_view name) {
 }
 
 Result<Baseline> parse_baseline(std::string_view text, const std::string& what) {
-  const Error no_baseline = make_error(Errc::corrupt, fmt::format("'{}' is no baseline", what));
+  const Error no_baseline = make_error(Errc::corrupt, "'{}' is no baseline", what);
   const auto limit_depth = [](int depth, Json::parse_event_t, Json&) { return depth <= kMostBaselineDepth; };
   const Json json = Json::parse(text.begin(), text.end(), limit_depth, false);
   if (!json.is_object() || !json.contains("files") || !json.at("files").is_array()) return no_baseline;
@@ -114,8 +113,7 @@ Result<Baseline> save_baseline(const fs::path& folder, const std::string& name,
   PENSTOCK_TRY(check_name(name));
   PENSTOCK_ASSIGN(const RecordSet set, read_records(paths));
   if (!set.problems.empty())
-    return make_error(Errc::corrupt,
-                      fmt::format("baseline '{}' would not be whole: {}", name, set.problems.front()));
+    return make_error(Errc::corrupt, "baseline '{}' would not be whole: {}", name, set.problems.front());
   Baseline baseline{name, utc_now(), {}};
   for (const fs::path& path : set.files) {
     PENSTOCK_ASSIGN(Baseline::File file, inspect_file(path));
@@ -123,7 +121,7 @@ Result<Baseline> save_baseline(const fs::path& folder, const std::string& name,
     baseline.files.push_back(std::move(file));
   }
   if (baseline.files.empty())
-    return make_error(Errc::invalid_argument, fmt::format("baseline '{}' would name no record file", name));
+    return make_error(Errc::invalid_argument, "baseline '{}' would name no record file", name);
   PENSTOCK_TRY(make_results_folder(folder / kBaselinesFolder));
   PENSTOCK_TRY(write_durable_file(folder / kBaselinesFolder, name, baseline_json(baseline).dump(1) + "\n",
                                   true, hook));
@@ -153,8 +151,7 @@ Result<void> remove_baseline(const fs::path& folder, const std::string& name) {
   const fs::path path = folder / kBaselinesFolder / name;
   if (::unlink(path.c_str()) == 0) return success();
   if (errno == ENOENT)
-    return make_error(Errc::not_found,
-                      fmt::format("there is no baseline '{}' in '{}'", name, folder.string()));
+    return make_error(Errc::not_found, "there is no baseline '{}' in '{}'", name, folder.string());
   return errno_error(errno, "cannot remove", path.string());
 }
 
@@ -163,12 +160,12 @@ Result<void> check_baseline(const fs::path& folder, const Baseline& baseline) {
     const fs::path path = path_of(folder, file);
     const Result<Baseline::File> current = inspect_file(path);
     if (!current && current.error().sys_errno == ENOENT)
-      return make_error(Errc::not_found, fmt::format("baseline '{}' does not hold any more: '{}' is gone",
-                                                     baseline.name, path.string()));
+      return make_error(Errc::not_found, "baseline '{}' does not hold any more: '{}' is gone", baseline.name,
+                        path.string());
     PENSTOCK_TRY(current);
     if (current->bytes != file.bytes || current->crc != file.crc)
-      return make_error(Errc::corrupt, fmt::format("baseline '{}' does not hold any more: '{}' has changed",
-                                                   baseline.name, path.string()));
+      return make_error(Errc::corrupt, "baseline '{}' does not hold any more: '{}' has changed",
+                        baseline.name, path.string());
   }
   return success();
 }

@@ -109,7 +109,7 @@ Json arguments_json(const std::vector<SweepSetting>& settings) {
 }
 
 Error change_error(std::string_view path, std::string_view change) {
-  return make_error(Errc::invalid_argument, fmt::format("'{}' {}", path, change));
+  return make_error(Errc::invalid_argument, "'{}' {}", path, change);
 }
 
 Result<void> check_values(std::string_view path, const Json& before, const Json& now) {
@@ -168,7 +168,7 @@ Result<std::vector<SweepCell>> sweep_cells(const SweepSpec& spec) {
   for (const SweepAxis& axis : spec.grid)
     for (const SweepSetting& setting : spec.fixed)
       if (axis.key == setting.key)
-        return make_error(Errc::invalid_argument, fmt::format("'{}' is in 'fixed' and in 'grid'", axis.key));
+        return make_error(Errc::invalid_argument, "'{}' is in 'fixed' and in 'grid'", axis.key);
   std::vector<SweepCell> cells{
       SweepCell{.key = "", .title = "", .settings = {}, .arguments = spec.arguments}};
   for (const SweepAxis& axis : spec.grid) {
@@ -195,8 +195,7 @@ Result<std::vector<SweepCell>> sweep_cells(const SweepSpec& spec) {
   std::set<std::string_view> keys;
   for (const SweepCell& cell : all_cells)
     if (!keys.insert(cell.key).second)
-      return make_error(Errc::invalid_argument,
-                        fmt::format("two cells of the grid read alike: {}", cell.key));
+      return make_error(Errc::invalid_argument, "two cells of the grid read alike: {}", cell.key);
   if (all_cells.size() == 1 && all_cells.front().title.empty()) all_cells.front().title = "all";
   return all_cells;
 }
@@ -262,8 +261,8 @@ Result<void> check_launcher(const SweepSpec& spec) {
       for (std::size_t at = 0; (at = other_text.find(place)) != std::string::npos;)
         other_text.erase(at, place.size());
     if (other_text.find_first_of("{}") != std::string::npos)
-      return make_error(Errc::invalid_argument, fmt::format("'launcher' has '{}'; it may have {}", word,
-                                                            fmt::join(kPlaceholders, ", ")));
+      return make_error(Errc::invalid_argument, "'launcher' has '{}'; it may have {}", word,
+                        fmt::join(kPlaceholders, ", "));
   }
   return success();
 }

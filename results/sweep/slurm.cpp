@@ -61,9 +61,9 @@ Result<void> check_slurm() {
   for (const std::string_view needed : {"sbatch", "squeue", "srun"})
     if (program_in_path(needed).empty())
       return make_error(Errc::unsupported,
-                        fmt::format("--slurm needs Slurm's commands, and '{}' is not here: run it on a login "
-                                    "node, or without --slurm",
-                                    needed));
+                        "--slurm needs Slurm's commands, and '{}' is not here: run it on a login "
+                        "node, or without --slurm",
+                        needed);
   return success();
 }
 
@@ -117,14 +117,14 @@ Result<std::string> submit_batch(const fs::path& script) {
   const std::vector<std::string> argv{"sbatch", "--parsable", script.string()};
   PENSTOCK_ASSIGN(const ToolOutput answer, run_tool(argv));
   if (answer.exit_code != 0)
-    return make_error(Errc::io, fmt::format("sbatch does not take {}: {}", script.string(),
-                                            answer.err.empty() ? answer.out : answer.err));
+    return make_error(Errc::io, "sbatch does not take {}: {}", script.string(),
+                      answer.err.empty() ? answer.out : answer.err);
   // The last line has the number of the job: "12" or "12;cluster". A filter of the site may print lines
   // before it.
   const std::string last_line_text = answer.out.substr(answer.out.find_last_of('\n') + 1);
   std::string job = last_line_text.substr(0, last_line_text.find(';'));
   if (job.empty() || job.find_first_not_of("0123456789") != std::string::npos)
-    return make_error(Errc::io, fmt::format("sbatch names no job: {}", answer.out));
+    return make_error(Errc::io, "sbatch names no job: {}", answer.out);
   return job;
 }
 

@@ -29,7 +29,7 @@ struct Key {
 };
 
 Error key_error(const std::string& path, std::string_view problem) {
-  return make_error(Errc::invalid_argument, fmt::format("'{}' {}", path, problem));
+  return make_error(Errc::invalid_argument, "'{}' {}", path, problem);
 }
 
 // Calls `handle(key, node)` for each pair of a mapping.
@@ -300,14 +300,13 @@ Result<SweepSpec> spec_of(const Node& document) {
   spec.repeats = 0;
   PENSTOCK_TRY(read_keys<SweepSpec>(spec, document, std::string(kDocumentName), std::span(kSweepKeys)));
   for (const auto& [key, value] : {std::pair{"name", &spec.name}, std::pair{"command", &spec.command}})
-    if (value->empty())
-      return make_error(Errc::invalid_argument, fmt::format("the key '{}' is missing", key));
+    if (value->empty()) return make_error(Errc::invalid_argument, "the key '{}' is missing", key);
   if (spec.repeats == 0) spec.repeats = spec.until_interval > 0 ? kMostRepeatsUntil : 1;
   return spec;
 }
 
 Error file_error(std::string_view file, std::string_view problem) {
-  return make_error(Errc::invalid_argument, fmt::format("{}: {}", file, problem));
+  return make_error(Errc::invalid_argument, "{}: {}", file, problem);
 }
 
 }  // namespace

@@ -137,14 +137,13 @@ Result<SweepHistory> parse_journal(std::string_view text, const fs::path& file, 
       continue;
     }
     if (torn_line != 0)
-      return make_error(Errc::corrupt, fmt::format("'{}', line {}: no entry of a sweep, and good ones follow",
-                                                   file.string(), torn_line));
+      return make_error(Errc::corrupt, "'{}', line {}: no entry of a sweep, and good ones follow",
+                        file.string(), torn_line);
     try {
       if (const auto applied = apply_entry(history, *entry); !applied.ok())
-        return make_error(applied.error().code, fmt::format("'{}' {}", file.string(), applied.error().what));
+        return make_error(applied.error().code, "'{}' {}", file.string(), applied.error().what);
     } catch (const Json::exception& error) {
-      return make_error(Errc::corrupt,
-                        fmt::format("'{}', line {}: {}", file.string(), line_number, error.what()));
+      return make_error(Errc::corrupt, "'{}', line {}: {}", file.string(), line_number, error.what());
     }
     complete_bytes = at;
   }
@@ -174,8 +173,7 @@ Result<void> lock(int fd, const fs::path& file, double patience_s,
     if (errno == ENOSYS || errno == ENOLCK || errno == EOPNOTSUPP) return success();
     if (errno != EWOULDBLOCK) return errno_error(errno, "cannot lock", file.string());
     if (std::chrono::steady_clock::now() >= deadline)
-      return make_error(Errc::busy,
-                        fmt::format("another process works on this sweep ('{}' is locked)", file.string()));
+      return make_error(Errc::busy, "another process works on this sweep ('{}' is locked)", file.string());
     if (!wait_reported) log("waiting for another process that works on this sweep");
     wait_reported = true;
     PENSTOCK_TRY(sleep_until(std::chrono::steady_clock::now() + std::chrono::milliseconds(50)));

@@ -40,8 +40,8 @@ const Collected* find_row(const std::vector<Collected>& rows, std::string_view n
 }
 
 Error wrong_usage(const CommandInfo& command, std::string_view why) {
-  return make_error(Errc::invalid_argument, fmt::format("{}; usage: {} (penstock {} --help tells more)", why,
-                                                        command.synopsis, command.name));
+  return make_error(Errc::invalid_argument, "{}; usage: {} (penstock {} --help tells more)", why,
+                    command.synopsis, command.name);
 }
 
 Error unknown_flag(const CommandInfo& command, const std::string& word) {
@@ -99,9 +99,8 @@ Result<void> keep_own_rows(const CommandInfo& command, const CommandInfo& subcom
     std::vector<std::string_view> subcommands_with_it;
     for (const CommandInfo* other : subcommands_of(command))
       if (find_option(*other, name) != nullptr) subcommands_with_it.push_back(last_word(*other));
-    return make_error(Errc::invalid_argument,
-                      fmt::format("'penstock {}' takes no --{}: it is an option of {}", subcommand.name, name,
-                                  fmt::join(subcommands_with_it, ", ")));
+    return make_error(Errc::invalid_argument, "'penstock {}' takes no --{}: it is an option of {}",
+                      subcommand.name, name, fmt::join(subcommands_with_it, ", "));
   }
   std::erase_if(rows, [](const Collected& row) { return row.spec == nullptr; });
   return success();
@@ -132,9 +131,9 @@ Result<void> check_single_numbers(const CommandInfo& command, const std::vector<
     if (row == nullptr || row->spec->type != OptionType::integer) continue;
     if (parse_count(word.value).ok() || !parse_list(word.value).ok()) continue;
     return make_error(Errc::invalid_argument,
-                      fmt::format("--{} takes one number, not the list '{}': penstock sweep FILE.yaml runs "
-                                  "{} with each, where FILE.yaml has 'command: {}' and 'grid: {{{}: [{}]}}'",
-                                  word.key, word.value, command.name, command.name, word.key, word.value));
+                      "--{} takes one number, not the list '{}': penstock sweep FILE.yaml runs "
+                      "{} with each, where FILE.yaml has 'command: {}' and 'grid: {{{}: [{}]}}'",
+                      word.key, word.value, command.name, command.name, word.key, word.value);
   }
   return success();
 }

@@ -36,10 +36,9 @@ int env_number(const char* name, int fallback) {
 Error no_module_error(std::string_view why) {
   return make_error(
       Errc::unsupported,
-      fmt::format(
-          "this needs the MPI module, {}: build Penstock where MPI's headers are (Debian: "
-          "libopenmpi-dev), or start it once, without a launcher, and read files by the back end posix",
-          why));
+      "this needs the MPI module, {}: build Penstock where MPI's headers are (Debian: "
+      "libopenmpi-dev), or start it once, without a launcher, and read files by the back end posix",
+      why);
 }
 
 }  // namespace
@@ -74,10 +73,10 @@ Result<std::unique_ptr<Communicator>> join_ranks(const Launch& launch) {
   PENSTOCK_ASSIGN(auto ranks, module->join());
   if (ranks->size() != launch.ranks)
     return make_error(Errc::unsupported,
-                      fmt::format("{} says {} ranks and MPI knows of {}: the launcher belongs to another MPI "
-                                  "than the one that Penstock was built with; use that one's mpirun, or srun "
-                                  "with a fitting --mpi",
-                                  launch.size_variable, launch.ranks, ranks->size()));
+                      "{} says {} ranks and MPI knows of {}: the launcher belongs to another MPI "
+                      "than the one that Penstock was built with; use that one's mpirun, or srun "
+                      "with a fitting --mpi",
+                      launch.size_variable, launch.ranks, ranks->size());
   return ranks;
 }
 

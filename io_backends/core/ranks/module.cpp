@@ -1,7 +1,6 @@
 #include "io_backends/core/ranks/module.hpp"
 
 #include <dlfcn.h>
-#include <fmt/format.h>
 
 #include <filesystem>
 #include <system_error>
@@ -15,8 +14,8 @@ Result<std::string> module_path(const char* file) {
   const fs::path library_folder = (program_folder / PENSTOCK_MODULE_FOLDER).lexically_normal();
   for (const fs::path& folder : {program_folder, library_folder})
     if (fs::path path = folder / file; fs::exists(path, ignored)) return path.string();
-  return make_error(Errc::unsupported, fmt::format("{} is neither next to the program nor in '{}'", file,
-                                                   library_folder.string()));
+  return make_error(Errc::unsupported, "{} is neither next to the program nor in '{}'", file,
+                    library_folder.string());
 }
 
 Result<void*> module_symbol(const char* file, const char* symbol, int flags) {
@@ -24,12 +23,11 @@ Result<void*> module_symbol(const char* file, const char* symbol, int flags) {
   void* const module = ::dlopen(path.c_str(), RTLD_NOW | flags);
   if (module == nullptr) {
     const char* reason = ::dlerror();
-    return make_error(Errc::unsupported,
-                      fmt::format("'{}' cannot be opened ({})", path,
-                                  reason == nullptr ? "the linker does not say why" : reason));
+    return make_error(Errc::unsupported, "'{}' cannot be opened ({})", path,
+                      reason == nullptr ? "the linker does not say why" : reason);
   }
   if (void* const found = ::dlsym(module, symbol); found != nullptr) return found;
-  return make_error(Errc::unsupported, fmt::format("'{}' is something else", path));
+  return make_error(Errc::unsupported, "'{}' is something else", path);
 }
 
 }  // namespace penstock

@@ -15,16 +15,14 @@ Result<void> run_on_cpus(std::span<const std::uint64_t> cpus) {
   cpu_set_t cpu_mask;
   CPU_ZERO(&cpu_mask);
   for (const std::uint64_t cpu : cpus) {
-    if (cpu >= CPU_SETSIZE)
-      return make_error(Errc::invalid_argument, fmt::format("there is no processor {}", cpu));
+    if (cpu >= CPU_SETSIZE) return make_error(Errc::invalid_argument, "there is no processor {}", cpu);
     CPU_SET(cpu, &cpu_mask);
   }
   const std::vector<std::uint64_t> allowed = allowed_cpus();
   for (const std::uint64_t cpu : cpus) {
     if (std::find(allowed.begin(), allowed.end(), cpu) == allowed.end())
-      return make_error(
-          Errc::invalid_argument,
-          fmt::format("processor {} is not there or not allowed; allowed: {}", cpu, cpu_ranges(allowed)));
+      return make_error(Errc::invalid_argument, "processor {} is not there or not allowed; allowed: {}", cpu,
+                        cpu_ranges(allowed));
   }
   if (::sched_setaffinity(0, sizeof cpu_mask, &cpu_mask) != 0)
     return errno_error(errno, "cannot pin to processors", cpu_ranges(cpus));
@@ -35,8 +33,7 @@ Result<void> run_on_numa_node(std::uint64_t node) {
   const std::string path = fmt::format("/sys/devices/system/node/node{}/cpulist", node);
   std::ifstream file(path);
   std::string text;
-  if (!(file >> text))
-    return make_error(Errc::invalid_argument, fmt::format("there is no NUMA node {}", node));
+  if (!(file >> text)) return make_error(Errc::invalid_argument, "there is no NUMA node {}", node);
   std::string dotted_ranges;  // the kernel's "0-3,8" is "0..3,8" for parse_list()
   for (const char c : text) dotted_ranges += c == '-' ? ".." : std::string(1, c);
   PENSTOCK_ASSIGN(const std::vector<std::uint64_t> cpus, parse_list(dotted_ranges));
